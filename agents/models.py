@@ -1,0 +1,148 @@
+"""The record of model calls, the jobs that run in the background, and who may be called."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+from django.utils import timezone
+
+from sessions.append_only import AppendOnly
+from sessions.models import Session
+
+
+class LLMArtifact(AppendOnly):
+    """Provenance of one model call, also of one that failed."""
+
+    artifact_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="llm_artifacts")
+    agent_id = models.PositiveSmallIntegerField()
+    provider = models.CharField(max_length=40)
+    model = models.CharField(max_length=200)
+    input_hash = models.CharField(max_length=64, help_text="SHA-256 of the messages sent")
+    # {"input": int, "output": int, "cached": int} as the provider reports them; {} if it did not.
+    token_counts = models.JSONField(default=dict)
+    # What the assembler kept, shortened or dropped, layer by layer.
+    layers = models.JSONField(default=list)
+    raw_input_ref = models.JSONField(default=list, help_text="The messages sent")
+    raw_output_ref = models.TextField(blank=True, help_text="The reply as it came")
+    error = models.TextField(blank=True)
+    first_token_ms = models.PositiveIntegerField(null=True, blank=True)
+    duration_ms = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-created_at"]
+        verbose_name = "LLM artifact"
+        indexes: ClassVar = [
+            models.Index(fields=["created_at"], name="artifact_created"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Agent {self.agent_id} on {self.model}"
+
+
+class Job(models.Model):
+    """Work for agents 0, 8 and 9. The row is the truth; the broker only says that it is there.
+
+    `key` makes it one job however often it is asked for. A worker claims it by a conditional
+    UPDATE, gets a lease and a token, and may write only while both are its own.
+    """
+
+    class Kind(models.TextChoices):
+        LOCK = "lock"
+        SUMMARIZE = "summarize"
+        NARRATE = "narrate"
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    job_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="jobs")
+    kind = models.CharField(max_length=10, choices=Kind)
+    key = models.CharField(max_length=100)
+    status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
+    # The chunk, for a summary.
+    from_prompt_index = models.PositiveIntegerField(default=0)
+    to_prompt_index = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    run_after = models.DateTimeField(default=timezone.now)
+    lease_token = models.UUIDField(null=True, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    # Shown to the GM while the job waits for another try, or after the last one.
+    error = models.TextField(blank=True)
+    # What a page shows: {"words": int, "target_words": int, "scene": int, "scenes": int}
+    progress = models.JSONField(default=dict, blank=True)
+    # What a resumed narration starts from: the scenes that are finished.
+    finished_scenes = models.JSONField(default=list, blank=True)
+    # The text so far, for the page that watches it grow.
+    partial_text = models.TextField(blank=True)
+    # What a narration was asked to write from; equal inputs can be resumed.
+    inputs = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["session", "kind", "key"], name="one_job_per_key"),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["status", "run_after"], name="job_due"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}: {self.status}"
+
+    @property
+    def is_live(self) -> bool:
+        return self.status in (self.Status.QUEUED, self.Status.RUNNING)
+
+
+class ProviderConsent(models.Model):
+    """The GM allowed texts to be sent to this host; withdrawn by deleting the row."""
+
+    host = models.CharField(max_length=253, primary_key=True)
+    granted_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return self.host
+
+
+class EmbeddedServer(models.Model):
+    """How far the embedded model is: one row, written by the process that runs it."""
+
+    class Phase(models.TextChoices):
+        FETCHING = "fetching"
+        LOADING = "loading"
+        READY = "ready"
+        FAILED = "failed"
+
+    name = models.CharField(max_length=20, primary_key=True, default="default")
+    phase = models.CharField(max_length=10, choices=Phase)
+    model = models.CharField(max_length=200)
+    base_url = models.CharField(max_length=200, blank=True)
+    context_window = models.PositiveIntegerField(default=0)
+    bytes_done = models.BigIntegerField(default=0)
+    bytes_total = models.BigIntegerField(default=0)
+    message = models.TextField(blank=True)
+    # Renewed every few seconds; an old time means that the process is gone.
+    alive_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.model}: {self.phase}"
+
+
+class TokenCalibration(models.Model):
+    """How many tokens a model counts for a text, learnt from the usage it reports."""
+
+    model = models.CharField(max_length=200, primary_key=True)
+    # Sums over the latest calls: weighted characters sent (see agents.budget) and their tokens.
+    weight = models.FloatField(default=0)
+    tokens = models.FloatField(default=0)
+
+    def __str__(self) -> str:
+        return self.model

@@ -1,0 +1,67 @@
+"""A provider that says what a test wrote for it, and remembers what it was asked."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from agents.providers.base import Finished, ModelRequest, Provider, StreamPart, TextDelta, Usage
+from agents.providers.exceptions import UnusableReply
+
+
+@dataclass
+class Script:
+    """One scripted reply.
+
+    `text` is streamed word by word; then `error` is raised, if there is one. While `gate` is set
+    and closed, the reply waits before the word at `gate_at`.
+    """
+
+    text: str = ""
+    error: Exception | None = None
+    was_cut: bool = False
+    gate: asyncio.Event | None = None
+    gate_at: int = 0
+
+
+@dataclass
+class ScriptedProvider(Provider):
+    """Plays the queued scripts in order; then `fallback` answers."""
+
+    name: str = "scripted"
+    host: str = ""
+    fallback: Callable[[ModelRequest], str] | None = None
+    history: list[ModelRequest] = field(default_factory=list)
+    queue: deque[Script] = field(default_factory=deque)
+
+    def enqueue(self, *replies: str | Exception | Script) -> None:
+        for reply in replies:
+            if isinstance(reply, str):
+                self.queue.append(Script(reply))
+            elif isinstance(reply, Script):
+                self.queue.append(reply)
+            else:
+                self.queue.append(Script(error=reply))
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+        self.history.append(request)
+        script = self._next_script(request)
+        words = script.text.split(" ") if script.text else []
+        for at, word in enumerate(words):
+            if script.gate is not None and at == script.gate_at:
+                await script.gate.wait()
+            yield TextDelta(word if at == len(words) - 1 else word + " ")
+            await asyncio.sleep(0)
+        if script.error is not None:
+            raise script.error
+        if not script.text:
+            raise UnusableReply("The model returned an empty reply.")
+        prompt_characters = sum(len(message.content) for message in request.messages)
+        yield Finished(script.was_cut, Usage(prompt_characters // 4, len(words)))
+
+    def _next_script(self, request: ModelRequest) -> Script:
+        if self.queue:
+            return self.queue.popleft()
+        if self.fallback is not None:
+            return Script(self.fallback(request))
+        raise AssertionError("The scripted provider was asked for more than the test wrote.")

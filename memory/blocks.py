@@ -1,0 +1,71 @@
+"""Writing memory: blocks are added in order, together with the pointer that says how far they go."""
+
+import uuid
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from memory.models import MemoryBlock
+from sessions.models import Session
+from sessions.states import State, try_move
+from sessions.transcript import chosen_events
+
+
+def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | None:
+    """Store the first block and open the chapter for play; None when it is not being locked."""
+    with transaction.atomic():
+        chapter = Session.objects.filter(pk=session_id)
+        opened = try_move(
+            chapter.filter(state=State.LOCKING),
+            State.ACTIVE,
+            tab1_locked=True,
+            prompt_index=0,
+            last_summarized_prompt_index=0,
+        )
+        if not opened:
+            return None
+        return MemoryBlock.objects.create(
+            session_id=session_id,
+            type=MemoryBlock.Type.WORLD_CHAPTER_LOCK,
+            from_prompt_index=0,
+            to_prompt_index=0,
+            json_payload=payload,
+        )
+
+
+def write_delta(
+    session_id: uuid.UUID,
+    *,
+    from_prompt_index: int,
+    to_prompt_index: int,
+    payload: dict[str, Any],
+    event_ids: list[uuid.UUID],
+) -> MemoryBlock | None:
+    """Store the delta of one chunk and move the summary pointer over it.
+
+    `event_ids` are the events that the delta was written from. None, and nothing written, when
+    the chunk is covered already, a re-roll of one of its prompts is in flight, or its chosen
+    events are no longer those.
+    """
+    with transaction.atomic():
+        pointer = Session.objects.filter(
+            Q(rerolling_prompt_index=None) | Q(rerolling_prompt_index__gt=to_prompt_index),
+            pk=session_id,
+            last_summarized_prompt_index=from_prompt_index - 1,
+            prompt_index__gte=to_prompt_index,
+        )
+        if not pointer.update(last_summarized_prompt_index=to_prompt_index):
+            return None
+        chapter = Session.objects.get(pk=session_id)
+        chunk = chosen_events(chapter, from_prompt=from_prompt_index, to_prompt=to_prompt_index)
+        if [event.pk for event in chunk] != event_ids:
+            transaction.set_rollback(True)
+            return None
+        return MemoryBlock.objects.create(
+            session_id=session_id,
+            type=MemoryBlock.Type.TURN_DELTA,
+            from_prompt_index=from_prompt_index,
+            to_prompt_index=to_prompt_index,
+            json_payload=payload,
+        )

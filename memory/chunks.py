@@ -1,0 +1,52 @@
+"""Which prompts a memory delta covers, and which prompts stay in a character's view.
+
+Chunks end at multiples of seven (specification, section 2); at End Chapter the rest is one.
+"""
+
+from dataclasses import dataclass
+
+from sessions.limits import CHUNK_SIZE_PROMPTS
+from sessions.models import Session
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Prompts `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+
+def is_chunk_end(prompt_index: int) -> bool:
+    return prompt_index > 0 and prompt_index % CHUNK_SIZE_PROMPTS == 0
+
+
+def due_chunks(chapter: Session, *, is_ending: bool) -> list[Chunk]:
+    """The chunks that memory does not cover yet, in order."""
+    chunks = []
+    first = chapter.last_summarized_prompt_index + 1
+    while (last := _chunk_end(first)) <= chapter.prompt_index:
+        chunks.append(Chunk(first, last))
+        first = last + 1
+    if is_ending and first <= chapter.prompt_index:
+        chunks.append(Chunk(first, chapter.prompt_index))
+    return chunks
+
+
+def recent_context_start(chapter: Session) -> int:
+    """The first prompt of a character's recent context.
+
+    A chunk boundary at or before the last seven prompts and before whatever memory does not
+    cover, so that within a chunk the context only grows at its end (prefix caches reward that).
+    """
+    last_seven = chapter.prompt_index - CHUNK_SIZE_PROMPTS + 1
+    uncovered = chapter.last_summarized_prompt_index + 1
+    return max(1, _chunk_start(max(1, min(last_seven, uncovered))))
+
+
+def _chunk_start(prompt_index: int) -> int:
+    return (prompt_index - 1) // CHUNK_SIZE_PROMPTS * CHUNK_SIZE_PROMPTS + 1
+
+
+def _chunk_end(prompt_index: int) -> int:
+    return _chunk_start(prompt_index) + CHUNK_SIZE_PROMPTS - 1

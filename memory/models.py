@@ -1,0 +1,72 @@
+"""What a chapter remembers: memory blocks, and the drafts written from them."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from sessions.append_only import AppendOnly
+from sessions.models import Session
+
+
+class MemoryBlock(AppendOnly):
+    """One piece of structured memory, exactly as its agent returned it.
+
+    Deltas tile the prompts without gap or overlap; corrections stand outside the tiling.
+    """
+
+    class Type(models.TextChoices):
+        WORLD_CHAPTER_LOCK = "world_chapter_lock"
+        TURN_DELTA = "turn_delta"
+        CANON_CORRECTION = "canon_correction"
+
+    block_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="memory_blocks")
+    type = models.CharField(max_length=20, choices=Type)
+    from_prompt_index = models.PositiveIntegerField()
+    to_prompt_index = models.PositiveIntegerField()
+    json_payload = models.JSONField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["session"],
+                condition=Q(type="world_chapter_lock"),
+                name="one_lock_per_chapter",
+            ),
+            models.UniqueConstraint(
+                fields=["session", "from_prompt_index"],
+                condition=Q(type="turn_delta"),
+                name="one_delta_per_chunk",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.from_prompt_index}-{self.to_prompt_index}"
+
+
+class NarrativeDraft(AppendOnly):
+    """A chapter as agent 9 wrote it, with what it was written from."""
+
+    draft_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="narrative_drafts")
+    narrative_agent_definition_text = models.TextField(blank=True)
+    target_words = models.PositiveIntegerField()
+    # {"max_prompt_index_used": int, "memory_block_ids_used": [str, ...]}
+    source_snapshot = models.JSONField()
+    chapter_text = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["created_at"]
+
+    def __str__(self) -> str:
+        return f"Draft of {self.created_at:%Y-%m-%d %H:%M}"
+
+    @property
+    def word_count(self) -> int:
+        return len(self.chapter_text.split())

@@ -1,0 +1,188 @@
+"""Chapters as a whole: make, set up, copy, rename, reset and delete them."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.utils import timezone
+
+from sessions.access import get_chapter
+from sessions.exceptions import InvalidInput, WrongState
+from sessions.limits import (
+    AGENT_NAME_CHAR_LIMIT,
+    MAX_AGENTS,
+    MAX_TARGET_WORDS,
+    MIN_TARGET_WORDS,
+    NARRATIVE_AGENT_CHAR_LIMIT,
+    TAB1_CHAR_LIMIT,
+    TITLE_CHAR_LIMIT,
+)
+from sessions.models import Session, Tab1Inputs
+from sessions.roster import SLOTS, default_name
+from sessions.states import State, move
+from sessions.text import clean_line, clean_text
+
+LOCKED = (
+    "Tab 1 is locked, so nothing was changed. Reset the chapter, "
+    "or start a new chapter with this setup."
+)
+
+
+@dataclass(frozen=True)
+class SetupChange:
+    """What to change of Tab 1; None leaves a field, a missing slot leaves its text."""
+
+    world_text: str | None = None
+    chapter_text: str | None = None
+    selected_agent_slots: list[int] | None = None
+    agent_names: Mapping[str, str] | None = None
+    agent_identity_text_by_slot: Mapping[str, str] | None = None
+
+
+@transaction.atomic
+def create_chapter(title: str = "") -> Session:
+    chapter = Session(title=_clean_title(title) or "Untitled chapter")
+    chapter.save(force_insert=True)
+    Tab1Inputs.objects.create(session=chapter)
+    return get_chapter(chapter.pk)
+
+
+@transaction.atomic
+def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
+    """Save what changed of Tab 1; the last write wins, field by field.
+
+    Raises TooLong or InvalidInput (nothing is saved) and WrongState once Tab 1 is locked.
+    """
+    chapter = get_chapter(session_id)
+    editable = Session.objects.filter(pk=session_id, state=State.DRAFT_TAB1)
+    # Touching the row first makes two windows that save at once take turns on every database.
+    if not editable.update(updated_at=timezone.now()):
+        raise WrongState(LOCKED)
+    chapter = get_chapter(session_id)
+    tab1 = chapter.tab1
+    if change.selected_agent_slots is not None:
+        chapter.selected_agent_slots = _check_slots(change.selected_agent_slots)
+    if change.agent_names is not None:
+        names = {slot: _clean_name(slot, name) for slot, name in change.agent_names.items()}
+        chapter.agent_names = {**chapter.agent_names, **names}
+    if change.world_text is not None:
+        tab1.world_text = _clean_tab1(change.world_text, "The world")
+    if change.chapter_text is not None:
+        tab1.chapter_text = _clean_tab1(change.chapter_text, "The chapter")
+    if change.agent_identity_text_by_slot is not None:
+        texts = {
+            _check_slot(slot): _clean_tab1(text, f"The identity of agent {slot}")
+            for slot, text in change.agent_identity_text_by_slot.items()
+        }
+        tab1.agent_identity_text_by_slot = {**tab1.agent_identity_text_by_slot, **texts}
+    chapter.save(update_fields=["selected_agent_slots", "agent_names", "updated_at"])
+    tab1.save()
+    return chapter
+
+
+def rename_chapter(session_id: uuid.UUID, title: str) -> Session:
+    chapter = get_chapter(session_id)
+    chapter.title = _clean_title(title)
+    if not chapter.title:
+        raise InvalidInput("A chapter needs a title. The old one was kept.")
+    chapter.save(update_fields=["title", "updated_at"])
+    return chapter
+
+
+@transaction.atomic
+def copy_setup(session_id: uuid.UUID) -> Session:
+    """A fresh chapter with the same Tab 1."""
+    source = get_chapter(session_id)
+    copy = create_chapter(source.title)
+    copy.selected_agent_slots = source.selected_agent_slots
+    copy.agent_names = source.agent_names
+    copy.narrative_agent_definition_text = source.narrative_agent_definition_text
+    copy.target_words = source.target_words
+    copy.save()
+    Tab1Inputs.objects.filter(session=copy).update(
+        world_text=source.tab1.world_text,
+        chapter_text=source.tab1.chapter_text,
+        agent_identity_text_by_slot=source.tab1.agent_identity_text_by_slot,
+    )
+    return get_chapter(copy.pk)
+
+
+def save_narrative_agent(
+    session_id: uuid.UUID, *, definition_text: str | None = None, target_words: int | None = None
+) -> Session:
+    """Save Tab 3's instructions and length; refused while the chapter is being written."""
+    chapter = get_chapter(session_id)
+    if chapter.state == State.NARRATING:
+        raise WrongState(
+            "The chapter is being written from the saved instructions. "
+            "Wait for it or cancel it, then change them."
+        )
+    if definition_text is not None:
+        chapter.narrative_agent_definition_text = clean_text(
+            definition_text, limit=NARRATIVE_AGENT_CHAR_LIMIT, label="The narrative instructions"
+        )
+    if target_words is not None:
+        if not MIN_TARGET_WORDS <= target_words <= MAX_TARGET_WORDS:
+            raise InvalidInput(
+                f"The target length must be {MIN_TARGET_WORDS} to {MAX_TARGET_WORDS:,} words. "
+                "The old one was kept."
+            )
+        chapter.target_words = target_words
+    chapter.save(
+        update_fields=["narrative_agent_definition_text", "target_words", "updated_at"]
+    )
+    return chapter
+
+
+def choose_panel(session_id: uuid.UUID, agent_slot: int) -> None:
+    """Remember which character Tab 2 addresses next."""
+    chapter = get_chapter(session_id)
+    if agent_slot not in chapter.selected_agent_slots:
+        raise InvalidInput(f"There is no agent {agent_slot} in this chapter.")
+    Session.objects.filter(pk=session_id).update(next_agent_slot=agent_slot)
+
+
+@transaction.atomic
+def reset_chapter(session_id: uuid.UUID) -> Session:
+    """Delete the chapter with all its texts and open a new one under a new id.
+
+    Whatever is running for it finds its row gone and writes nothing.
+    """
+    chapter = Session.objects.filter(pk=get_chapter(session_id).pk)
+    move(chapter, State.RESETTING, refusal="This chapter is being reset already.")
+    chapter.delete()
+    return create_chapter()
+
+
+def delete_chapter(session_id: uuid.UUID) -> None:
+    """Delete the chapter with everything that belongs to it."""
+    get_chapter(session_id).delete()
+
+
+def _check_slots(slots: list[int]) -> list[int]:
+    if not 1 <= len(slots) <= MAX_AGENTS or slots != list(range(1, len(slots) + 1)):
+        raise InvalidInput(
+            f"The agents must be 1 to n without a gap, n from 1 to {MAX_AGENTS}. "
+            "Nothing was saved."
+        )
+    return slots
+
+
+def _check_slot(slot: str) -> str:
+    if slot not in {str(known) for known in SLOTS}:
+        raise InvalidInput(f"There is no agent {slot[:20]!r}; they are 1 to {MAX_AGENTS}.")
+    return slot
+
+
+def _clean_name(slot: str, name: str) -> str:
+    label = f"The name of agent {_check_slot(slot)}"
+    return clean_line(name, limit=AGENT_NAME_CHAR_LIMIT, label=label) or default_name(int(slot))
+
+
+def _clean_tab1(text: str, label: str) -> str:
+    return clean_text(text, limit=TAB1_CHAR_LIMIT, label=label)
+
+
+def _clean_title(title: str) -> str:
+    return clean_line(title, limit=TITLE_CHAR_LIMIT, label="The title")

@@ -1,0 +1,33 @@
+"""Refusals that a GM can read: what happened, what was kept, what to do."""
+
+
+class ChapterError(Exception):
+    """A request that a chapter refuses; nothing was changed.
+
+    `status` is the HTTP status that fits and `title` names the kind of refusal in a few words.
+    """
+
+    status = 409
+    title = "The chapter cannot do that now"
+
+
+class UnknownChapter(ChapterError):
+    status = 404
+    title = "No such chapter"
+
+
+class WrongState(ChapterError):
+    pass
+
+
+class TurnInFlight(WrongState):
+    title = "A reply is being written"
+
+
+class InvalidInput(ChapterError):
+    status = 422
+    title = "That cannot be accepted"
+
+
+class TooLong(InvalidInput):
+    title = "Too long"

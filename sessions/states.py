@@ -1,0 +1,56 @@
+"""The states of a chapter and every way between them.
+
+A transition is one UPDATE whose WHERE names the states it may start from; the row count says
+whether it took place. Row locks would do nothing on SQLite.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import QuerySet, TextChoices
+
+from sessions.exceptions import WrongState
+
+if TYPE_CHECKING:
+    from sessions.models import Session
+
+
+class State(TextChoices):
+    DRAFT_TAB1 = "DRAFT_TAB1", "Setting up"
+    LOCKING = "LOCKING", "Locking"
+    ACTIVE = "ACTIVE", "In play"
+    SUMMARIZING = "SUMMARIZING", "Writing memory"
+    ENDED = "ENDED", "Ended"
+    NARRATING = "NARRATING", "Writing the chapter"
+    RESETTING = "RESETTING", "Resetting"
+
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    State.DRAFT_TAB1: frozenset({State.LOCKING, State.RESETTING}),
+    # Back to DRAFT_TAB1 when agent 0 fails: Tab 1 is editable again.
+    State.LOCKING: frozenset({State.ACTIVE, State.DRAFT_TAB1, State.RESETTING}),
+    State.ACTIVE: frozenset({State.SUMMARIZING, State.ENDED, State.RESETTING}),
+    State.SUMMARIZING: frozenset({State.ACTIVE, State.ENDED, State.RESETTING}),
+    # Back to ACTIVE when the GM reopens the chapter.
+    State.ENDED: frozenset({State.NARRATING, State.ACTIVE, State.RESETTING}),
+    State.NARRATING: frozenset({State.ENDED, State.RESETTING}),
+    # The specification's RESETTING -> DRAFT_TAB1 is a new Session with a new id.
+    State.RESETTING: frozenset(),
+}
+
+# Play goes on while a summary is being written.
+PLAYABLE = (State.ACTIVE, State.SUMMARIZING)
+
+
+def sources_of(target: State) -> list[State]:
+    return [source for source, targets in TRANSITIONS.items() if target in targets]
+
+
+def try_move(chapter: "QuerySet[Session]", target: State, **changes: Any) -> bool:
+    """Move the chapter (a queryset of one) if its state allows; False when it does not."""
+    return bool(chapter.filter(state__in=sources_of(target)).update(state=target, **changes))
+
+
+def move(chapter: "QuerySet[Session]", target: State, *, refusal: str, **changes: Any) -> None:
+    """Like `try_move`, but raises WrongState with `refusal` when the state does not allow it."""
+    if not try_move(chapter, target, **changes):
+        raise WrongState(refusal)

@@ -1,0 +1,163 @@
+"""Tab 2's transcript, rendered from Events by the contract 'A' to 'I'; it is never parsed.
+
+Sizes are code points of the rendered plain text, which is also what a copy of the page yields.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sessions.limits import TAB2_CHAR_LIMIT
+from sessions.models import Event, Session
+from sessions.roster import Character, character
+
+DASHED_LINE = "-------------"
+TRUNCATION_NOTE = "(Earlier transcript truncated for display.)"
+BOUNDARY_ABOVE_NOTE = "(summary boundary above)"
+_SEPARATOR = "\n\n"
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One event as it is shown: `character` is None for the GM and the system."""
+
+    prompt_index: int
+    role: str
+    prefix: str
+    text: str
+    character: Character | None = None
+
+    @property
+    def rendered(self) -> str:
+        return self.prefix + self.text
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The newest entries that fit the window, oldest first."""
+
+    entries: list[Entry]
+    last_summarized_prompt_index: int
+    is_truncated: bool = False
+
+    @property
+    def boundary_is_visible(self) -> bool:
+        boundary = self.last_summarized_prompt_index
+        return any(entry.prompt_index == boundary for entry in self.entries)
+
+    @property
+    def boundary_is_above(self) -> bool:
+        return self.is_truncated and not self.boundary_is_visible and self._has_boundary
+
+    @property
+    def _has_boundary(self) -> bool:
+        return self.last_summarized_prompt_index > 0
+
+    @property
+    def before_boundary(self) -> list[Entry]:
+        return self._split()[0]
+
+    @property
+    def after_boundary(self) -> list[Entry]:
+        return self._split()[1]
+
+    def _split(self) -> tuple[list[Entry], list[Entry]]:
+        boundary = self.last_summarized_prompt_index
+        at = sum(entry.prompt_index <= boundary for entry in self.entries)
+        return self.entries[:at], self.entries[at:]
+
+    def lines(self) -> Iterator[str]:
+        if self.is_truncated:
+            yield TRUNCATION_NOTE
+        if self.boundary_is_above:
+            yield BOUNDARY_ABOVE_NOTE
+        before, after = self._split()
+        yield from (entry.rendered for entry in before)
+        if self.boundary_is_visible:
+            yield DASHED_LINE
+        yield from (entry.rendered for entry in after)
+
+    @property
+    def plain_text(self) -> str:
+        return _SEPARATOR.join(self.lines())
+
+    @property
+    def char_count(self) -> int:
+        return len(self.plain_text)
+
+
+def read_transcript(chapter: Session, *, limit: int | None = TAB2_CHAR_LIMIT) -> Transcript:
+    """The window of the newest events whose rendering fits `limit`; None means all of it."""
+    events = chapter.events.order_by("-prompt_index", "-created_at")
+    newest_first = (
+        render_event(event, chapter) for event in events.iterator(chunk_size=200)
+    )
+    boundary = chapter.last_summarized_prompt_index
+    if limit is None:
+        return Transcript(list(newest_first)[::-1], boundary)
+    return window_entries(newest_first, boundary, limit)
+
+
+def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> Transcript:
+    """Take whole entries, newest first, while everything that is shown fits `limit`."""
+    # Room for the line and both notes is kept from the start, so that none of them can overflow.
+    room = limit - sum(
+        len(_SEPARATOR) + len(note) for note in (DASHED_LINE, TRUNCATION_NOTE, BOUNDARY_ABOVE_NOTE)
+    )
+    entries: list[Entry] = []
+    for entry in newest_first:
+        size = len(entry.rendered) + len(_SEPARATOR)
+        if size > room:
+            if not entries:
+                entries.append(_cut_start(entry, room))
+            return Transcript(entries[::-1], boundary, is_truncated=True)
+        entries.append(entry)
+        room -= size
+    return Transcript(entries[::-1], boundary)
+
+
+def _cut_start(entry: Entry, room: int) -> Entry:
+    """A single entry larger than the window shows its end."""
+    kept = entry.text[-max(room - len(entry.prefix) - len(_SEPARATOR), 0) :]
+    return Entry(entry.prompt_index, entry.role, entry.prefix, kept, entry.character)
+
+
+def render_event(event: Event, chapter: Session) -> Entry:
+    text = normalize_blank_lines(event.text)
+    if event.role == Event.Role.AGENT and event.agent_slot is not None:
+        speaker = character(event.agent_slot, chapter.agent_names)
+        return Entry(event.prompt_index, event.role, f"{speaker.name}: ", text, speaker)
+    prefix = f"{event.prompt_index}) " if event.role == Event.Role.USER else ""
+    return Entry(event.prompt_index, event.role, prefix, text)
+
+
+def normalize_blank_lines(text: str) -> str:
+    """Three or more blank lines become two; none stand at the edges."""
+    return _BLANK_LINES.sub("\n\n\n", text.strip("\n"))
+
+
+def chosen_events(
+    chapter: Session, *, from_prompt: int = 1, to_prompt: int | None = None
+) -> list[Event]:
+    """The events of these prompts in order, with the latest reply of each prompt only."""
+    events = chapter.events.filter(prompt_index__gte=from_prompt)
+    if to_prompt is not None:
+        events = events.filter(prompt_index__lte=to_prompt)
+    chosen: list[Event] = []
+    for event in events.order_by("prompt_index", "created_at"):
+        replaces = (
+            chosen
+            and event.role == Event.Role.AGENT
+            and chosen[-1].role == Event.Role.AGENT
+            and chosen[-1].prompt_index == event.prompt_index
+        )
+        if replaces:
+            chosen.pop()
+        chosen.append(event)
+    return chosen
+
+
+def render_events(events: Iterable[Event], chapter: Session) -> str:
+    """Plain text of these events as a prompt or a download carries it."""
+    return _SEPARATOR.join(render_event(event, chapter).rendered for event in events)

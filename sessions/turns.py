@@ -1,0 +1,308 @@
+"""A turn is all or nothing: stored before any model is called, committed in one transaction.
+
+One turn is in flight per chapter; it is claimed by a conditional UPDATE of the chapter's row.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import models, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from sessions.access import get_chapter
+from sessions.exceptions import ChapterError, InvalidInput, TurnInFlight, WrongState
+from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
+from sessions.models import Event, Session, Turn
+from sessions.roster import next_slot
+from sessions.states import PLAYABLE
+from sessions.text import clean_line, clean_text, scrub_reply
+
+# A running turn whose process has not renewed this for so long is taken to be dead.
+TURN_LEASE = timedelta(seconds=12)
+
+INTERRUPTED = (
+    "The program stopped while this reply was being written. "
+    "Your words and the text so far are kept; retry, or keep what is there."
+)
+
+
+@dataclass(frozen=True)
+class OpenedTurn:
+    """`must_run` is False when the same submission was answered before."""
+
+    turn: Turn
+    must_run: bool
+
+
+@transaction.atomic
+def open_prompt(
+    session_id: uuid.UUID, *, agent_slot: int, user_text: str, submission_key: str
+) -> OpenedTurn:
+    """Store the GM's prompt as the turn in flight.
+
+    Sent again under the same key it is the same turn: TurnInFlight while it runs, the committed
+    turn after success, a new attempt after a failure. Raises ChapterError when refused.
+    """
+    text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
+    if not text.strip():
+        raise InvalidInput("The prompt is empty. Write what happens, then send it.")
+    key = _clean_key(submission_key)
+    chapter = get_chapter(session_id)
+    earlier = chapter.turns.filter(submission_key=key).first()
+    if earlier is not None and not (earlier.is_broken or _is_set_aside(earlier)):
+        return _answer_again(earlier)
+    if agent_slot not in chapter.selected_agent_slots:
+        raise InvalidInput(f"There is no agent {agent_slot} in this chapter. Nothing was sent.")
+    turn = earlier or Turn(session=chapter, submission_key=key)
+    turn.kind, turn.agent_slot, turn.user_text = Turn.Kind.PROMPT, agent_slot, text
+    _claim_flight(chapter, turn)
+    return OpenedTurn(_start_attempt(turn), must_run=True)
+
+
+@transaction.atomic
+def open_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
+    """Store a re-roll of the latest reply as the turn in flight.
+
+    Refused with WrongState once memory covers the prompt.
+    """
+    key = _clean_key(submission_key)
+    chapter = get_chapter(session_id)
+    earlier = chapter.turns.filter(submission_key=key).first()
+    if earlier is not None and not (earlier.is_broken or _is_set_aside(earlier)):
+        return _answer_again(earlier)
+    if chapter.prompt_index == 0:
+        raise WrongState("There is no reply to write again yet. Send a prompt first.")
+    reply = chapter.events.filter(
+        prompt_index=chapter.prompt_index, role=Event.Role.AGENT
+    ).latest("created_at")
+    prompt = chapter.events.get(prompt_index=chapter.prompt_index, role=Event.Role.USER)
+    turn = earlier or Turn(session=chapter, submission_key=key)
+    turn.kind, turn.prompt_index = Turn.Kind.REROLL, chapter.prompt_index
+    turn.agent_slot, turn.user_text = reply.agent_slot or 1, prompt.text
+    _claim_flight(chapter, turn)
+    return OpenedTurn(_start_attempt(turn), must_run=True)
+
+
+def renew_turn(turn: Turn, partial_text: str) -> bool:
+    """Keep the text so far and the claim; False when the turn is no longer this attempt's."""
+    now = timezone.now()
+    return bool(
+        _attempt(turn).update(
+            partial_text=scrub_reply(partial_text), lease_until=now + TURN_LEASE, updated_at=now
+        )
+    )
+
+
+@transaction.atomic
+def commit_turn(turn: Turn, reply_text: str) -> list[Event] | None:
+    """Write the turn's Events and move the chapter on; None when it is no longer this attempt's."""
+    now = timezone.now()
+    flight = Session.objects.filter(pk=turn.session_id, turn_in_flight=turn.turn_id)
+    landed: dict[str, object] = {
+        "turn_in_flight": None,
+        "rerolling_prompt_index": None,
+        "last_played_at": now,
+        "updated_at": now,
+    }
+    is_prompt = turn.kind == Turn.Kind.PROMPT
+    if is_prompt:
+        landed["prompt_index"] = F("prompt_index") + 1
+    if not flight.filter(state__in=PLAYABLE).update(**landed):
+        return None
+    chapter = Session.objects.get(pk=turn.session_id)
+    committed = _attempt(turn).update(
+        status=Turn.Status.COMMITTED,
+        prompt_index=chapter.prompt_index,
+        partial_text="",
+        error="",
+        updated_at=now,
+    )
+    if not committed:
+        transaction.set_rollback(True)
+        return None
+    events = []
+    if is_prompt:
+        slot = next_slot(turn.agent_slot, chapter.selected_agent_slots)
+        Session.objects.filter(pk=chapter.pk).update(next_agent_slot=slot)
+        events.append(_write_event(turn, chapter, Event.Role.USER, turn.user_text))
+    events.append(_write_event(turn, chapter, Event.Role.AGENT, scrub_reply(reply_text)))
+    return events
+
+
+def fail_turn(turn: Turn, *, error: str, partial_text: str) -> bool:
+    """Keep the GM's words and the text so far beside the error; the chapter did not move."""
+    return _break_turn(_attempt(turn), turn, Turn.Status.FAILED, error, partial_text)
+
+
+def stop_turn(turn: Turn, *, partial_text: str | None = None) -> bool:
+    """End the attempt as the GM asked; None keeps the text that was last flushed."""
+    return _break_turn(_attempt(turn), turn, Turn.Status.STOPPED, "", partial_text)
+
+
+def extend_stopped_text(turn: Turn, partial_text: str) -> None:
+    """Add what arrived between the last flush and a stop that came from another process."""
+    Turn.objects.filter(pk=turn.pk, run_id=turn.run_id, status=Turn.Status.STOPPED).update(
+        partial_text=scrub_reply(partial_text)
+    )
+
+
+@transaction.atomic
+def take_broken_text(turn: Turn) -> Turn:
+    """Put a broken turn with text back in flight so that its text can be committed."""
+    if not turn.partial_text.strip():
+        raise WrongState("There is no text to keep. Retry the prompt, or send another.")
+    _claim_flight(turn.session, turn)
+    text = turn.partial_text
+    attempt = _start_attempt(turn)
+    attempt.partial_text = text
+    return attempt
+
+
+def set_aside(turn: Turn) -> bool:
+    """Go on without a broken turn."""
+    return bool(
+        Turn.objects.filter(pk=turn.pk, status__in=_BROKEN).update(status=Turn.Status.SET_ASIDE)
+    )
+
+
+def pending_turn(chapter: Session) -> Turn | None:
+    """The turn in flight, or the broken one that waits for the GM."""
+    return chapter.turns.filter(status__in=(Turn.Status.RUNNING, *_BROKEN)).first()
+
+
+def running_turn(chapter: Session) -> Turn:
+    turn = chapter.turns.filter(status=Turn.Status.RUNNING).first()
+    if turn is None:
+        raise WrongState("No reply is being written.")
+    return turn
+
+
+def broken_turn(chapter: Session) -> Turn:
+    turn = chapter.turns.filter(status__in=_BROKEN).first()
+    if turn is None:
+        raise WrongState("There is no stopped or broken reply to keep.")
+    return turn
+
+
+def recover_stale_turns(session_id: uuid.UUID | None = None) -> int:
+    """Fail the turns whose process died; returns how many."""
+    stale = Turn.objects.filter(status=Turn.Status.RUNNING, lease_until__lt=timezone.now())
+    if session_id is not None:
+        stale = stale.filter(session_id=session_id)
+    return sum(
+        _break_turn(
+            _attempt(turn).filter(lease_until__lt=timezone.now()),
+            turn, Turn.Status.FAILED, INTERRUPTED, None,
+        )
+        for turn in stale
+    )
+
+
+_BROKEN = (Turn.Status.FAILED, Turn.Status.STOPPED)
+
+
+def _is_set_aside(turn: Turn) -> bool:
+    return turn.status == Turn.Status.SET_ASIDE
+
+
+def _clean_key(submission_key: str) -> str:
+    key = clean_line(submission_key, limit=SUBMISSION_KEY_CHAR_LIMIT, label="The submission's id")
+    return key or str(uuid.uuid4())
+
+
+def _answer_again(turn: Turn) -> OpenedTurn:
+    if turn.is_running:
+        raise TurnInFlight("This prompt was sent already; its reply is being written.")
+    return OpenedTurn(turn, must_run=False)
+
+
+def _claim_flight(chapter: Session, turn: Turn) -> None:
+    """Raises WrongState when the chapter is not in play or another turn is in flight."""
+    if not _try_claim_flight(chapter, turn):
+        # Its owner may have died: look once, then refuse.
+        if not recover_stale_turns(chapter.pk) or not _try_claim_flight(chapter, turn):
+            raise _refusal(get_chapter(chapter.pk), turn)
+
+
+def _try_claim_flight(chapter: Session, turn: Turn) -> bool:
+    free = Session.objects.filter(
+        pk=chapter.pk, state__in=PLAYABLE, is_ending=False, turn_in_flight=None
+    )
+    rerolling = None
+    if turn.kind == Turn.Kind.REROLL:
+        rerolling = turn.prompt_index
+        free = free.filter(
+            Q(last_summarized_prompt_index__lt=rerolling), prompt_index=rerolling
+        )
+    return bool(
+        free.update(turn_in_flight=turn.turn_id, rerolling_prompt_index=rerolling)
+    )
+
+
+def _refusal(chapter: Session, turn: Turn) -> ChapterError:
+    kept = "Your words are kept in the box."
+    if chapter.turn_in_flight is not None:
+        return TurnInFlight(f"A reply is being written. {kept} Wait for it, or stop it first.")
+    if chapter.is_ending:
+        return WrongState(f"The chapter is ending. {kept}")
+    if not chapter.is_playable:
+        return WrongState(f"This chapter is not in play ({chapter.get_state_display()}). {kept}")
+    return WrongState(
+        "This reply can no longer be written again: memory covers it, or play has gone on."
+    )
+
+
+def _start_attempt(turn: Turn) -> Turn:
+    now = timezone.now()
+    turn.status, turn.run_id = Turn.Status.RUNNING, uuid.uuid4()
+    turn.error = turn.partial_text = ""
+    turn.submitted_at, turn.lease_until = now, now + TURN_LEASE
+    turn.save()
+    Turn.objects.filter(session_id=turn.session_id, status__in=_BROKEN).update(
+        status=Turn.Status.SET_ASIDE
+    )
+    return turn
+
+
+def _attempt(turn: Turn) -> models.QuerySet[Turn]:
+    return Turn.objects.filter(pk=turn.pk, run_id=turn.run_id, status=Turn.Status.RUNNING)
+
+
+@transaction.atomic
+def _break_turn(
+    attempt: models.QuerySet[Turn],
+    turn: Turn,
+    status: Turn.Status,
+    error: str,
+    partial_text: str | None,
+) -> bool:
+    changes: dict[str, object] = {"status": status, "error": error, "updated_at": timezone.now()}
+    if partial_text is not None:
+        changes["partial_text"] = scrub_reply(partial_text)
+    if not attempt.update(**changes):
+        return False
+    Session.objects.filter(pk=turn.session_id, turn_in_flight=turn.turn_id).update(
+        turn_in_flight=None, rerolling_prompt_index=None
+    )
+    return True
+
+
+def _write_event(turn: Turn, chapter: Session, role: Event.Role, text: str) -> Event:
+    is_user = role == Event.Role.USER
+    written_at: datetime = turn.submitted_at if is_user else timezone.now()
+    return Event.objects.create(
+        session=chapter,
+        prompt_index=chapter.prompt_index,
+        role=role,
+        agent_slot=None if is_user else turn.agent_slot,
+        text=text,
+        created_at=written_at,
+    )
+
+
+def events_of(turn: Turn) -> Sequence[Event]:
+    """The Events of a committed turn: its prompt's user event and every reply to it."""
+    return list(Event.objects.filter(session_id=turn.session_id, prompt_index=turn.prompt_index))

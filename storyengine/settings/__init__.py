@@ -1,0 +1,143 @@
+"""Settings of Story Engine. Everything that differs between installations is in the environment."""
+
+from pathlib import Path
+
+from storyengine.settings.environment import (
+    read_bool,
+    read_choice,
+    read_database,
+    read_folder,
+    read_int,
+    read_secret_key,
+    read_text,
+)
+
+BASE_DIR = Path(__file__).resolve().parent.parent.parent
+DATA_FOLDER = read_folder("STORYENGINE_DATA", BASE_DIR / "var")
+
+DEBUG = read_bool("DEBUG")
+SECRET_KEY = read_secret_key(DATA_FOLDER)
+PORT = read_int("PORT", 8000, minimum=1)
+
+# Doors: without a password the program serves this machine alone.
+PASSWORD = read_text("STORYENGINE_PASSWORD")
+API_TOKEN = read_text("STORYENGINE_API_TOKEN")
+HTTPS = read_bool("STORYENGINE_HTTPS")
+LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+ALLOWED_HOSTS = read_text("ALLOWED_HOSTS", "*").split(",") if PASSWORD else LOOPBACK_HOSTS
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "ninja",
+    "storyengine.access",
+    "storyengine.pages",
+    "sessions",
+    "memory",
+    "agents",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "storyengine.urls"
+ASGI_APPLICATION = "storyengine.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = {"default": read_database(DATA_FOLDER)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_HTTPONLY = True
+CSRF_COOKIE_HTTPONLY = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+# The largest honest form: Tab 1 whole, nine texts of 5,000 code points at four bytes, percent-encoded.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
+
+# Celery only rings the bell (see docs/architecture.md): a job is a row in the database.
+BROKER_FOLDER = DATA_FOLDER / "queue"
+CELERY_BROKER_URL = read_text("CELERY_BROKER_URL", "filesystem://")
+if CELERY_BROKER_URL.startswith("filesystem://"):
+    for _name in ("messages", "control"):
+        (BROKER_FOLDER / _name).mkdir(parents=True, exist_ok=True)
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": str(BROKER_FOLDER / "messages"),
+        "data_folder_out": str(BROKER_FOLDER / "messages"),
+        "control_folder": str(BROKER_FOLDER / "control"),
+        "polling_interval": 0.05,
+    }
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_FOLDER / "celerybeat-schedule")
+CELERY_BEAT_SCHEDULE = {
+    "find-what-the-bell-missed": {"task": "agents.tasks.sweep", "schedule": 15.0},
+}
+
+# Models. Names of environment variables are the ones the README lists.
+LLM = read_choice("STORYENGINE_LLM", "embedded", ("embedded", "openai", "scripted"))
+EMBEDDED_MODEL = read_text("STORYENGINE_EMBEDDED_MODEL", "qwen2.5-coder-1.5b")
+OPENAI_BASE_URL = read_text("OPENAI_BASE_URL", "https://api.openai.com/v1")
+OPENAI_API_KEY = read_text("OPENAI_API_KEY")
+MODEL = read_text("STORYENGINE_MODEL")
+MODEL_BY_AGENT = {n: read_text(f"STORYENGINE_MODEL_AGENT_{n}") for n in range(10)}
+CONTEXT_WINDOW = read_int("STORYENGINE_CONTEXT_WINDOW", 0)
+MAX_OUTPUT = read_int("STORYENGINE_MAX_OUTPUT", 0)
+CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": "INFO"},
+    "loggers": {
+        # These libraries log addresses and, at DEBUG, bodies: prompt text must not reach a log.
+        "httpx2": {"level": "WARNING"},
+        "openai": {"level": "WARNING"},
+        "httpcore2": {"level": "WARNING"},
+    },
+}
