@@ -1,4 +1,4 @@
-"""Writing memory: blocks are added in order, together with the pointer that says how far they go."""
+"""Writing memory: blocks are added in order, with the pointer that says how far they go."""
 
 import uuid
 from typing import Any

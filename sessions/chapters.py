@@ -129,9 +129,7 @@ def save_narrative_agent(
                 "The old one was kept."
             )
         chapter.target_words = target_words
-    chapter.save(
-        update_fields=["narrative_agent_definition_text", "target_words", "updated_at"]
-    )
+    chapter.save(update_fields=["narrative_agent_definition_text", "target_words", "updated_at"])
     return chapter
 
 
@@ -163,8 +161,7 @@ def delete_chapter(session_id: uuid.UUID) -> None:
 def _check_slots(slots: list[int]) -> list[int]:
     if not 1 <= len(slots) <= MAX_AGENTS or slots != list(range(1, len(slots) + 1)):
         raise InvalidInput(
-            f"The agents must be 1 to n without a gap, n from 1 to {MAX_AGENTS}. "
-            "Nothing was saved."
+            f"The agents must be 1 to n without a gap, n from 1 to {MAX_AGENTS}. Nothing was saved."
         )
     return slots
 

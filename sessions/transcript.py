@@ -90,9 +90,7 @@ class Transcript:
 def read_transcript(chapter: Session, *, limit: int | None = TAB2_CHAR_LIMIT) -> Transcript:
     """The window of the newest events whose rendering fits `limit`; None means all of it."""
     events = chapter.events.order_by("-prompt_index", "-created_at")
-    newest_first = (
-        render_event(event, chapter) for event in events.iterator(chunk_size=200)
-    )
+    newest_first = (render_event(event, chapter) for event in events.iterator(chunk_size=200))
     boundary = chapter.last_summarized_prompt_index
     if limit is None:
         return Transcript(list(newest_first)[::-1], boundary)

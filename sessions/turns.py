@@ -75,9 +75,9 @@ def open_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
         return _answer_again(earlier)
     if chapter.prompt_index == 0:
         raise WrongState("There is no reply to write again yet. Send a prompt first.")
-    reply = chapter.events.filter(
-        prompt_index=chapter.prompt_index, role=Event.Role.AGENT
-    ).latest("created_at")
+    reply = chapter.events.filter(prompt_index=chapter.prompt_index, role=Event.Role.AGENT).latest(
+        "created_at"
+    )
     prompt = chapter.events.get(prompt_index=chapter.prompt_index, role=Event.Role.USER)
     turn = earlier or Turn(session=chapter, submission_key=key)
     turn.kind, turn.prompt_index = Turn.Kind.REROLL, chapter.prompt_index
@@ -195,7 +195,10 @@ def recover_stale_turns(session_id: uuid.UUID | None = None) -> int:
     return sum(
         _break_turn(
             _attempt(turn).filter(lease_until__lt=timezone.now()),
-            turn, Turn.Status.FAILED, INTERRUPTED, None,
+            turn,
+            Turn.Status.FAILED,
+            INTERRUPTED,
+            None,
         )
         for turn in stale
     )
@@ -221,25 +224,21 @@ def _answer_again(turn: Turn) -> OpenedTurn:
 
 def _claim_flight(chapter: Session, turn: Turn) -> None:
     """Raises WrongState when the chapter is not in play or another turn is in flight."""
-    if not _try_claim_flight(chapter, turn):
-        # Its owner may have died: look once, then refuse.
-        if not recover_stale_turns(chapter.pk) or not _try_claim_flight(chapter, turn):
-            raise _refusal(get_chapter(chapter.pk), turn)
+    if _try_claim_flight(chapter, turn):
+        return
+    # The owner of the flight may have died: look once, then refuse.
+    if not recover_stale_turns(chapter.pk) or not _try_claim_flight(chapter, turn):
+        raise _refusal(get_chapter(chapter.pk), turn)
 
 
 def _try_claim_flight(chapter: Session, turn: Turn) -> bool:
     free = Session.objects.filter(
         pk=chapter.pk, state__in=PLAYABLE, is_ending=False, turn_in_flight=None
     )
-    rerolling = None
-    if turn.kind == Turn.Kind.REROLL:
-        rerolling = turn.prompt_index
-        free = free.filter(
-            Q(last_summarized_prompt_index__lt=rerolling), prompt_index=rerolling
-        )
-    return bool(
-        free.update(turn_in_flight=turn.turn_id, rerolling_prompt_index=rerolling)
-    )
+    rerolling = turn.prompt_index if turn.kind == Turn.Kind.REROLL else None
+    if rerolling is not None:
+        free = free.filter(Q(last_summarized_prompt_index__lt=rerolling), prompt_index=rerolling)
+    return bool(free.update(turn_in_flight=turn.turn_id, rerolling_prompt_index=rerolling))
 
 
 def _refusal(chapter: Session, turn: Turn) -> ChapterError:
@@ -305,4 +304,5 @@ def _write_event(turn: Turn, chapter: Session, role: Event.Role, text: str) -> E
 
 def events_of(turn: Turn) -> Sequence[Event]:
     """The Events of a committed turn: its prompt's user event and every reply to it."""
-    return list(Event.objects.filter(session_id=turn.session_id, prompt_index=turn.prompt_index))
+    number = turn.prompt_index or 0
+    return list(Event.objects.filter(session_id=turn.session_id, prompt_index=number))

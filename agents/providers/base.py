@@ -1,7 +1,7 @@
 """What a provider is: messages in, a stream of text out. It knows nothing of stories."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ class ModelRequest:
     messages: tuple[Message, ...]
     max_output_tokens: int
     # max_tokens, or max_completion_tokens as reasoning models call it.
-    token_parameter: str = "max_tokens"
+    token_parameter: str = "max_tokens"  # noqa: S105  (the name of a field)
     # None: the model takes no temperature, or its default is wanted.
     temperature: float | None = None
     # A JSON schema that the reply must follow, where the model honours one.
@@ -65,7 +65,7 @@ class Provider(ABC):
     host: str
 
     @abstractmethod
-    def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         """Yield TextDelta parts, then exactly one Finished.
 
         Raises ProviderError; retries are made inside, only while nothing has been yielded.

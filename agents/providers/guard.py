@@ -19,5 +19,6 @@ def check_real_calls_allowed() -> None:
     """Every provider that opens a connection calls this first."""
     if not _real_calls_allowed:
         raise RealCallForbidden(
-            "A test tried to call a real model. Use the scripted provider, or the marker real_model."
+            "A test tried to call a real model. "
+            "Use the scripted provider, or the marker real_model."
         )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 
 from agents.providers.base import Finished, ModelRequest, Provider, StreamPart, TextDelta, Usage
@@ -43,7 +43,7 @@ class ScriptedProvider(Provider):
             else:
                 self.queue.append(Script(error=reply))
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         self.history.append(request)
         script = self._next_script(request)
         words = script.text.split(" ") if script.text else []

@@ -1,0 +1,53 @@
+"""How many tokens a text will cost: estimated without a tokenizer, calibrated by reported usage."""
+
+from agents.capabilities import ModelFacts
+from agents.declarations import Agent
+from agents.models import TokenCalibration
+from agents.providers.base import Usage
+
+# Weighted characters per token before a model has reported any usage: low, so that the first
+# estimates are too high rather than too low.
+DEFAULT_WEIGHT_PER_TOKEN = 3.0
+# Role markers and separators that a chat template adds to each message.
+TOKENS_PER_MESSAGE = 8
+# A new report counts for a quarter, so that a few calls settle the estimate.
+_KEPT = 0.75
+
+
+def weigh(text: str) -> float:
+    """Characters, weighted by how many tokens they tend to cost: English prose counts one each."""
+    plain = len(text.encode("ascii", "ignore"))
+    rare = sum(character > "\uffff" for character in text) if len(text) > plain else 0
+    return plain + 3 * (len(text) - plain - rare) + 8 * rare
+
+
+def read_weight_per_token(model: str) -> float:
+    calibration = TokenCalibration.objects.filter(model=model).first()
+    if calibration is None or calibration.tokens <= 0:
+        return DEFAULT_WEIGHT_PER_TOKEN
+    return min(max(calibration.weight / calibration.tokens, 1.0), 6.0)
+
+
+def calibrate(model: str, weight: float, usage: Usage) -> None:
+    """Learn from the input tokens that a call reported."""
+    if usage.input_tokens <= 0 or weight <= 0:
+        return
+    known, is_new = TokenCalibration.objects.get_or_create(
+        model=model, defaults={"weight": weight, "tokens": usage.input_tokens}
+    )
+    if not is_new:
+        known.weight = known.weight * _KEPT + weight
+        known.tokens = known.tokens * _KEPT + usage.input_tokens
+        known.save()
+
+
+def output_limit(agent: Agent, facts: ModelFacts) -> int:
+    """Tokens the agent may write, hidden reasoning included; never over half the window."""
+    wanted = agent.output_tokens + (agent.reasoning_tokens if facts.reasons else 0)
+    return min(wanted, facts.max_output, facts.context_window // 2)
+
+
+def input_budget(facts: ModelFacts, reserved_output: int) -> int:
+    """Tokens a prompt may have: the window without the output and a safety margin."""
+    margin = 64 + facts.context_window // 25
+    return facts.context_window - reserved_output - margin

@@ -1,0 +1,210 @@
+"""The one way to a model: every call is checked, assembled, made, validated and recorded here."""
+
+import hashlib
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from agents.budget import calibrate, input_budget, output_limit, read_weight_per_token
+from agents.consent import check_consent
+from agents.database import in_database
+from agents.declarations import Agent
+from agents.exceptions import RateLimited
+from agents.layers import AssembledPrompt, Layer, assemble
+from agents.model_access import current_provider, model_facts, model_name
+from agents.models import LLMArtifact
+from agents.providers.base import Finished, ModelRequest, Provider, Usage
+from agents.providers.exceptions import ProviderError, UnusableReply
+from sessions.models import Session
+from sessions.text import scrub_reply
+
+logger = logging.getLogger(__name__)
+
+Compose = Callable[[], Sequence[Layer]]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a model wrote; `was_cut` when its output limit ended it."""
+
+    text: str
+    was_cut: bool
+
+
+@dataclass(frozen=True)
+class _PreparedCall:
+    provider: Provider
+    request: ModelRequest
+    prompt: AssembledPrompt
+
+
+@dataclass
+class _Outcome:
+    """What is known of a call when it ends, however it ends."""
+
+    parts: list[str] = field(default_factory=list)
+    finished: Finished | None = None
+    error: str = ""
+    started: float = field(default_factory=time.perf_counter)
+    first_token: float | None = None
+
+    @property
+    def text(self) -> str:
+        return scrub_reply("".join(self.parts))
+
+
+async def call_model(
+    agent: Agent,
+    session_id: uuid.UUID,
+    compose: Compose,
+    *,
+    json_schema: Mapping[str, Any] | None = None,
+    on_text: Callable[[str], None] | None = None,
+    validate: Callable[[str], None] | None = None,
+) -> Reply:
+    """Call the agent's model with the layers that `compose` (run where the ORM may be used) gives.
+
+    `on_text` gets each piece of text as it arrives; `validate` may raise UnusableReply for the
+    whole of it. Raises ProviderError, or a ChapterError before anything is sent: consent missing,
+    rate limited, prompt too long. An artifact is stored in every case in which a model was called.
+    """
+    call = await in_database(_prepare, agent, compose, json_schema, None)
+    outcome = _Outcome()
+    try:
+        await _stream(call, outcome, on_text)
+        if validate is not None:
+            validate(outcome.text)
+    except ProviderError as error:
+        outcome.error = str(error) or type(error).__name__
+        raise
+    finally:
+        if not outcome.finished and not outcome.error:
+            outcome.error = "Stopped before the end."
+        await in_database(_record, agent, session_id, call, outcome)
+    return Reply(outcome.text, was_cut=outcome.finished is not None and outcome.finished.was_cut)
+
+
+async def warm_model(agent: Agent, compose: Compose) -> None:
+    """Have the model read a prompt's start, for its cache; nothing is written, so none is kept.
+
+    Raises what `call_model` raises.
+    """
+    call = await in_database(_prepare, agent, compose, None, 1)
+    async with aclosing(call.provider.stream(call.request)) as parts:
+        await anext(parts, None)
+
+
+def _prepare(
+    agent: Agent,
+    compose: Compose,
+    json_schema: Mapping[str, Any] | None,
+    output_tokens: int | None,
+) -> _PreparedCall:
+    check_consent()
+    _check_rate()
+    provider, model = current_provider(), model_name(agent.agent_id)
+    facts = model_facts(agent.agent_id)
+    limit = output_limit(agent, facts)
+    prompt = assemble(
+        compose(),
+        budget_tokens=input_budget(facts, limit),
+        weight_per_token=read_weight_per_token(model),
+    )
+    request = ModelRequest(
+        model=model,
+        messages=prompt.messages,
+        max_output_tokens=output_tokens or limit,
+        token_parameter=facts.token_parameter,
+        temperature=agent.temperature if facts.accepts_temperature else None,
+        json_schema=json_schema if facts.json_schema else None,
+    )
+    return _PreparedCall(provider, request, prompt)
+
+
+def _check_rate() -> None:
+    """A guard against runaway loops and surprise bills: calls of all chapters in a minute."""
+    since = timezone.now() - timedelta(minutes=1)
+    if LLMArtifact.objects.filter(created_at__gte=since).count() >= settings.CALLS_PER_MINUTE:
+        raise RateLimited(
+            f"More than {settings.CALLS_PER_MINUTE} model calls were made within a minute. "
+            "Nothing was sent and your words are kept; try again in a minute."
+        )
+
+
+async def _stream(
+    call: _PreparedCall, outcome: _Outcome, on_text: Callable[[str], None] | None
+) -> None:
+    # Closed at once when the reply is stopped, so that the server stops writing too.
+    async with aclosing(call.provider.stream(call.request)) as parts:
+        async for part in parts:
+            if isinstance(part, Finished):
+                outcome.finished = part
+                continue
+            if outcome.first_token is None:
+                outcome.first_token = time.perf_counter()
+            outcome.parts.append(part.text)
+            if on_text is not None:
+                on_text(part.text)
+    if not outcome.text.strip():
+        raise UnusableReply(
+            "The model returned an empty reply. Nothing was lost; try again, "
+            "or choose another model."
+        )
+
+
+def _record(agent: Agent, session_id: uuid.UUID, call: _PreparedCall, outcome: _Outcome) -> None:
+    """Store the call's artifact, unless its chapter was reset meanwhile."""
+    messages = [asdict(message) for message in call.request.messages]
+    usage = outcome.finished.usage if outcome.finished else None
+    now = time.perf_counter()
+    with transaction.atomic():
+        if not Session.objects.filter(pk=session_id).exists():
+            return
+        LLMArtifact.objects.create(
+            session_id=session_id,
+            agent_id=agent.agent_id,
+            provider=call.provider.name,
+            model=call.request.model,
+            input_hash=hashlib.sha256(json.dumps(messages).encode()).hexdigest(),
+            token_counts=_token_counts(usage),
+            layers=[asdict(record) for record in call.prompt.records],
+            raw_input_ref=messages,
+            raw_output_ref=outcome.text,
+            error=outcome.error,
+            first_token_ms=outcome.first_token
+            and _milliseconds(outcome.started, outcome.first_token),
+            duration_ms=_milliseconds(outcome.started, now),
+        )
+        if usage is not None:
+            calibrate(call.request.model, call.prompt.weight, usage)
+    logger.info(
+        "model call agent=%s model=%s ms=%s failed=%s",
+        agent.agent_id,
+        call.request.model,
+        _milliseconds(outcome.started, now),
+        bool(outcome.error),
+    )
+
+
+def _token_counts(usage: Usage | None) -> dict[str, int]:
+    if usage is None:
+        return {}
+    return {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cached": usage.cached_tokens,
+    }
+
+
+def _milliseconds(start: float, end: float) -> int:
+    return round((end - start) * 1000)

@@ -1,0 +1,77 @@
+"""What a character is told: five layers whose order the specification fixes."""
+
+import uuid
+from itertools import groupby
+
+from agents.declarations import CHARACTERS, Agent
+from agents.layers import Layer, Piece, Trim, text_layer
+from agents.prompt_files import render_prompt
+from memory.chunks import recent_context_start
+from memory.recall import memory_layer_pieces
+from sessions.access import get_chapter
+from sessions.models import Session, Turn
+from sessions.roster import character
+from sessions.transcript import chosen_events, render_events
+
+
+def agent_of(turn: Turn) -> Agent:
+    return CHARACTERS[turn.agent_slot]
+
+
+def compose_reply(turn: Turn) -> list[Layer]:
+    """The layers for this turn's prompt; for a re-roll, as if its first reply had not been."""
+    chapter = get_chapter(turn.session_id)
+    before = turn.prompt_index if turn.kind == Turn.Kind.REROLL else None
+    layers = _unchanged_start(chapter, turn.agent_slot, before)
+    return [*layers, text_layer("USER_PROMPT", turn.user_text)]
+
+
+def compose_start(session_id: uuid.UUID, agent_slot: int) -> list[Layer]:
+    """All of the next prompt to this character but the GM's words, to warm a cache with."""
+    return _unchanged_start(get_chapter(session_id), agent_slot, None)
+
+
+def _unchanged_start(chapter: Session, slot: int, before: int | None) -> list[Layer]:
+    speaker = character(slot, chapter.agent_names)
+    identity = chapter.tab1.agent_identity_text_by_slot.get(str(slot), "")
+    return [
+        text_layer(
+            "SYSTEM",
+            render_prompt("character", character_name=speaker.name),
+            role="system",
+            has_heading=False,
+        ),
+        text_layer("AGENT_IDENTITY", f"{speaker.name}\n{identity}".strip()),
+        memory_layer(chapter),
+        _recent_context(chapter, before),
+    ]
+
+
+def memory_layer(chapter: Session, *, name: str = "STRUCTURED_MEMORY") -> Layer:
+    """All of memory; where the window is small, old blocks are condensed and then dropped.
+
+    Its share is fixed, so that the growing context behind it does not change it between summaries.
+    """
+    pieces = tuple(Piece(full, brief) for full, brief in memory_layer_pieces(chapter))
+    return Layer(
+        name, pieces, trim=Trim.CONDENSE, gives_way=2, keep_first=1, keep_last=1, share=0.4
+    )
+
+
+def prompt_pieces(chapter: Session, first: int, last: int | None) -> tuple[Piece, ...]:
+    """One piece a prompt: the GM's words with the chosen reply."""
+    events = chosen_events(chapter, from_prompt=first, to_prompt=last)
+    by_prompt = groupby(events, key=lambda event: event.prompt_index)
+    return tuple(Piece(render_events(turn, chapter)) for _, turn in by_prompt)
+
+
+def _recent_context(chapter: Session, before: int | None) -> Layer:
+    last = chapter.prompt_index if before is None else before - 1
+    return Layer(
+        "RECENT_CONTEXT",
+        prompt_pieces(chapter, recent_context_start(chapter), last),
+        trim=Trim.OLDEST_FIRST,
+        gives_way=1,
+        keep_last=2,
+        step=3,
+    )

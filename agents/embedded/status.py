@@ -1,0 +1,50 @@
+"""How far the embedded model is, as its process last wrote it."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from agents.models import EmbeddedServer
+
+# The process renews its row every few seconds; an older row means that it is gone.
+ALIVE_FOR = timedelta(seconds=20)
+
+NOT_RUNNING = (
+    "The embedded model is not running. Start the whole program with `make run`, then try again."
+)
+
+
+def read_embedded_server() -> EmbeddedServer | None:
+    """The row, or None when another provider is configured or the process never started."""
+    if settings.LLM != "embedded":
+        return None
+    return EmbeddedServer.objects.first()
+
+
+def is_alive(server: EmbeddedServer | None) -> bool:
+    return server is not None and server.alive_at > timezone.now() - ALIVE_FOR
+
+
+def is_ready(server: EmbeddedServer | None) -> bool:
+    return server is not None and is_alive(server) and server.phase == EmbeddedServer.Phase.READY
+
+
+def is_coming(server: EmbeddedServer | None) -> bool:
+    """Whether waiting helps: the process runs and has not failed."""
+    return server is not None and is_alive(server) and server.phase != EmbeddedServer.Phase.FAILED
+
+
+def describe(server: EmbeddedServer | None) -> str:
+    """One sentence for the GM."""
+    if server is None or not is_alive(server):
+        return NOT_RUNNING
+    match server.phase:
+        case EmbeddedServer.Phase.FETCHING:
+            done, total = server.bytes_done // 1_000_000, server.bytes_total // 1_000_000
+            return f"The embedded model is being fetched: {done:,} of {total:,} MB."
+        case EmbeddedServer.Phase.LOADING:
+            return "The embedded model is being loaded; this takes a few seconds."
+        case EmbeddedServer.Phase.READY:
+            return server.message or "The embedded model is ready."
+    return server.message or "The embedded model could not be started."

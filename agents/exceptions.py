@@ -1,0 +1,37 @@
+"""Refusals of the agents layer that a GM can read."""
+
+from agents.providers.exceptions import ProviderError
+from sessions.exceptions import ChapterError, InvalidInput
+
+
+class ConsentMissing(ChapterError):
+    """Texts would leave the machine for a host that the GM has not allowed."""
+
+    status = 403
+    title = "Permission needed"
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        super().__init__(
+            f"This would send your texts to {host}, which you have not allowed yet. "
+            "Nothing was sent; allow the host on the page about what leaves this machine."
+        )
+
+
+class RateLimited(ChapterError):
+    status = 429
+    title = "Too many model calls"
+
+
+class PromptTooLong(InvalidInput):
+    """Not even the shortest form of the prompt fits the model's window."""
+
+    title = "Too long for the model"
+
+
+class ModelNotReady(ProviderError):
+    """The embedded model cannot answer yet; `is_coming` tells whether waiting helps."""
+
+    def __init__(self, message: str, *, is_coming: bool) -> None:
+        self.is_coming = is_coming
+        super().__init__(message)

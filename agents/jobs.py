@@ -1,0 +1,195 @@
+"""Jobs: queued as rows, claimed by a conditional UPDATE, kept by a lease, finished once.
+
+The broker is only a bell. Whoever rings it after the commit may be lost; the sweep rings again.
+"""
+
+import logging
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from celery import current_app
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from agents.models import Job
+from sessions.models import Session
+
+logger = logging.getLogger(__name__)
+
+JOB_LEASE = timedelta(seconds=30)
+# A job whose worker died so often is given up.
+MAX_ATTEMPTS = 6
+
+
+def queue_job(session_id: uuid.UUID, kind: Job.Kind, key: str, **fields: Any) -> Job:
+    """The job of this kind and key, due now; a finished attempt of it is queued again.
+
+    A job that is running is left to its worker.
+    """
+    job, is_new = Job.objects.get_or_create(
+        session_id=session_id, kind=kind, key=key, defaults=fields
+    )
+    if not is_new:
+        Job.objects.filter(pk=job.pk).exclude(status=Job.Status.RUNNING).update(
+            status=Job.Status.QUEUED,
+            run_after=timezone.now(),
+            attempts=0,
+            error="",
+            updated_at=timezone.now(),
+        )
+        job.refresh_from_db()
+    ring(job.pk)
+    return job
+
+
+def ring(job_id: uuid.UUID, *, delay_seconds: float = 0) -> None:
+    """Tell a worker after the commit that a job is due."""
+
+    def publish() -> None:
+        try:
+            # By name: the task's module imports every flow, and the flows import this module.
+            current_app.send_task(
+                "agents.tasks.run_job",
+                kwargs={"job_id": str(job_id)},
+                countdown=delay_seconds or None,
+            )
+        except (OperationalError, OSError) as error:
+            logger.warning(
+                "the broker is out of reach; the sweep will find job %s: %s",
+                job_id,
+                type(error).__name__,
+            )
+
+    transaction.on_commit(publish)
+
+
+def claim(job_id: uuid.UUID) -> Job | None:
+    """Take a due job; None when it is not due, not queued, or its turn has not come."""
+    token = uuid.uuid4()
+    now = timezone.now()
+    claimed = (
+        due_jobs()
+        .filter(pk=job_id)
+        .update(
+            status=Job.Status.RUNNING,
+            lease_token=token,
+            lease_until=now + JOB_LEASE,
+            attempts=F("attempts") + 1,
+            updated_at=now,
+        )
+    )
+    return Job.objects.get(pk=job_id, lease_token=token) if claimed else None
+
+
+def due_jobs() -> "QuerySet[Job]":
+    """Queued jobs that may run now.
+
+    A summary may run only if it starts right after the summary pointer (so chunks are written in
+    order, one at a time) and no re-roll of one of its prompts is in flight.
+    """
+    its_turn = Session.objects.filter(
+        Q(rerolling_prompt_index=None) | Q(rerolling_prompt_index__gt=OuterRef("to_prompt_index")),
+        pk=OuterRef("session_id"),
+        last_summarized_prompt_index=OuterRef("from_prompt_index") - 1,
+    )
+    # Conditions on the job itself stay outside the subquery: PostgreSQL checks them again when a
+    # second claim has waited for the first.
+    return Job.objects.filter(
+        ~Q(kind=Job.Kind.SUMMARIZE) | Exists(its_turn),
+        status=Job.Status.QUEUED,
+        run_after__lte=timezone.now(),
+    )
+
+
+def owned(job: Job) -> "QuerySet[Job]":
+    """The job's row while this worker may write for it; update it to make sure."""
+    return Job.objects.filter(pk=job.pk, status=Job.Status.RUNNING, lease_token=job.lease_token)
+
+
+def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
+    """Keep the lease and show how far the work is; False when it is no longer this worker's."""
+    now = timezone.now()
+    return bool(
+        owned(job).update(
+            lease_until=now + JOB_LEASE,
+            partial_text=partial_text,
+            progress=progress,
+            updated_at=now,
+        )
+    )
+
+
+def finish(job: Job) -> bool:
+    """Mark the job done, inside the transaction that writes its result; False: write nothing."""
+    return bool(
+        owned(job).update(
+            status=Job.Status.DONE, error="", partial_text="", updated_at=timezone.now()
+        )
+    )
+
+
+def fail(job: Job, error: str) -> bool:
+    """Give the job up; what it has finished stays for a later resumption."""
+    return bool(owned(job).update(status=Job.Status.FAILED, error=error, updated_at=timezone.now()))
+
+
+def postpone(job: Job, *, seconds: float, error: str = "", counts: bool = True) -> bool:
+    """Queue the job again for later; `counts` says whether this attempt counts."""
+    now = timezone.now()
+    postponed = owned(job).update(
+        status=Job.Status.QUEUED,
+        run_after=now + timedelta(seconds=seconds),
+        error=error,
+        attempts=F("attempts") if counts else F("attempts") - 1,
+        updated_at=now,
+    )
+    if postponed:
+        ring(job.pk, delay_seconds=seconds)
+    return bool(postponed)
+
+
+def cancel_jobs(session_id: uuid.UUID, kind: Job.Kind) -> int:
+    """Cancel what is queued or running; its worker notices when it renews the lease."""
+    return Job.objects.filter(
+        session_id=session_id, kind=kind, status__in=(Job.Status.QUEUED, Job.Status.RUNNING)
+    ).update(status=Job.Status.CANCELLED, updated_at=timezone.now())
+
+
+def requeue_expired(session_id: uuid.UUID | None = None) -> list[Job]:
+    """Queue the jobs of dead workers again; returns those that were tried too often instead."""
+    now = timezone.now()
+    expired = Job.objects.filter(status=Job.Status.RUNNING, lease_until__lt=now)
+    if session_id is not None:
+        expired = expired.filter(session_id=session_id)
+    hopeless = []
+    for job in expired:
+        if job.attempts >= MAX_ATTEMPTS:
+            hopeless.append(job)
+        elif (
+            owned(job)
+            .filter(lease_until__lt=now)
+            .update(status=Job.Status.QUEUED, lease_token=None, run_after=now, updated_at=now)
+        ):
+            ring(job.pk)
+    return hopeless
+
+
+def latest_jobs(chapter: Session) -> dict[str, Job]:
+    """The newest job of each kind; of the summaries, the one that play is waiting for."""
+    jobs: dict[str, Job] = {}
+    for job in chapter.jobs.order_by("created_at").defer("inputs", "finished_scenes"):
+        earlier = jobs.get(job.kind)
+        if earlier is None or not _is_next_summary(earlier, chapter):
+            jobs[job.kind] = job
+    return jobs
+
+
+def _is_next_summary(job: Job, chapter: Session) -> bool:
+    return (
+        job.kind == Job.Kind.SUMMARIZE
+        and job.is_live
+        and job.from_prompt_index == chapter.last_summarized_prompt_index + 1
+    )

@@ -1,0 +1,169 @@
+"""A prompt as an ordered list of named layers, fitted into a model's budget.
+
+The order is the caller's and never changes here: stable text first, so that prefix caches work.
+What does not fit gives way in the order of `gives_way`, each layer by its own rule.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Literal
+
+from agents.budget import TOKENS_PER_MESSAGE, weigh
+from agents.exceptions import PromptTooLong
+from agents.providers.base import Message
+
+
+class Trim(Enum):
+    NEVER = "never"
+    OLDEST_FIRST = "oldest first"
+    # Oldest pieces take their brief form first, and are dropped only when all of them have.
+    CONDENSE = "condense"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a layer that is kept, shortened to `brief`, or dropped as a whole."""
+
+    text: str
+    brief: str = ""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A named part of a prompt.
+
+    `gives_way` ranks layers: the lowest is trimmed first. `keep_first` and `keep_last` count the
+    pieces that are never dropped; `step` is how many go at a time (few changes of a layer's start
+    spare prefix caches). `share` caps the layer at a part of the budget whatever else there is.
+    """
+
+    name: str
+    pieces: tuple[Piece, ...]
+    role: Literal["system", "user", "assistant"] = "user"
+    has_heading: bool = True
+    trim: Trim = Trim.NEVER
+    gives_way: int = 0
+    keep_first: int = 0
+    keep_last: int = 0
+    step: int = 1
+    share: float | None = None
+
+    @property
+    def text(self) -> str:
+        body = "\n\n".join(piece.text for piece in self.pieces)
+        return f"## {self.name}\n{body}" if self.has_heading else body
+
+
+def text_layer(
+    name: str,
+    text: str,
+    *,
+    role: Literal["system", "user", "assistant"] = "user",
+    has_heading: bool = True,
+) -> Layer:
+    """A layer of one piece that is never trimmed."""
+    return Layer(name, (Piece(text),), role=role, has_heading=has_heading)
+
+
+@dataclass(frozen=True)
+class LayerRecord:
+    """What became of one layer, for the artifact."""
+
+    name: str
+    tokens: int
+    kept: int
+    shortened: int
+    dropped: int
+
+
+@dataclass(frozen=True)
+class AssembledPrompt:
+    messages: tuple[Message, ...]
+    records: tuple[LayerRecord, ...]
+    weight: float
+
+
+def assemble(
+    layers: Sequence[Layer], *, budget_tokens: int, weight_per_token: float
+) -> AssembledPrompt:
+    """Fit the layers into the budget; raises PromptTooLong when their floors do not fit."""
+
+    def tokens_of(layer: Layer) -> float:
+        return weigh(layer.text) / weight_per_token
+
+    fitted = [
+        layer if layer.share is None else _trim(layer, layer.share * budget_tokens, tokens_of)
+        for layer in layers
+        if layer.pieces
+    ]
+    available = budget_tokens - TOKENS_PER_MESSAGE * len(fitted)
+    for at in sorted(range(len(fitted)), key=lambda i: fitted[i].gives_way):
+        others = sum(tokens_of(layer) for i, layer in enumerate(fitted) if i != at)
+        fitted[at] = _trim(fitted[at], available - others, tokens_of)
+    total = sum(tokens_of(layer) for layer in fitted)
+    if total > available:
+        raise _too_long(fitted, tokens_of, total - available)
+    originals = [layer for layer in layers if layer.pieces]
+    return AssembledPrompt(
+        messages=_merge(fitted),
+        records=tuple(
+            _record(before, after, round(tokens_of(after)))
+            for before, after in zip(originals, fitted, strict=True)
+        ),
+        weight=sum(weigh(layer.text) for layer in fitted),
+    )
+
+
+def _trim(layer: Layer, room: float, tokens_of: Callable[[Layer], float]) -> Layer:
+    """Shorten the layer by its rule until it has at most `room` tokens or its floor is reached."""
+    if layer.trim is Trim.CONDENSE:
+        for at in range(layer.keep_first, len(layer.pieces) - layer.keep_last):
+            if tokens_of(layer) <= room:
+                return layer
+            piece = layer.pieces[at]
+            if piece.brief:
+                shortened = (*layer.pieces[:at], Piece(piece.brief), *layer.pieces[at + 1 :])
+                layer = replace(layer, pieces=shortened)
+    if layer.trim is not Trim.NEVER:
+        floor = layer.keep_first + layer.keep_last
+        while len(layer.pieces) > floor and tokens_of(layer) > room:
+            spare = len(layer.pieces) - floor
+            gone = layer.keep_first + min(layer.step, spare)
+            layer = replace(layer, pieces=layer.pieces[: layer.keep_first] + layer.pieces[gone:])
+    return layer
+
+
+def _too_long(
+    layers: list[Layer], tokens_of: Callable[[Layer], float], excess: float
+) -> PromptTooLong:
+    longest = max(layers, key=tokens_of)
+    return PromptTooLong(
+        f"This is about {round(excess):,} tokens too long for the model's context window; "
+        f"the longest part is {longest.name} with about {round(tokens_of(longest)):,}. "
+        "Nothing was sent and your words are kept: shorten it, or use a model with a larger window."
+    )
+
+
+def _merge(layers: list[Layer]) -> tuple[Message, ...]:
+    """Neighbours of one role are one message: some chat templates want roles to alternate."""
+    messages: list[Message] = []
+    for layer in layers:
+        if messages and messages[-1].role == layer.role:
+            content = f"{messages.pop().content}\n\n{layer.text}"
+        else:
+            content = layer.text
+        messages.append(Message(layer.role, content))
+    return tuple(messages)
+
+
+def _record(before: Layer, after: Layer, tokens: int) -> LayerRecord:
+    originals = {piece.text for piece in before.pieces}
+    kept = sum(piece.text in originals for piece in after.pieces)
+    return LayerRecord(
+        name=before.name,
+        tokens=tokens,
+        kept=kept,
+        shortened=len(after.pieces) - kept,
+        dropped=len(before.pieces) - len(after.pieces),
+    )

@@ -1,0 +1,88 @@
+"""Agent 0: Tab 1 becomes the first memory block, and the chapter opens for play."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+
+from agents.consent import check_consent
+from agents.database import in_database
+from agents.declarations import WORLD_SUMMARY
+from agents.jobs import fail, finish, queue_job
+from agents.json_replies import call_for_json
+from agents.layers import Layer, text_layer
+from agents.model_access import is_small_model
+from agents.models import Job
+from agents.prompt_files import render_prompt
+from agents.schemas import WorldChapterLock, check_roster, lock_schema_for
+from agents.watch import Watch
+from memory.blocks import write_lock
+from sessions.access import get_chapter
+from sessions.exceptions import InvalidInput
+from sessions.models import Session
+from sessions.states import State, move, try_move
+
+
+@transaction.atomic
+def request_lock(session_id: uuid.UUID) -> Job:
+    """Lock Tab 1 and queue agent 0.
+
+    Raises InvalidInput for an empty world and chapter, ConsentMissing, and WrongState.
+    """
+    chapter = get_chapter(session_id)
+    is_empty = not (chapter.tab1.world_text.strip() or chapter.tab1.chapter_text.strip())
+    if chapter.state == State.DRAFT_TAB1 and is_empty:
+        raise InvalidInput(
+            "The world and the chapter are both empty, so there is nothing to play yet. "
+            "Write at least one of them on Tab 1, or fill in the example."
+        )
+    check_consent()
+    move(
+        Session.objects.filter(pk=session_id),
+        State.LOCKING,
+        refusal="This chapter was started already; Tab 1 is locked.",
+    )
+    return queue_job(session_id, Job.Kind.LOCK, "lock")
+
+
+async def write_world_memory(job: Job, watch: Watch) -> None:
+    """Have agent 0 summarise Tab 1 and store the first block."""
+    chapter = await in_database(get_chapter, job.session_id)
+    payload = await call_for_json(
+        WORLD_SUMMARY,
+        job.session_id,
+        lambda: _compose(chapter),
+        WorldChapterLock,
+        json_schema=lock_schema_for(
+            chapter.characters, tight=is_small_model(WORLD_SUMMARY.agent_id)
+        ),
+        watch=watch,
+        check=lambda payload: check_roster(payload, chapter.characters),
+    )
+    await in_database(_store, job, payload)
+
+
+def give_up(job: Job, error: Exception) -> None:
+    """Make Tab 1 editable again, with the error beside it."""
+    with transaction.atomic():
+        if fail(job, f"{error} Tab 1 can be edited again, and everything you wrote is there."):
+            try_move(Session.objects.filter(pk=job.session_id), State.DRAFT_TAB1)
+
+
+@transaction.atomic
+def _store(job: Job, payload: dict[str, Any]) -> None:
+    if finish(job) and write_lock(job.session_id, payload) is None:
+        transaction.set_rollback(True)
+
+
+def _compose(chapter: Session) -> Sequence[Layer]:
+    roster = "\n".join(
+        f"{character.slot}: {character.color}: {character.name}" for character in chapter.characters
+    )
+    return [
+        text_layer("SYSTEM", render_prompt("world_lock"), role="system", has_heading=False),
+        text_layer("WORLD_TEXT", chapter.tab1.world_text),
+        text_layer("CHAPTER_TEXT", chapter.tab1.chapter_text),
+        text_layer("AGENT_ROSTER", f"{len(chapter.characters)} agents\n{roster}"),
+    ]

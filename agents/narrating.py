@@ -1,0 +1,236 @@
+"""Agent 9: the whole session becomes a chapter, in one call or scene by scene.
+
+Finished scenes are stored with the job, so that a build that failed is resumed, not begun anew.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from agents.budget import input_budget, output_limit, read_weight_per_token, weigh
+from agents.calls import call_model
+from agents.characters import memory_layer, prompt_pieces
+from agents.consent import check_consent
+from agents.database import in_database
+from agents.declarations import NARRATOR
+from agents.jobs import cancel_jobs, fail, finish, owned, queue_job
+from agents.layers import Layer, Piece, Trim, text_layer
+from agents.model_access import model_facts, model_name
+from agents.models import Job
+from agents.prompt_files import render_prompt
+from agents.prose import end_at_sentence, last_words, repeats
+from agents.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
+from agents.watch import Watch
+from memory.drafts import write_draft
+from memory.models import MemoryBlock
+from sessions.access import get_chapter
+from sessions.models import Session
+from sessions.states import State, move, try_move
+
+# What the narrator answers when a continuation has nothing left to tell.
+DONE_WORD = "DONE"
+# A scene that falls short of its target is continued so often at most.
+MAX_CONTINUATIONS = 5
+# Close enough to the target to be left alone.
+ENOUGH = 0.92
+
+
+@dataclass(frozen=True)
+class _Material:
+    """Everything a build writes from, read once."""
+
+    memory: Layer
+    pieces: tuple[Piece, ...]
+    scenes: list[Scene]
+
+
+@transaction.atomic
+def request_build(session_id: uuid.UUID) -> Job:
+    """Start agent 9 on an ended chapter; a failed build of the same inputs is resumed.
+
+    Raises ConsentMissing, and WrongState unless the chapter is ended.
+    """
+    check_consent()
+    chapter = get_chapter(session_id)
+    move(
+        Session.objects.filter(pk=session_id, state=State.ENDED),
+        State.NARRATING,
+        refusal="A chapter is written from an ended session. End the chapter first; "
+        "if it is being written already, wait for it or cancel it.",
+    )
+    inputs = _inputs(chapter)
+    failed = chapter.jobs.filter(
+        kind=Job.Kind.NARRATE, status=Job.Status.FAILED, inputs=inputs
+    ).last()
+    key = failed.key if failed is not None else uuid.uuid4().hex
+    return queue_job(session_id, Job.Kind.NARRATE, key, inputs=inputs)
+
+
+@transaction.atomic
+def cancel_build(session_id: uuid.UUID) -> Session:
+    """Stop writing; earlier drafts stay as they are."""
+    get_chapter(session_id)
+    move(
+        Session.objects.filter(pk=session_id, state=State.NARRATING),
+        State.ENDED,
+        refusal="No chapter is being written.",
+    )
+    cancel_jobs(session_id, Job.Kind.NARRATE)
+    return get_chapter(session_id)
+
+
+async def write_chapter(job: Job, watch: Watch) -> None:
+    """Write the scenes that are not finished yet, then store the draft."""
+    material = await in_database(_read_material, job)
+    finished: list[str] = list(job.finished_scenes)
+    watch.progress = {"target_words": job.inputs["target_words"], "scenes": len(material.scenes)}
+    for number in range(len(finished) + 1, len(material.scenes) + 1):
+        watch.text = "\n\n".join(finished) + ("\n\n" if finished else "")
+        watch.progress["scene"] = number
+        finished.append(await _write_scene(job, material, number, finished, watch))
+        if not await in_database(_keep_scenes, job, finished):
+            return
+    await in_database(_store, job, "\n\n".join(finished))
+
+
+def give_up(job: Job, error: Exception) -> None:
+    """Show the error; drafts stay, and finished scenes wait for the next build."""
+    kept = len(Job.objects.values_list("finished_scenes", flat=True).get(pk=job.pk))
+    hint = f" {kept} finished scenes are kept: build again to go on from there." if kept else ""
+    with transaction.atomic():
+        if fail(job, f"{error}{hint} Earlier drafts are unchanged."):
+            try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)
+
+
+async def _write_scene(
+    job: Job, material: _Material, number: int, finished: list[str], watch: Watch
+) -> str:
+    """One scene: a first call, then continuations while it falls short and has more to tell."""
+    scene = material.scenes[number - 1]
+    base = watch.text
+    layers = _scene_layers(job, material, number, finished)
+    text, was_cut = await _call(job, layers, watch)
+    for _ in range(MAX_CONTINUATIONS):
+        words = len(text.split())
+        if words >= scene.target_words * ENOUGH:
+            break
+        text = text.rstrip() if not was_cut else end_at_sentence(text)
+        watch.text = f"{base}{text}\n\n"
+        more, was_cut = await _call(
+            job, [*layers, *_continuation(text, scene.target_words - words)], watch
+        )
+        if more.strip().strip(".").upper() == DONE_WORD or repeats(more, text):
+            break
+        text = f"{text}\n\n{more.strip()}"
+    watch.text = f"{base}{text}"
+    return end_at_sentence(text) if was_cut else text.strip()
+
+
+async def _call(job: Job, layers: Sequence[Layer], watch: Watch) -> tuple[str, bool]:
+    reply = await call_model(NARRATOR, job.session_id, lambda: layers, on_text=watch.add)
+    return reply.text, reply.was_cut
+
+
+def _scene_layers(job: Job, material: _Material, number: int, finished: list[str]) -> list[Layer]:
+    scene, count = material.scenes[number - 1], len(material.scenes)
+    layers = [
+        text_layer("SYSTEM", render_prompt("narrator"), role="system", has_heading=False),
+        text_layer(
+            "NARRATIVE_AGENT_DEFINITION",
+            job.inputs["definition_text"] or "(none: third person, past tense)",
+        ),
+        material.memory,
+        Layer(
+            "FULL_CHAPTER_CONTEXT",
+            material.pieces[scene.first - 1 : scene.last],
+            trim=Trim.OLDEST_FIRST,
+            keep_last=1,
+        ),
+    ]
+    target = str(scene.target_words)
+    if count == 1:
+        instruction = render_prompt("narrator_whole", target_words=target)
+    else:
+        if finished:
+            layers.append(text_layer("END_OF_THE_SCENE_BEFORE", last_words(finished[-1], 150)))
+        instruction = render_prompt(
+            "narrator_scene",
+            scene_number=str(number),
+            scene_count=str(count),
+            target_words=target,
+        )
+    return [*layers, text_layer("TASK", instruction)]
+
+
+def _continuation(text: str, missing_words: int) -> list[Layer]:
+    return [
+        Layer(
+            "CHAPTER_SO_FAR",
+            tuple(Piece(paragraph) for paragraph in text.split("\n\n")),
+            role="assistant",
+            has_heading=False,
+            trim=Trim.OLDEST_FIRST,
+            gives_way=-1,
+            keep_last=2,
+        ),
+        text_layer(
+            "CONTINUE",
+            render_prompt(
+                "narrator_continue", target_words=str(missing_words), done_word=DONE_WORD
+            ),
+            has_heading=False,
+        ),
+    ]
+
+
+def _inputs(chapter: Session) -> dict[str, Any]:
+    blocks = chapter.memory_blocks.order_by("created_at").values_list("pk", flat=True)
+    return {
+        "definition_text": chapter.narrative_agent_definition_text,
+        "target_words": chapter.target_words,
+        "max_prompt_index": chapter.prompt_index,
+        "block_ids": [str(block_id) for block_id in blocks],
+    }
+
+
+def _read_material(job: Job) -> _Material:
+    chapter = get_chapter(job.session_id)
+    facts = model_facts(NARRATOR.agent_id)
+    weight_per_token = read_weight_per_token(model_name(NARRATOR.agent_id))
+    limit = output_limit(NARRATOR, facts)
+    prose_tokens = limit - (NARRATOR.reasoning_tokens if facts.reasons else 0)
+    pieces = prompt_pieces(chapter, 1, job.inputs["max_prompt_index"])
+    deltas = chapter.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
+    scenes = plan_scenes(
+        list(deltas.values_list("from_prompt_index", "to_prompt_index")),
+        [weigh(piece.text) / weight_per_token for piece in pieces],
+        job.inputs["target_words"],
+        NarratorLimits(
+            # Memory may take 0.4 of the window, the chapter so far and the rest need room too.
+            transcript_tokens=input_budget(facts, limit) * 0.4,
+            words_per_call=max(200, int(prose_tokens / TOKENS_PER_WORD)),
+        ),
+    )
+    return _Material(memory_layer(chapter), pieces, scenes)
+
+
+def _keep_scenes(job: Job, finished: list[str]) -> bool:
+    return bool(owned(job).update(finished_scenes=finished))
+
+
+@transaction.atomic
+def _store(job: Job, chapter_text: str) -> None:
+    if not finish(job):
+        return
+    write_draft(
+        job.session_id,
+        definition_text=job.inputs["definition_text"],
+        target_words=job.inputs["target_words"],
+        max_prompt_index=job.inputs["max_prompt_index"],
+        block_ids=job.inputs["block_ids"],
+        chapter_text=chapter_text,
+    )
+    try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)

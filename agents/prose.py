@@ -1,0 +1,34 @@
+"""Small judgements about prose that a narrator wrote."""
+
+import re
+
+_SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
+
+
+def end_at_sentence(text: str) -> str:
+    """Without the broken sentence that an output limit left at the end."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    return text[: ends[-1]].rstrip() if ends else text.rstrip()
+
+
+def last_words(text: str, count: int) -> str:
+    """The end of the text: at least `count` words, from the beginning of a paragraph on."""
+    paragraphs: list[str] = []
+    words = 0
+    for paragraph in reversed(text.split("\n\n")):
+        paragraphs.append(paragraph)
+        words += len(paragraph.split())
+        if words >= count:
+            break
+    return "\n\n".join(reversed(paragraphs))
+
+
+def repeats(more: str, text: str) -> bool:
+    """Whether most of `more` was said before: over half of its runs of five words are in `text`."""
+    runs = _runs(more)
+    return not runs or len(runs & _runs(text)) > len(runs) / 2
+
+
+def _runs(text: str, length: int = 5) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+", text.lower())
+    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}

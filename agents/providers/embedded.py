@@ -1,0 +1,6 @@
+"""Placeholder until the provider is written."""
+
+from agents.providers.openai_compatible import OpenAICompatibleProvider
+
+
+class EmbeddedProvider(OpenAICompatibleProvider): ...

@@ -1,0 +1,152 @@
+"""A character's reply: stored as a turn first, written by a task of its own, committed whole."""
+
+import asyncio
+import contextlib
+import contextvars
+import logging
+import uuid
+
+from django.db import transaction
+
+from agents.calls import call_model
+from agents.characters import agent_of, compose_reply
+from agents.database import in_database
+from agents.live import LIVE_REPLIES, LiveReply
+from agents.providers.exceptions import ProviderError
+from agents.summarizing import queue_due_summaries, restart_summary_of, ring_waiting_summaries
+from agents.warmup import settle_warmup, warm_next_reply
+from sessions.access import get_chapter
+from sessions.exceptions import ChapterError, WrongState
+from sessions.models import Event, Turn
+from sessions.turns import (
+    INTERRUPTED,
+    OpenedTurn,
+    broken_turn,
+    commit_turn,
+    extend_stopped_text,
+    fail_turn,
+    open_prompt,
+    open_reroll,
+    renew_turn,
+    running_turn,
+    stop_turn,
+    take_broken_text,
+)
+
+logger = logging.getLogger(__name__)
+
+# How often the text so far and the claim on the turn go to the database.
+FLUSH_SECONDS = 1.0
+
+
+async def start_prompt(
+    session_id: uuid.UUID, *, agent_slot: int, user_text: str, submission_key: str
+) -> OpenedTurn:
+    """Store the GM's prompt and start the reply in this process; see `open_prompt`."""
+    opened = await in_database(
+        open_prompt,
+        session_id,
+        agent_slot=agent_slot,
+        user_text=user_text,
+        submission_key=submission_key,
+    )
+    if opened.must_run:
+        _start_reply(opened.turn)
+    return opened
+
+
+async def start_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
+    """Write the latest reply again; a summary of its prompt that is being written starts over."""
+    opened = await in_database(_open_reroll, session_id, submission_key)
+    if opened.must_run:
+        _start_reply(opened.turn)
+    return opened
+
+
+async def stop_reply(session_id: uuid.UUID) -> Turn:
+    """End the running reply; its text so far waits for the GM to keep it or retry."""
+    turn = await in_database(lambda: running_turn(get_chapter(session_id)))
+    live = LIVE_REPLIES.get(turn.turn_id)
+    await in_database(stop_turn, turn, partial_text=live.text if live else None)
+    if live is not None and live.task is not None:
+        live.task.cancel()
+    await in_database(turn.refresh_from_db)
+    return turn
+
+
+def keep_reply(session_id: uuid.UUID) -> Turn:
+    """Make the text of a stopped or broken reply the reply."""
+    turn = take_broken_text(broken_turn(get_chapter(session_id)))
+    if _commit(turn, turn.partial_text) is None:
+        raise WrongState("The chapter changed meanwhile; the text is still there. Try again.")
+    turn.refresh_from_db()
+    return turn
+
+
+def _open_reroll(session_id: uuid.UUID, submission_key: str) -> OpenedTurn:
+    with transaction.atomic():
+        opened = open_reroll(session_id, submission_key=submission_key)
+        if opened.must_run and opened.turn.prompt_index:
+            restart_summary_of(session_id, opened.turn.prompt_index)
+        return opened
+
+
+def _start_reply(turn: Turn) -> None:
+    live = LIVE_REPLIES[turn.turn_id] = LiveReply()
+    # An empty context: the reply must not share the request's thread, which ends with it.
+    live.task = asyncio.get_running_loop().create_task(
+        _write_reply(turn, live), context=contextvars.Context()
+    )
+
+
+async def _write_reply(turn: Turn, live: LiveReply) -> None:
+    keeper = asyncio.create_task(_keep_claim(turn, live, asyncio.current_task()))
+    try:
+        await settle_warmup(turn.session_id, turn.agent_slot)
+        reply = await call_model(
+            agent_of(turn), turn.session_id, lambda: compose_reply(turn), on_text=live.append
+        )
+        await in_database(_commit, turn, reply.text)
+    except (ProviderError, ChapterError) as error:
+        live.refusal = error if isinstance(error, ChapterError) else None
+        await in_database(fail_turn, turn, error=str(error), partial_text=live.text)
+    except asyncio.CancelledError:
+        await in_database(_settle_cancelled, turn, live.text)
+        raise
+    finally:
+        # Whatever else went wrong, the lease runs out and the turn is failed with its words kept.
+        keeper.cancel()
+        if LIVE_REPLIES.get(turn.turn_id) is live:
+            del LIVE_REPLIES[turn.turn_id]
+        live.finish()
+    with contextlib.suppress(ProviderError, ChapterError):
+        await warm_next_reply(turn.session_id)
+
+
+async def _keep_claim(turn: Turn, live: LiveReply, reply_task: "asyncio.Task[None] | None") -> None:
+    """Flush the text so far; end the reply when the turn was stopped or its chapter reset."""
+    while True:
+        await asyncio.sleep(FLUSH_SECONDS)
+        if not await in_database(renew_turn, turn, live.text):
+            if reply_task is not None and not live.is_over:
+                reply_task.cancel()
+            return
+
+
+def _settle_cancelled(turn: Turn, text: str) -> None:
+    """After a stop, add what came since the last flush; otherwise the process is shutting down."""
+    if not fail_turn(turn, error=INTERRUPTED, partial_text=text):
+        extend_stopped_text(turn, text)
+
+
+@transaction.atomic
+def _commit(turn: Turn, text: str) -> list[Event] | None:
+    """Write the turn's Events and, in the same transaction, the job that a full chunk asks for."""
+    events = commit_turn(turn, text)
+    if events is None:
+        logger.info("turn %s ended elsewhere; its reply is dropped", turn.turn_id)
+        return None
+    queue_due_summaries(get_chapter(turn.session_id))
+    if turn.kind == Turn.Kind.REROLL:
+        ring_waiting_summaries(turn.session_id)
+    return events

@@ -1,0 +1,162 @@
+"""Agent 8: each chunk of seven prompts becomes a memory delta, in order, while play goes on."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents.characters import memory_layer, prompt_pieces
+from agents.database import in_database
+from agents.declarations import CONTEXT_SUMMARY
+from agents.exceptions import ConsentMissing
+from agents.jobs import fail, finish, postpone, queue_job, ring
+from agents.json_replies import call_for_json
+from agents.layers import Layer, Trim, text_layer
+from agents.model_access import is_small_model
+from agents.models import Job
+from agents.prompt_files import render_prompt
+from agents.providers.exceptions import ProviderError
+from agents.schemas import TurnDelta, json_schema_for
+from agents.watch import Watch
+from memory.blocks import write_delta
+from memory.chunks import due_chunks
+from sessions.access import get_chapter
+from sessions.exceptions import WrongState
+from sessions.models import Event, Session
+from sessions.states import State, try_move
+from sessions.transcript import chosen_events
+
+# Seconds before each further try of a summary that failed.
+BACK_OFF_SECONDS = (15, 60, 300, 900)
+
+
+def queue_due_summaries(chapter: Session) -> bool:
+    """Queue a job for every chunk that memory does not cover; False when there is none.
+
+    Earlier chunks that failed or wait are tried again now.
+    """
+    chunks = due_chunks(chapter, is_ending=chapter.is_ending)
+    for chunk in chunks:
+        queue_job(
+            chapter.pk,
+            Job.Kind.SUMMARIZE,
+            f"{chunk.first}-{chunk.last}",
+            from_prompt_index=chunk.first,
+            to_prompt_index=chunk.last,
+        )
+    if chunks:
+        try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
+    return bool(chunks)
+
+
+def retry_summary(session_id: uuid.UUID) -> Session:
+    """Try now what failed or waits; the answer to the banner's Retry."""
+    with transaction.atomic():
+        chapter = get_chapter(session_id)
+        if not chapter.is_playable or not queue_due_summaries(chapter):
+            raise WrongState("There is no memory waiting to be written.")
+    return get_chapter(session_id)
+
+
+def restart_summary_of(session_id: uuid.UUID, prompt_index: int) -> None:
+    """Take a running summary of this prompt from its worker: its reply is being written again."""
+    Job.objects.filter(
+        session_id=session_id,
+        kind=Job.Kind.SUMMARIZE,
+        status=Job.Status.RUNNING,
+        from_prompt_index__lte=prompt_index,
+        to_prompt_index__gte=prompt_index,
+    ).update(status=Job.Status.QUEUED, lease_token=None, attempts=0, run_after=timezone.now())
+
+
+def ring_waiting_summaries(session_id: uuid.UUID) -> None:
+    """Ring for summaries that waited for a re-roll to end or for an earlier chunk."""
+    waiting = Job.objects.filter(
+        session_id=session_id, kind=Job.Kind.SUMMARIZE, status=Job.Status.QUEUED
+    )
+    for job_id in waiting.order_by("from_prompt_index").values_list("pk", flat=True)[:1]:
+        ring(job_id)
+
+
+async def write_memory_delta(job: Job, watch: Watch) -> None:
+    """Have agent 8 summarise the job's chunk; dropped when a re-roll changed it meanwhile."""
+    chapter, chunk = await in_database(_read_chunk, job)
+    payload = await call_for_json(
+        CONTEXT_SUMMARY,
+        job.session_id,
+        lambda: _compose(chapter, job),
+        TurnDelta,
+        json_schema=json_schema_for(TurnDelta, tight=is_small_model(CONTEXT_SUMMARY.agent_id)),
+        watch=watch,
+    )
+    await in_database(_store, job, payload, [event.pk for event in chunk])
+
+
+def give_up(job: Job, error: Exception) -> None:
+    """Leave the pointer where it is and show the error; try again by itself if that may help.
+
+    A failure at the end of the chapter leaves it in play: the GM ends it again.
+    """
+    with transaction.atomic():
+        chapter = Session.objects.filter(pk=job.session_id)
+        is_ending = chapter.filter(is_ending=True).exists()
+        may_help = not isinstance(error, ConsentMissing) and not (
+            isinstance(error, ProviderError) and error.permanent
+        )
+        if not is_ending and may_help and job.attempts <= len(BACK_OFF_SECONDS):
+            settled = postpone(job, seconds=BACK_OFF_SECONDS[job.attempts - 1], error=str(error))
+        else:
+            settled = fail(job, str(error))
+        if settled:
+            try_move(chapter.filter(state=State.SUMMARIZING), State.ACTIVE, is_ending=False)
+
+
+@transaction.atomic
+def _store(job: Job, payload: dict[str, Any], event_ids: list[uuid.UUID]) -> None:
+    if not finish(job):
+        return
+    block = write_delta(
+        job.session_id,
+        from_prompt_index=job.from_prompt_index,
+        to_prompt_index=job.to_prompt_index,
+        payload=payload,
+        event_ids=event_ids,
+    )
+    if block is None:
+        # A re-roll came in between: the same job again, from the events as they are now.
+        Job.objects.filter(pk=job.pk).update(
+            status=Job.Status.QUEUED, run_after=timezone.now(), attempts=0
+        )
+        ring_waiting_summaries(job.session_id)
+        return
+    settle_memory(job.session_id)
+
+
+def settle_memory(session_id: uuid.UUID) -> None:
+    """After a delta, or when the end is asked for: go on with the next chunk, end, or play on."""
+    chapter = get_chapter(session_id)
+    row = Session.objects.filter(pk=session_id)
+    if queue_due_summaries(chapter):
+        return
+    if chapter.is_ending:
+        try_move(row, State.ENDED, is_ending=False)
+    else:
+        try_move(row.filter(state=State.SUMMARIZING), State.ACTIVE)
+
+
+def _read_chunk(job: Job) -> tuple[Session, list[Event]]:
+    chapter = get_chapter(job.session_id)
+    try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
+    chunk = chosen_events(chapter, from_prompt=job.from_prompt_index, to_prompt=job.to_prompt_index)
+    return chapter, chunk
+
+
+def _compose(chapter: Session, job: Job) -> Sequence[Layer]:
+    first, last = job.from_prompt_index, job.to_prompt_index
+    return [
+        text_layer("SYSTEM", render_prompt("context_summary"), role="system", has_heading=False),
+        memory_layer(chapter, name="STRUCTURED_MEMORY_SO_FAR"),
+        Layer("RECENT_CONTEXT_CHUNK", prompt_pieces(chapter, first, last), trim=Trim.NEVER),
+    ]

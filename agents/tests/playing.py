@@ -1,0 +1,51 @@
+"""Playing a chapter in a test: the same functions as the pages, each run to its end."""
+
+import asyncio
+import uuid
+
+from asgiref.sync import async_to_sync
+
+from agents.live import LIVE_REPLIES
+from agents.replies import start_prompt, start_reroll
+from sessions.models import Session, Turn
+
+
+async def reply_is_over(turn_id: uuid.UUID) -> None:
+    live = LIVE_REPLIES.get(turn_id)
+    if live is not None and live.task is not None:
+        await asyncio.wait({live.task})
+
+
+def play(
+    chapter: Session, text: str = "The door opens.", *, slot: int = 1, key: str | None = None
+) -> Turn:
+    """Send a prompt and wait until its turn is committed or broken."""
+
+    async def run() -> Turn:
+        opened = await start_prompt(
+            chapter.pk, agent_slot=slot, user_text=text, submission_key=key or str(uuid.uuid4())
+        )
+        await reply_is_over(opened.turn.pk)
+        return opened.turn
+
+    turn = async_to_sync(run)()
+    turn.refresh_from_db()
+    chapter.refresh_from_db()
+    return turn
+
+
+def reroll(chapter: Session) -> Turn:
+    async def run() -> Turn:
+        opened = await start_reroll(chapter.pk, submission_key=str(uuid.uuid4()))
+        await reply_is_over(opened.turn.pk)
+        return opened.turn
+
+    turn = async_to_sync(run)()
+    turn.refresh_from_db()
+    chapter.refresh_from_db()
+    return turn
+
+
+def play_many(chapter: Session, count: int) -> None:
+    for _ in range(count):
+        play(chapter, f"Beat {chapter.prompt_index + 1}.", slot=chapter.next_agent_slot)

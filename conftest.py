@@ -1,0 +1,58 @@
+"""What every test may rely on: no real model, no broker, and a way to run what was queued."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from agents.jobs import due_jobs
+from agents.model_access import substitute_provider
+from agents.providers.guard import allow_real_calls, forbid_real_calls
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.replies import answer_in_form
+from agents.work import work_on
+
+
+@pytest.fixture(autouse=True)
+def _no_real_calls(request: pytest.FixtureRequest) -> Iterator[None]:
+    if "real_model" in request.keywords or "browser" in request.keywords:
+        yield
+        return
+    forbid_real_calls()
+    yield
+    allow_real_calls()
+
+
+@pytest.fixture(autouse=True)
+def rung(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the jobs that the broker was told of, instead of a broker."""
+    ids: list[str] = []
+    if "real_broker" not in request.keywords:
+
+        def note(_name: str, *, kwargs: dict[str, Any], countdown: float | None) -> None:
+            ids.append(kwargs["job_id"])
+
+        monkeypatch.setattr("agents.jobs.current_app.send_task", note)
+    return ids
+
+
+@pytest.fixture
+def provider() -> Iterator[ScriptedProvider]:
+    """Every agent answers from this provider: what is queued, then something in its form."""
+    scripted = ScriptedProvider(fallback=answer_in_form)
+    with substitute_provider(scripted):
+        yield scripted
+
+
+@pytest.fixture
+def run_jobs(db: None) -> Callable[[], int]:
+    """Work on every job that is due until none is; returns how many there were."""
+
+    def run() -> int:
+        count = 0
+        while job_id := due_jobs().values_list("pk", flat=True).first():
+            work_on(job_id)
+            count += 1
+        return count
+
+    return run

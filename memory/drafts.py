@@ -1,0 +1,26 @@
+"""Narrative drafts: each build adds one, none is ever overwritten."""
+
+import uuid
+
+from memory.models import NarrativeDraft
+
+
+def write_draft(
+    session_id: uuid.UUID,
+    *,
+    definition_text: str,
+    target_words: int,
+    max_prompt_index: int,
+    block_ids: list[str],
+    chapter_text: str,
+) -> NarrativeDraft:
+    return NarrativeDraft.objects.create(
+        session_id=session_id,
+        narrative_agent_definition_text=definition_text,
+        target_words=target_words,
+        source_snapshot={
+            "max_prompt_index_used": max_prompt_index,
+            "memory_block_ids_used": block_ids,
+        },
+        chapter_text=chapter_text,
+    )

@@ -1,0 +1,275 @@
+"""Memory blocks as text: compact for prompts, in sections for the page.
+
+A payload is what a model returned, so nothing is taken for granted: a key that is missing or of
+another type is passed over. The text of a block depends on that block alone; what was sent once
+is sent again letter for letter, which is what prefix caches reward.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory.models import MemoryBlock
+from sessions.roster import Character
+
+# Beyond this a number is not one that a model meant.
+_LARGEST_NUMBER = 10**15
+
+CANON = "Canon, must not change"
+OPEN = "Open"
+
+
+@dataclass(frozen=True)
+class Section:
+    label: str
+    lines: list[str]
+
+
+@dataclass(frozen=True)
+class ReadableBlock:
+    """A block as the page shows it; `badge` is a few words at its right."""
+
+    title: str
+    badge: str
+    sections: list[Section]
+
+
+def render_lock(payload: Any, roster: Sequence[Character] = ()) -> str:
+    """Agent 0's block. With `roster` the characters are named from the chapter itself."""
+    return _compact("World and chapter", _lock_sections(payload, roster))
+
+
+def render_delta(block: MemoryBlock) -> str:
+    return _compact(_prompts(block), _delta_sections(block.json_payload))
+
+
+def render_delta_brief(block: MemoryBlock) -> str:
+    """Only what outlives its scene, for old blocks in a small window."""
+    payload = block.json_payload
+    lasting = [_changes(payload), _threads(payload), _canon(payload)]
+    return _compact(_prompts(block), _filled(lasting))
+
+
+def render_correction(block: MemoryBlock) -> str:
+    return _compact(
+        f"Correction after prompt {block.to_prompt_index}, overrules what stands above",
+        _correction_sections(block.json_payload),
+    )
+
+
+def render_memory(blocks: Iterable[MemoryBlock], roster: Sequence[Character] = ()) -> list[str]:
+    """One text per block, oldest first; blocks with nothing to say are left out."""
+    texts = []
+    for block in blocks:
+        if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
+            texts.append(render_lock(block.json_payload, roster))
+        elif block.type == MemoryBlock.Type.TURN_DELTA:
+            texts.append(render_delta(block))
+        else:
+            texts.append(render_correction(block))
+    return [text for text in texts if text]
+
+
+def readable_block(block: MemoryBlock, roster: Sequence[Character] = ()) -> ReadableBlock:
+    payload = block.json_payload
+    if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
+        return ReadableBlock("World and chapter", "locked", _lock_sections(payload, roster))
+    if block.type == MemoryBlock.Type.TURN_DELTA:
+        sections = _delta_sections(payload)
+        return ReadableBlock(_prompts(block), _badge(sections), sections)
+    return ReadableBlock(
+        "Correction of canon",
+        f"after prompt {block.to_prompt_index}",
+        _correction_sections(payload),
+    )
+
+
+def _lock_sections(payload: Any, roster: Sequence[Character]) -> list[Section]:
+    world, chapter = _entry(payload, "world"), _entry(payload, "chapter")
+    kind = [_text(world, "genre"), _text(world, "tone")]
+    scene = [_text(chapter, "location"), _text(chapter, "time"), *_texts(chapter, "environment")]
+    named = [(str(one.slot), one.name) for one in roster] or [
+        (_text(entry, "slot"), _text(entry, "name")) for entry in _entries(payload, "agents")
+    ]
+    return _filled(
+        [
+            Section("World", [_join("; ", kind)]),
+            Section("Themes", [_join(", ", _texts(world, "themes"))]),
+            Section("Rules", _texts(world, "rules_of_reality")),
+            Section("Powers", _texts(world, "factions_or_powers")),
+            Section("Lore", _texts(world, "key_lore")),
+            Section("Boundaries", _texts(world, "safety_or_boundaries")),
+            Section("Chapter", [_text(chapter, "premise")]),
+            Section("Scene", [_join("; ", scene)]),
+            Section("Threats", _texts(chapter, "active_threats")),
+            Section("Mysteries", _texts(chapter, "open_mysteries")),
+            Section("Goals", _texts(chapter, "chapter_goals")),
+            Section(
+                "Characters",
+                [_join(", ", [f"{slot} {name}".strip() for slot, name in named if name])],
+            ),
+            _canon(payload),
+            Section("Assumed", _texts(payload, "assumptions")),
+        ]
+    )
+
+
+def _delta_sections(payload: Any) -> list[Section]:
+    place = _entry(payload, "location_updates")
+    shifts = [_shift(entry) for entry in _entries(payload, "relationship_shifts")]
+    finds = [_find(entry) for entry in _entries(payload, "items_clues_discovered")]
+    return _filled(
+        [
+            Section("Where", [_text(place, "where")]),
+            Section("Around", _texts(place, "notable_environment_changes")),
+            Section("Events", [_event(entry) for entry in _entries(payload, "major_events")]),
+            Section("Deeds", [_deed(entry) for entry in _entries(payload, "character_actions")]),
+            _changes(payload),
+            Section("Between them", shifts),
+            Section("Found", finds),
+            _threads(payload),
+            _canon(payload),
+            Section("Unclear", _texts(payload, "contradictions_or_questions")),
+        ]
+    )
+
+
+def _correction_sections(payload: Any) -> list[Section]:
+    return _filled(
+        [
+            Section("Now true", _texts(payload, "correction")),
+            Section("No longer true", _texts(payload, "replaces")),
+            _canon(payload),
+        ]
+    )
+
+
+def _canon(payload: Any) -> Section:
+    return Section(CANON, _texts(payload, "canon_locks"))
+
+
+def _changes(payload: Any) -> Section:
+    return Section("Changed", [_change(entry) for entry in _entries(payload, "state_changes")])
+
+
+def _threads(payload: Any) -> Section:
+    return Section(OPEN, [_thread(entry) for entry in _entries(payload, "unresolved_threads")])
+
+
+def _event(entry: dict[str, Any]) -> str:
+    event = _text(entry, "event")
+    told = event.casefold()
+    others = [one for one in _texts(entry, "participants") if one.casefold() not in told]
+    why = _aside([("because", _text(entry, "cause")), ("so", _text(entry, "effect"))])
+    return _join(" ", [event, why, f"[{', '.join(others)}]" if event and others else ""])
+
+
+def _deed(entry: dict[str, Any]) -> str:
+    did = _join(": ", [_text(entry, "name"), _text(entry, "did")])
+    return _join(
+        " ", [did, _aside([("to", _text(entry, "intent")), ("result:", _text(entry, "result"))])]
+    )
+
+
+def _change(entry: dict[str, Any]) -> str:
+    move = _join(" -> ", [_text(entry, "before"), _text(entry, "after")])
+    return _join(
+        " ", [_join(": ", [_text(entry, "key"), move]), _aside([("", _text(entry, "notes"))])]
+    )
+
+
+def _shift(entry: dict[str, Any]) -> str:
+    pair = _join(" and ", _texts(entry, "between"))
+    evidence = _aside([("", _text(entry, "evidence"))])
+    return _join(" ", [_join(": ", [pair, _text(entry, "change")]), evidence])
+
+
+def _find(entry: dict[str, Any]) -> str:
+    aside = _aside([("by", _text(entry, "who_found")), ("", _text(entry, "why_it_matters"))])
+    return _join(" ", [_text(entry, "thing"), aside])
+
+
+def _thread(entry: dict[str, Any]) -> str:
+    aside = _aside(
+        [("at stake:", _text(entry, "stakes")), ("next:", _text(entry, "next_likely_trigger"))]
+    )
+    return _join(" ", [_text(entry, "thread"), aside])
+
+
+def _badge(sections: list[Section]) -> str:
+    counts = {section.label: len(section.lines) for section in sections}
+    parts = [("open threads", counts.get(OPEN)), ("canon", counts.get(CANON))]
+    return " \N{MIDDLE DOT} ".join(f"{name}: {count}" for name, count in parts if count)
+
+
+def _prompts(block: MemoryBlock) -> str:
+    first, last = block.from_prompt_index, block.to_prompt_index
+    return f"Prompt {first}" if first == last else f"Prompts {first}-{last}"
+
+
+def _compact(heading: str, sections: list[Section]) -> str:
+    """Empty when there is nothing below the heading."""
+    if not sections:
+        return ""
+    lines = [heading]
+    for label, entries in ((section.label, section.lines) for section in sections):
+        if len(entries) == 1:
+            lines.append(f"{label}: {entries[0]}")
+        else:
+            lines += [f"{label}:", *(f"- {entry}" for entry in entries)]
+    return "\n".join(lines)
+
+
+def _filled(sections: Iterable[Section]) -> list[Section]:
+    """The sections that say something; what small models say twice in a block stands once."""
+    said: set[str] = set()
+    filled = []
+    for section in sections:
+        lines = []
+        for line in section.lines:
+            if line and line.casefold() not in said:
+                said.add(line.casefold())
+                lines.append(line)
+        if lines:
+            filled.append(Section(section.label, lines))
+    return filled
+
+
+def _aside(parts: Iterable[tuple[str, str]]) -> str:
+    said = [f"{lead} {text}".strip() for lead, text in parts if text]
+    return f"({'; '.join(said)})" if said else ""
+
+
+def _join(separator: str, parts: Iterable[str]) -> str:
+    return separator.join(part for part in parts if part)
+
+
+def _entry(payload: Any, key: str) -> dict[str, Any]:
+    value = payload.get(key) if isinstance(payload, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _entries(payload: Any, key: str) -> list[dict[str, Any]]:
+    value = payload.get(key) if isinstance(payload, dict) else None
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+
+
+def _text(payload: Any, key: str) -> str:
+    return _as_text(payload.get(key) if isinstance(payload, dict) else None)
+
+
+def _texts(payload: Any, key: str) -> list[str]:
+    value = payload.get(key) if isinstance(payload, dict) else None
+    texts = [_as_text(one) for one in (value if isinstance(value, list) else [value])]
+    return [text for text in texts if text]
+
+
+def _as_text(value: Any) -> str:
+    """A JSON scalar on one line; anything else says nothing."""
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float) and abs(value) < _LARGEST_NUMBER:
+        return str(value)
+    return ""

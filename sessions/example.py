@@ -1,0 +1,69 @@
+"""The example that an empty Tab 1 offers: a world, a scene and three characters, ready to play."""
+
+import tomllib
+import uuid
+from functools import lru_cache
+from pathlib import Path
+
+from django.db import transaction
+
+from sessions.access import get_chapter
+from sessions.chapters import SetupChange, rename_chapter, save_setup
+from sessions.exceptions import InvalidInput
+from sessions.models import Session
+from sessions.roster import SLOTS, character, default_name
+
+EXAMPLE_FILE = Path(__file__).resolve().parent / "example_chapter.toml"
+
+#: A first beat for whoever wants to see the engine answer before thinking of one.
+FIRST_PROMPT = (
+    "The bent beam groans and one of the two lamps goes out. In the half-light you see that the "
+    "floor under the scale has sunk by the width of a thumb. The other two are looking at you."
+)
+
+
+@lru_cache(maxsize=1)
+def load_example() -> tuple[str, SetupChange]:
+    """Its title, and what it puts on Tab 1."""
+    example = tomllib.loads(EXAMPLE_FILE.read_text(encoding="utf-8"))
+    characters = {str(slot): one for slot, one in enumerate(example["characters"], start=1)}
+    return example["title"], SetupChange(
+        world_text=example["world"].strip(),
+        chapter_text=example["chapter"].strip(),
+        selected_agent_slots=[int(slot) for slot in characters],
+        agent_names={slot: one["name"] for slot, one in characters.items()},
+        agent_identity_text_by_slot={
+            slot: one["identity"].strip() for slot, one in characters.items()
+        },
+    )
+
+
+@transaction.atomic
+def fill_example(session_id: uuid.UUID) -> Session:
+    """Put the example on an empty Tab 1; a title of the GM's own stays.
+
+    Raises InvalidInput when something has been typed, and WrongState once Tab 1 is locked.
+    """
+    title, change = load_example()
+    chapter = save_setup(session_id, SetupChange())
+    if not is_empty(chapter):
+        raise InvalidInput(
+            "Something is written on Tab 1 already, so the example was not put there. "
+            "Start a new chapter for it."
+        )
+    chapter = save_setup(session_id, change)
+    if chapter.title == default_title():
+        chapter = rename_chapter(session_id, title)
+    return get_chapter(session_id)
+
+
+def is_empty(chapter: Session) -> bool:
+    """Whether nothing has been typed on Tab 1, hidden panels included."""
+    tab1 = chapter.tab1
+    texts = [tab1.world_text, tab1.chapter_text, *tab1.agent_identity_text_by_slot.values()]
+    names = [character(slot, chapter.agent_names).name != default_name(slot) for slot in SLOTS]
+    return not any(text.strip() for text in texts) and not any(names)
+
+
+def default_title() -> str:
+    return str(Session._meta.get_field("title").get_default())

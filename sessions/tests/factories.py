@@ -1,0 +1,43 @@
+"""Chapters in the states that tests start from."""
+
+from typing import Any
+
+from sessions.models import Event, Session, Tab1Inputs
+from sessions.states import State
+
+
+def make_chapter(**fields: Any) -> Session:
+    """A chapter on Tab 1, filled in."""
+    chapter = Session(**{"title": "The Dark Lamp", **fields})
+    chapter.save(force_insert=True)
+    Tab1Inputs.objects.create(
+        session=chapter,
+        world_text="A harbour town at the edge of the ice.",
+        chapter_text="Night. The lighthouse is dark.",
+        agent_identity_text_by_slot={"1": "A ferrywoman.", "2": "A priest.", "3": "A child."},
+    )
+    return chapter
+
+
+def make_active_chapter(**fields: Any) -> Session:
+    """A locked chapter in play."""
+    return make_chapter(**{"state": State.ACTIVE, "tab1_locked": True, **fields})
+
+
+def add_prompts(chapter: Session, count: int, *, text: str = "beat", reply: str = "reply") -> None:
+    """Commit `count` further prompts, each with one reply, as if they had been played."""
+    first = chapter.prompt_index + 1
+    for index in range(first, first + count):
+        slot = (index - 1) % len(chapter.selected_agent_slots) + 1
+        Event.objects.create(
+            session=chapter, prompt_index=index, role=Event.Role.USER, text=f"{text} {index}"
+        )
+        Event.objects.create(
+            session=chapter,
+            prompt_index=index,
+            role=Event.Role.AGENT,
+            agent_slot=slot,
+            text=f"{reply} {index}",
+        )
+    chapter.prompt_index += count
+    chapter.save(update_fields=["prompt_index"])

@@ -1,0 +1,152 @@
+"""Setting up, copying, resetting and deleting chapters."""
+
+import pytest
+
+from sessions.chapters import (
+    SetupChange,
+    choose_panel,
+    copy_setup,
+    create_chapter,
+    delete_chapter,
+    rename_chapter,
+    reset_chapter,
+    save_narrative_agent,
+    save_setup,
+)
+from sessions.exceptions import InvalidInput, TooLong, UnknownChapter, WrongState
+from sessions.models import Event, Session
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_new_chapter_is_an_empty_tab_1() -> None:
+    chapter = create_chapter()
+    assert chapter.state == State.DRAFT_TAB1
+    assert chapter.tab1.world_text == ""
+    assert [c.name for c in chapter.characters] == ["Agent Red", "Agent Orange", "Agent Yellow"]
+
+
+def test_fields_are_saved_one_by_one_and_the_others_stay() -> None:
+    chapter = create_chapter()
+    save_setup(chapter.pk, SetupChange(world_text="A world."))
+    save_setup(chapter.pk, SetupChange(agent_names={"2": " Kara  Venn "}))
+    save_setup(chapter.pk, SetupChange(agent_identity_text_by_slot={"2": "A ferrywoman."}))
+    saved = save_setup(chapter.pk, SetupChange(selected_agent_slots=[1, 2]))
+    assert saved.tab1.world_text == "A world."
+    assert saved.tab1.agent_identity_text_by_slot == {"2": "A ferrywoman."}
+    assert [c.name for c in saved.characters] == ["Agent Red", "Kara Venn"]
+
+
+def test_fewer_agents_lose_nothing_that_was_typed() -> None:
+    chapter = make_chapter()
+    save_setup(chapter.pk, SetupChange(selected_agent_slots=[1]))
+    saved = save_setup(chapter.pk, SetupChange(selected_agent_slots=[1, 2, 3]))
+    assert saved.tab1.agent_identity_text_by_slot["3"] == "A child."
+
+
+@pytest.mark.parametrize("slots", [[], [2], [1, 3], [2, 1], list(range(1, 9)), [1, 1]])
+def test_slots_have_no_gap(slots: list[int]) -> None:
+    with pytest.raises(InvalidInput):
+        save_setup(create_chapter().pk, SetupChange(selected_agent_slots=slots))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        SetupChange(world_text="x" * 5_001),
+        SetupChange(chapter_text="x" * 5_001),
+        SetupChange(agent_names={"1": "x" * 61}),
+        SetupChange(agent_identity_text_by_slot={"1": "x" * 5_001}),
+    ],
+)
+def test_what_is_too_long_is_refused_whole(change: SetupChange) -> None:
+    chapter = make_chapter()
+    with pytest.raises(TooLong):
+        save_setup(chapter.pk, change)
+    assert Session.objects.get().tab1.world_text == "A harbour town at the edge of the ice."
+
+
+def test_exactly_the_cap_is_accepted() -> None:
+    saved = save_setup(create_chapter().pk, SetupChange(world_text="\r\n" * 5_000))
+    assert saved.tab1.world_text == "\n" * 5_000
+
+
+def test_a_locked_tab_1_is_not_changed() -> None:
+    chapter = make_active_chapter()
+    with pytest.raises(WrongState):
+        save_setup(chapter.pk, SetupChange(world_text="Another world."))
+
+
+def test_an_unknown_slot_is_refused() -> None:
+    with pytest.raises(InvalidInput):
+        save_setup(create_chapter().pk, SetupChange(agent_names={"8": "Eight"}))
+
+
+def test_a_title_is_one_line_and_not_empty() -> None:
+    chapter = create_chapter()
+    assert rename_chapter(chapter.pk, " The\nDark  Lamp ").title == "The Dark Lamp"
+    with pytest.raises(InvalidInput):
+        rename_chapter(chapter.pk, "  ")
+
+
+def test_a_copy_has_the_setup_and_nothing_else() -> None:
+    chapter = make_active_chapter(agent_names={"1": "Mara"}, target_words=900)
+    add_prompts(chapter, 3)
+    copy = copy_setup(chapter.pk)
+    assert copy.pk != chapter.pk
+    assert (copy.state, copy.prompt_index, copy.tab1_locked) == (State.DRAFT_TAB1, 0, False)
+    assert copy.tab1.world_text == chapter.tab1.world_text
+    assert (copy.characters[0].name, copy.target_words) == ("Mara", 900)
+    assert not copy.events.exists()
+
+
+def test_a_reset_deletes_everything_and_opens_a_new_id() -> None:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 3)
+    fresh = reset_chapter(chapter.pk)
+    assert fresh.pk != chapter.pk
+    assert fresh.tab1.world_text == ""
+    assert list(Session.objects.all()) == [fresh]
+    assert not Event.objects.exists()
+
+
+def test_a_deleted_chapter_is_gone() -> None:
+    chapter = make_chapter()
+    delete_chapter(chapter.pk)
+    with pytest.raises(UnknownChapter):
+        delete_chapter(chapter.pk)
+
+
+def test_narrative_instructions_have_caps() -> None:
+    chapter = make_chapter()
+    with pytest.raises(TooLong):
+        save_narrative_agent(chapter.pk, definition_text="x" * 5_001)
+    with pytest.raises(InvalidInput):
+        save_narrative_agent(chapter.pk, target_words=5_001)
+    saved = save_narrative_agent(chapter.pk, definition_text="Plain words.", target_words=5_000)
+    assert (saved.narrative_agent_definition_text, saved.target_words) == ("Plain words.", 5_000)
+
+
+def test_instructions_are_not_changed_under_a_build() -> None:
+    with pytest.raises(WrongState):
+        save_narrative_agent(make_chapter(state=State.NARRATING).pk, definition_text="x")
+
+
+def test_the_chosen_panel_is_remembered() -> None:
+    chapter = make_active_chapter()
+    choose_panel(chapter.pk, 3)
+    chapter.refresh_from_db()
+    assert chapter.next_agent_slot == 3
+    with pytest.raises(InvalidInput):
+        choose_panel(chapter.pk, 4)
+
+
+def test_events_are_append_only() -> None:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 1)
+    event = chapter.events.earliest("created_at")
+    event.text = "rewritten"
+    with pytest.raises(TypeError):
+        event.save()
