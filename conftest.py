@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from agents.jobs import due_jobs
 from agents.model_access import substitute_provider
@@ -11,6 +12,16 @@ from agents.providers.guard import allow_real_calls, forbid_real_calls
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import answer_in_form
 from agents.work import work_on
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings: None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A SQLite file of this run's own: streaming code writes from several threads."""
+    database = settings.DATABASES["default"]
+    if database["ENGINE"] == "django.db.backends.sqlite3":
+        database["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
 
 
 @pytest.fixture(autouse=True)

@@ -56,7 +56,7 @@ class _Outcome:
     finished: Finished | None = None
     error: str = ""
     started: float = field(default_factory=time.perf_counter)
-    first_token: float | None = None
+    first_token_ms: int | None = None
 
     @property
     def text(self) -> str:
@@ -150,8 +150,8 @@ async def _stream(
             if isinstance(part, Finished):
                 outcome.finished = part
                 continue
-            if outcome.first_token is None:
-                outcome.first_token = time.perf_counter()
+            if outcome.first_token_ms is None:
+                outcome.first_token_ms = _milliseconds(outcome.started, time.perf_counter())
             outcome.parts.append(part.text)
             if on_text is not None:
                 on_text(part.text)
@@ -181,8 +181,7 @@ def _record(agent: Agent, session_id: uuid.UUID, call: _PreparedCall, outcome: _
             raw_input_ref=messages,
             raw_output_ref=outcome.text,
             error=outcome.error,
-            first_token_ms=outcome.first_token
-            and _milliseconds(outcome.started, outcome.first_token),
+            first_token_ms=outcome.first_token_ms,
             duration_ms=_milliseconds(outcome.started, now),
         )
         if usage is not None:

@@ -122,11 +122,15 @@ def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
     )
 
 
-def finish(job: Job) -> bool:
+def finish(job: Job, **changes: Any) -> bool:
     """Mark the job done, inside the transaction that writes its result; False: write nothing."""
     return bool(
         owned(job).update(
-            status=Job.Status.DONE, error="", partial_text="", updated_at=timezone.now()
+            status=Job.Status.DONE,
+            error="",
+            partial_text="",
+            updated_at=timezone.now(),
+            **changes,
         )
     )
 

@@ -39,7 +39,7 @@ async def call_for_json(
             check(payload)
 
     async def ask(layers: Compose) -> Payload:
-        watch.text = ""
+        watch.show("")
         reply = await call_model(
             agent,
             session_id,

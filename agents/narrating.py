@@ -86,14 +86,15 @@ async def write_chapter(job: Job, watch: Watch) -> None:
     """Write the scenes that are not finished yet, then store the draft."""
     material = await in_database(_read_material, job)
     finished: list[str] = list(job.finished_scenes)
-    watch.progress = {"target_words": job.inputs["target_words"], "scenes": len(material.scenes)}
+    watch.plan = {"target_words": job.inputs["target_words"], "scenes": len(material.scenes)}
     for number in range(len(finished) + 1, len(material.scenes) + 1):
-        watch.text = "\n\n".join(finished) + ("\n\n" if finished else "")
-        watch.progress["scene"] = number
+        watch.show("".join(f"{scene}\n\n" for scene in finished))
+        watch.plan["scene"] = number
         finished.append(await _write_scene(job, material, number, finished, watch))
         if not await in_database(_keep_scenes, job, finished):
             return
-    await in_database(_store, job, "\n\n".join(finished))
+    watch.show("\n\n".join(finished))
+    await in_database(_store, job, watch)
 
 
 def give_up(job: Job, error: Exception) -> None:
@@ -118,14 +119,13 @@ async def _write_scene(
         if words >= scene.target_words * ENOUGH:
             break
         text = text.rstrip() if not was_cut else end_at_sentence(text)
-        watch.text = f"{base}{text}\n\n"
+        watch.show(f"{base}{text}\n\n")
         more, was_cut = await _call(
             job, [*layers, *_continuation(text, scene.target_words - words)], watch
         )
         if more.strip().strip(".").upper() == DONE_WORD or repeats(more, text):
             break
         text = f"{text}\n\n{more.strip()}"
-    watch.text = f"{base}{text}"
     return end_at_sentence(text) if was_cut else text.strip()
 
 
@@ -222,8 +222,8 @@ def _keep_scenes(job: Job, finished: list[str]) -> bool:
 
 
 @transaction.atomic
-def _store(job: Job, chapter_text: str) -> None:
-    if not finish(job):
+def _store(job: Job, watch: Watch) -> None:
+    if not finish(job, progress=watch.progress):
         return
     write_draft(
         job.session_id,
@@ -231,6 +231,6 @@ def _store(job: Job, chapter_text: str) -> None:
         target_words=job.inputs["target_words"],
         max_prompt_index=job.inputs["max_prompt_index"],
         block_ids=job.inputs["block_ids"],
-        chapter_text=chapter_text,
+        chapter_text=watch.text,
     )
     try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)

@@ -7,13 +7,24 @@ from dataclasses import dataclass, field
 class Watch:
     """Written by the flow, stored with each renewal of the lease.
 
-    `text` is what has been written so far; `progress` holds "words" and, for a narration,
-    "target_words", "scene" and "scenes".
+    `plan` is what a narration knows beforehand: "target_words", "scene" and "scenes".
     """
 
-    text: str = ""
-    progress: dict[str, int] = field(default_factory=dict)
+    parts: list[str] = field(default_factory=list)
+    plan: dict[str, int] = field(default_factory=dict)
 
     def add(self, text: str) -> None:
-        self.text += text
-        self.progress["words"] = len(self.text.split())
+        """Called for each piece of text as it arrives, so it only collects."""
+        self.parts.append(text)
+
+    def show(self, text: str) -> None:
+        """Start over from this text."""
+        self.parts = [text]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+    @property
+    def progress(self) -> dict[str, int]:
+        return {**self.plan, "words": len(self.text.split())}

@@ -59,7 +59,7 @@ def work_on(job_id: uuid.UUID) -> None:
 
 
 async def _run_with_lease(flow: Flow, job: Job) -> None:
-    watch = Watch(job.partial_text, dict(job.progress))
+    watch = Watch()
     work = asyncio.ensure_future(flow.run(job, watch))
     try:
         while True:

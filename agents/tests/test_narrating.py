@@ -1,0 +1,253 @@
+"""Agent 9: whole or scene by scene, continued when short, resumed after a failure."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.jobs import claim, latest_jobs
+from agents.models import Job
+from agents.narrating import cancel_build, request_build
+from agents.prose import end_at_sentence, last_words, repeats
+from agents.providers.base import ModelRequest
+from agents.providers.exceptions import ProviderBusy
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.recovery import recover
+from agents.scenes import NarratorLimits, plan_scenes
+from agents.tests.replies import turn_delta
+from memory.models import MemoryBlock, NarrativeDraft
+from sessions.exceptions import WrongState
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+
+
+def make_ended_chapter(prompts: int = 14, **fields: object) -> Session:
+    chapter = make_active_chapter(state=State.ENDED, target_words=200, **fields)
+    add_prompts(chapter, prompts)
+    for first in range(1, prompts + 1, 7):
+        last = min(first + 6, prompts)
+        MemoryBlock.objects.create(
+            session=chapter,
+            type=MemoryBlock.Type.TURN_DELTA,
+            from_prompt_index=first,
+            to_prompt_index=last,
+            json_payload=turn_delta(first, last),
+        )
+    Session.objects.update(last_summarized_prompt_index=prompts)
+    chapter.refresh_from_db()
+    return chapter
+
+
+def words(count: int, stem: str = "word") -> str:
+    return " ".join(f"{stem}{number}" for number in range(count)) + "."
+
+
+@pytest.fixture
+def small_window(settings: pytest.FixtureRequest) -> None:
+    """A model for which 5,000 words are out of reach in one call."""
+    settings.LLM = "openai"  # type: ignore[attr-defined]
+    settings.MODEL = "a-model-nobody-knows"  # type: ignore[attr-defined]
+    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")  # type: ignore[attr-defined]
+    settings.CONTEXT_WINDOW = 8192  # type: ignore[attr-defined]
+    settings.MAX_OUTPUT = 1000  # type: ignore[attr-defined]
+
+
+def test_the_narrator_gets_style_memory_and_every_prompt(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(narrative_agent_definition_text="Long silences.")
+    provider.enqueue(words(200))
+    request_build(chapter.pk)
+    run_jobs()
+    prompt = provider.history[0].messages[-1].content
+    parts = ["Long silences.", "CANON-7", "CANON-14", "1) beat 1", "14) beat 14"]
+    places = [prompt.index(part) for part in parts]
+    assert places == sorted(places)
+    assert NarrativeDraft.objects.get().chapter_text == words(200)
+
+
+def test_a_chapter_that_is_not_ended_is_refused() -> None:
+    with pytest.raises(WrongState):
+        request_build(make_active_chapter().pk)
+
+
+def test_what_falls_short_is_continued_and_never_repeated(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue(words(120), words(70, "more"), words(70, "more"))
+    request_build(chapter.pk)
+    run_jobs()
+    text = NarrativeDraft.objects.get().chapter_text
+    assert text == f"{words(120)}\n\n{words(70, 'more')}"
+    assert len(provider.history) == 2
+
+
+def test_a_narrator_that_has_told_everything_is_not_pressed(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue(words(80), "DONE")
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(80)
+    assert len(provider.history) == 2
+
+
+def test_a_small_model_reaches_5000_words_scene_by_scene(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(28)
+    Session.objects.update(target_words=5_000)
+    calls: list[ModelRequest] = []
+
+    def write(request: ModelRequest) -> str:
+        calls.append(request)
+        return words(350, f"call{len(calls)}x")
+
+    provider.fallback = write
+    request_build(chapter.pk)
+    run_jobs()
+    draft = NarrativeDraft.objects.get()
+    assert 4_600 <= draft.word_count <= 6_000
+    assert all(request.max_output_tokens <= 1000 for request in calls)
+    job = latest_jobs(chapter)["narrate"]
+    assert job.progress["scene"] == job.progress["scenes"] > 4
+
+
+def test_a_scene_gets_its_stretch_and_the_end_of_the_scene_before(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(14)
+    Session.objects.update(target_words=1_200)
+    provider.enqueue(words(700, "first"), words(700, "second"))
+    request_build(chapter.pk)
+    run_jobs()
+    second = provider.history[1].messages[-1].content
+    assert "8) beat 8" in second
+    assert "7) beat 7" not in second
+    assert "first699." in second
+    assert "CANON-7" in second
+
+
+def test_a_failed_build_keeps_drafts_and_is_resumed(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(14)
+    Session.objects.update(target_words=1_200)
+    NarrativeDraft.objects.create(
+        session=chapter, target_words=1, source_snapshot={}, chapter_text="An earlier draft."
+    )
+    provider.enqueue(words(700, "first"), ProviderBusy("503"))
+    request_build(chapter.pk)
+    run_jobs()
+    chapter.refresh_from_db()
+    job = latest_jobs(chapter)["narrate"]
+    assert (chapter.state, job.status) == (State.ENDED, Job.Status.FAILED)
+    assert NarrativeDraft.objects.get().chapter_text == "An earlier draft."
+    provider.enqueue(words(700, "second"))
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.latest("created_at").chapter_text == (
+        f"{words(700, 'first')}\n\n{words(700, 'second')}"
+    )
+
+
+def test_a_worker_killed_while_narrating_resumes_after_its_finished_scenes(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(14)
+    Session.objects.update(target_words=1_200)
+    job = claim(request_build(chapter.pk).pk)
+    Job.objects.update(
+        finished_scenes=[words(700, "first")], lease_until=timezone.now() - timedelta(seconds=1)
+    )
+    recover()
+    provider.enqueue(words(700, "second"))
+    run_jobs()
+    chapter.refresh_from_db()
+    assert job is not None
+    assert chapter.state == State.ENDED
+    assert NarrativeDraft.objects.get().chapter_text.startswith("first0")
+    assert len(provider.history) == 1
+
+
+def test_a_cancelled_build_leaves_earlier_drafts_alone(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter()
+    request_build(chapter.pk)
+    assert cancel_build(chapter.pk).state == State.ENDED
+    run_jobs()
+    assert not NarrativeDraft.objects.exists()
+    assert not provider.history
+    with pytest.raises(WrongState):
+        cancel_build(chapter.pk)
+
+
+def test_a_second_build_adds_a_draft(provider: ScriptedProvider, run_jobs: RunJobs) -> None:
+    chapter = make_ended_chapter()
+    for stem in ("one", "two"):
+        provider.enqueue(words(200, stem))
+        request_build(chapter.pk)
+        run_jobs()
+    assert [d.chapter_text[:4] for d in chapter.narrative_drafts.all()] == ["one0", "two0"]
+
+
+def test_a_cut_chapter_ends_with_a_sentence(provider: ScriptedProvider, run_jobs: RunJobs) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue(Script(words(199) + " and then it", was_cut=True))
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(199)
+
+
+@given(
+    prompts=st.integers(1, 60),
+    target=st.integers(100, 5_000),
+    words_per_call=st.integers(200, 6_000),
+    tokens=st.integers(1, 900),
+    room=st.integers(200, 90_000),
+)
+def test_scenes_tile_the_prompts_and_fit_a_call(
+    prompts: int, target: int, words_per_call: int, tokens: int, room: int
+) -> None:
+    chunks = [(first, min(first + 6, prompts)) for first in range(1, prompts + 1, 7)]
+    scenes = plan_scenes(chunks, [tokens] * prompts, target, NarratorLimits(room, words_per_call))
+    covered = [n for scene in scenes for n in range(scene.first, scene.last + 1)]
+    assert covered == list(range(1, prompts + 1))
+    assert abs(sum(scene.target_words for scene in scenes) - target) <= len(scenes)
+    for scene in scenes:
+        if scene.first != scene.last:
+            assert scene.target_words <= words_per_call
+            assert tokens * (scene.last - scene.first + 1) <= room
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("One. Two", "One."),
+        ('He said "no." Then', 'He said "no."'),
+        ("No end", "No end"),
+        ("One? Two! Th", "One? Two!"),
+    ],
+)
+def test_a_broken_sentence_is_left_out(text: str, ends: str) -> None:
+    assert end_at_sentence(text) == ends
+
+
+def test_the_end_of_a_scene_starts_at_a_paragraph() -> None:
+    assert last_words("one two\n\nthree four\n\nfive", 2) == "three four\n\nfive"
+
+
+def test_repetition_is_recognised() -> None:
+    assert repeats(words(30), words(60))
+    assert not repeats(words(30, "other"), words(60))

@@ -1,0 +1,324 @@
+"""A reply that fails, is stopped, is re-rolled or dies with its process."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection
+from django.utils import timezone
+
+from agents import replies
+from agents.consent import grant
+from agents.database import in_database
+from agents.live import LIVE_REPLIES, ReplyEnded, ReplyText, follow
+from agents.models import Job, LLMArtifact
+from agents.providers.exceptions import (
+    ProviderBusy,
+    ProviderRefused,
+    ProviderTimeout,
+    StreamBroken,
+)
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.replies import keep_reply, start_prompt, stop_reply
+from agents.tests.playing import play, play_many, reply_is_over, reroll
+from sessions.chapters import reset_chapter
+from sessions.models import Session, Turn
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter()
+
+
+def texts(chapter: Session) -> list[str]:
+    return list(chapter.events.values_list("text", flat=True))
+
+
+def test_a_reply_is_stored_word_for_word(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue("I step in,\n\nand *wait*.")
+    assert play(chapter).status == Turn.Status.COMMITTED
+    assert texts(chapter) == ["The door opens.", "I step in,\n\nand *wait*."]
+    assert chapter.prompt_index == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ProviderRefused("401"), ProviderTimeout("slow"), ProviderBusy("429"), StreamBroken("cut")],
+)
+def test_a_failure_keeps_the_words_and_can_be_retried(
+    chapter: Session, provider: ScriptedProvider, error: Exception
+) -> None:
+    provider.enqueue(Script("I step", error=error), "I step in.")
+    broken = play(chapter, key="k")
+    assert (broken.status, broken.partial_text, broken.error) == (
+        Turn.Status.FAILED,
+        "I step",
+        str(error),
+    )
+    assert texts(chapter) == []
+    assert play(chapter, key="k").status == Turn.Status.COMMITTED
+    assert texts(chapter) == ["The door opens.", "I step in."]
+
+
+@pytest.mark.parametrize("text", ["", "  \n "])
+def test_an_empty_reply_is_a_failure(
+    chapter: Session, provider: ScriptedProvider, text: str
+) -> None:
+    provider.enqueue(Script(text))
+    assert play(chapter).status == Turn.Status.FAILED
+    assert chapter.prompt_index == 0
+
+
+def test_a_failed_call_leaves_an_artifact(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue(Script("I step", error=StreamBroken("cut")))
+    play(chapter)
+    artifact = LLMArtifact.objects.get()
+    assert (artifact.error, artifact.raw_output_ref) == ("cut", "I step")
+
+
+def test_a_call_records_what_was_sent_and_reported(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue("I step in.")
+    play(chapter)
+    artifact = LLMArtifact.objects.get()
+    assert artifact.agent_id == 1
+    assert artifact.raw_output_ref == "I step in."
+    assert artifact.raw_input_ref[-1]["content"].endswith("The door opens.")
+    assert artifact.token_counts["output"] == 3
+    assert len(artifact.input_hash) == 64
+    assert [layer["name"] for layer in artifact.layers] == [
+        "SYSTEM",
+        "AGENT_IDENTITY",
+        "USER_PROMPT",
+    ]
+
+
+def test_the_network_is_never_met_inside_a_transaction(
+    transactional_db: None, provider: ScriptedProvider
+) -> None:
+    seen: list[bool] = []
+
+    class Watching(ScriptedProvider):
+        def _next_script(self, request: object) -> Script:
+            seen.append(connection.in_atomic_block)
+            return Script("Yes.")
+
+    chapter = make_active_chapter()
+    provider.__class__ = Watching
+    assert play(chapter).status == Turn.Status.COMMITTED
+    assert seen == [False]
+
+
+def test_a_stop_keeps_the_text_so_far_and_it_can_be_kept(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    async def run() -> None:
+        gate = asyncio.Event()
+        provider.enqueue(Script("I step in and wait", gate=gate, gate_at=2))
+        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        live = LIVE_REPLIES[opened.turn.pk]
+        async for text in live.read():
+            if live.text == "I step ":
+                break
+            assert text
+        await stop_reply(chapter.pk)
+        await reply_is_over(opened.turn.pk)
+
+    async_to_sync(run)()
+    turn = Turn.objects.get()
+    assert (turn.status, turn.partial_text) == (Turn.Status.STOPPED, "I step ")
+    assert texts(chapter) == []
+    assert keep_reply(chapter.pk).status == Turn.Status.COMMITTED
+    assert texts(chapter) == ["Go.", "I step "]
+    assert not LIVE_REPLIES
+
+
+def test_a_stop_from_another_process_ends_the_reply(
+    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replies, "FLUSH_SECONDS", 0.01)
+
+    async def run() -> None:
+        provider.enqueue(Script("I step in", gate=asyncio.Event(), gate_at=2))
+        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        live = LIVE_REPLIES.pop(opened.turn.pk)
+        await stop_reply(chapter.pk)
+        assert live.task is not None
+        await asyncio.wait({live.task})
+
+    async_to_sync(run)()
+    turn = Turn.objects.get()
+    assert (turn.status, turn.partial_text) == (Turn.Status.STOPPED, "I step ")
+
+
+def test_a_reader_that_leaves_does_not_touch_the_reply(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    async def run() -> None:
+        gate = asyncio.Event()
+        provider.enqueue(Script("I step in.", gate=gate, gate_at=1))
+        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        async for _ in follow(opened.turn.pk):
+            break
+        gate.set()
+        await reply_is_over(opened.turn.pk)
+
+    async_to_sync(run)()
+    assert texts(chapter) == ["Go.", "I step in."]
+
+
+def test_following_a_reply_that_is_over_tells_how_it_ended(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue(Script("I step", error=StreamBroken("cut")))
+    turn = play(chapter)
+
+    async def run() -> list[object]:
+        return [part async for part in follow(turn.pk)]
+
+    assert async_to_sync(run)() == [ReplyText("I step", is_restart=True), ReplyEnded(turn)]
+
+
+def test_following_a_dead_process_ends_with_the_text_it_flushed(chapter: Session) -> None:
+    turn = Turn.objects.create(
+        session=chapter,
+        submission_key="k",
+        agent_slot=1,
+        user_text="Go.",
+        partial_text="I st",
+        lease_until=timezone.now() - timedelta(seconds=1),
+    )
+    Session.objects.update(turn_in_flight=turn.pk)
+
+    async def run() -> list[object]:
+        return [part async for part in follow(turn.pk)]
+
+    *_, ended = async_to_sync(run)()
+    assert isinstance(ended, ReplyEnded)
+    assert (ended.turn.status, ended.turn.partial_text) == (Turn.Status.FAILED, "I st")
+
+
+def test_a_reset_under_a_reply_leaves_no_trace_of_it(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    async def run() -> None:
+        gate = asyncio.Event()
+        provider.enqueue(Script("Too late.", gate=gate, gate_at=1))
+        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        await in_database(reset_chapter, chapter.pk)
+        gate.set()
+        await reply_is_over(opened.turn.pk)
+
+    async_to_sync(run)()
+    assert not Turn.objects.exists()
+    assert not LLMArtifact.objects.exists()
+    assert Session.objects.get().pk != chapter.pk
+
+
+def test_the_seventh_prompt_asks_for_memory_once(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    play_many(chapter, 8)
+    job = Job.objects.get()
+    assert (job.kind, job.from_prompt_index, job.to_prompt_index) == ("summarize", 1, 7)
+    assert chapter.state == State.SUMMARIZING
+    run_jobs()
+    chapter.refresh_from_db()
+    assert (chapter.state, chapter.last_summarized_prompt_index) == (State.ACTIVE, 7)
+
+
+def test_prompts_carry_the_latest_reply_only(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue("First answer.", "Second answer.", "And on.")
+    play(chapter)
+    reroll(chapter)
+    play(chapter, "Next.", slot=2)
+    sent = provider.history[-1].messages[-1].content
+    assert "Second answer." in sent
+    assert "First answer." not in sent
+
+
+def test_a_reroll_does_not_see_the_reply_it_replaces(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue("One.", "First answer.", "Second answer.")
+    play(chapter, "Before.")
+    play(chapter, "Now.", slot=2)
+    reroll(chapter)
+    sent = provider.history[-1].messages[-1].content
+    assert "First answer." not in sent
+    assert sent.count("Now.") == 1
+    assert "Before." in sent
+
+
+def test_the_order_of_a_character_s_prompt_is_the_specification_s(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    add_prompts(chapter, 1)
+    chapter.memory_blocks.create(
+        type="world_chapter_lock",
+        from_prompt_index=0,
+        to_prompt_index=0,
+        json_payload={"canon_locks": ["CANON-0"]},
+    )
+    play(chapter, "The latest beat.", slot=2)
+    system, user = provider.history[-1].messages
+    assert system.role == "system"
+    places = [
+        user.content.index(part) for part in ("A priest.", "CANON-0", "beat 1", "The latest beat.")
+    ]
+    assert places == sorted(places)
+
+
+def test_a_foreign_host_is_refused_until_it_is_allowed(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.host = "api.example.org"
+    turn = play(chapter)
+    assert turn.status == Turn.Status.FAILED
+    assert "api.example.org" in turn.error
+    assert not provider.history
+    grant("api.example.org")
+    assert play(chapter).status == Turn.Status.COMMITTED
+
+
+def test_too_many_calls_in_a_minute_are_refused_before_anything_is_sent(
+    chapter: Session, provider: ScriptedProvider, settings: pytest.FixtureRequest
+) -> None:
+    settings.CALLS_PER_MINUTE = 2  # type: ignore[attr-defined]
+    play_many(chapter, 2)
+    turn = play(chapter)
+    assert turn.status == Turn.Status.FAILED
+    assert len(provider.history) == 2
+
+
+def test_two_tabs_at_once_make_one_turn(chapter: Session, provider: ScriptedProvider) -> None:
+    async def run() -> Sequence[object]:
+        gate = asyncio.Event()
+        provider.enqueue(Script("Yes.", gate=gate))
+        attempts = await asyncio.gather(
+            *(
+                start_prompt(
+                    chapter.pk, agent_slot=1, user_text=f"Go {n}.", submission_key=str(uuid.uuid4())
+                )
+                for n in range(5)
+            ),
+            return_exceptions=True,
+        )
+        gate.set()
+        for turn_id in list(LIVE_REPLIES):
+            await reply_is_over(turn_id)
+        return attempts
+
+    attempts = async_to_sync(run)()
+    assert sum(not isinstance(attempt, Exception) for attempt in attempts) == 1
+    assert chapter.events.count() == 2

@@ -1,0 +1,29 @@
+from django.contrib import admin
+
+from memory.models import MemoryBlock, NarrativeDraft
+from sessions.records_admin import RecordAdmin
+
+
+@admin.register(MemoryBlock)
+class MemoryBlockAdmin(RecordAdmin):
+    list_display = [
+        "block_id",
+        "chapter",
+        "type",
+        "from_prompt_index",
+        "to_prompt_index",
+        "created_at",
+    ]
+    list_filter = ["type", "created_at"]
+    list_select_related = ["session"]
+    search_fields = ["session__title", "session__session_id", "json_payload"]
+    heavy_fields = ("json_payload",)
+
+
+@admin.register(NarrativeDraft)
+class NarrativeDraftAdmin(RecordAdmin):
+    list_display = ["draft_id", "chapter", "target_words", "created_at"]
+    list_filter = ["created_at"]
+    list_select_related = ["session"]
+    search_fields = ["session__title", "session__session_id", "chapter_text"]
+    heavy_fields = ("chapter_text", "narrative_agent_definition_text", "source_snapshot")

@@ -1,0 +1,77 @@
+from typing import Any
+
+from django.contrib import admin
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator
+
+from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.records_admin import RecordAdmin, related_records
+
+
+@admin.register(Session)
+class ChapterAdmin(RecordAdmin):
+    list_display = [
+        "title",
+        "state",
+        "prompt_index",
+        "last_summarized_prompt_index",
+        "last_played_at",
+    ]
+    list_filter = ["state", "last_played_at"]
+    search_fields = ["title", "session_id", "tab1__world_text", "tab1__chapter_text"]
+    heavy_fields = ("narrative_agent_definition_text",)
+
+    def get_fields(self, request: Any, obj: Any = None) -> list[Any]:
+        return ["session_id", self.records, *super().get_fields(request, obj)[1:]]
+
+    def get_readonly_fields(self, request: Any, obj: Any = None) -> list[Any]:
+        return ["session_id", *super().get_readonly_fields(request, obj)]
+
+    @admin.display(description="records of this chapter")
+    def records(self, chapter: Session) -> SafeString:
+        return related_records(chapter)
+
+
+@admin.register(Tab1Inputs)
+class Tab1InputsAdmin(RecordAdmin):
+    list_display = ["__str__", "chapter", "saved_at"]
+    list_select_related = ["session"]
+    search_fields = ["session__title", "world_text", "chapter_text"]
+    heavy_fields = ("world_text", "chapter_text", "agent_identity_text_by_slot")
+
+
+@admin.register(Event)
+class EventAdmin(RecordAdmin):
+    list_display = [
+        "event_id",
+        "chapter",
+        "prompt_index",
+        "role",
+        "agent_slot",
+        "beginning",
+        "created_at",
+    ]
+    list_filter = ["role", "agent_slot", "created_at"]
+    list_select_related = ["session"]
+    search_fields = ["session__title", "session__session_id", "text"]
+
+    @admin.display(description="text")
+    def beginning(self, event: Event) -> str:
+        return Truncator(event.text).chars(80)
+
+
+@admin.register(Turn)
+class TurnAdmin(RecordAdmin):
+    list_display = [
+        "turn_id",
+        "chapter",
+        "kind",
+        "status",
+        "agent_slot",
+        "prompt_index",
+        "submitted_at",
+    ]
+    list_filter = ["status", "kind", "submitted_at"]
+    list_select_related = ["session"]
+    search_fields = ["session__title", "session__session_id", "user_text", "error"]
+    heavy_fields = ("user_text", "partial_text")

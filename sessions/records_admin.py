@@ -1,0 +1,111 @@
+"""How records are shown in Django's admin: all of them, none to be changed.
+
+A chapter changes only through the functions that know its rules; a form that wrote to the tables
+would break them. An app shows its models with RecordAdmin.
+"""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db import models
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin[models.Model]
+else:
+    _ModelAdmin = admin.ModelAdmin
+
+
+class RecordAdmin(_ModelAdmin):
+    # Long texts that a list of records need not load.
+    heavy_fields: tuple[str, ...] = ()
+    list_per_page = 50
+
+    class Media:
+        css = {"all": ["css/records.css"]}
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return False
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[models.Model]:
+        records = super().get_queryset(request)
+        match = request.resolver_match
+        is_list = match is not None and (match.url_name or "").endswith("_changelist")
+        return records.defer(*self.heavy_fields) if is_list else records
+
+    def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
+        return [_shown(field) for field in self.opts.fields]
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: models.Model | None = None
+    ) -> list[Any]:
+        return [field for field in self.get_fields(request, obj) if callable(field)]
+
+    @admin.display(description="chapter", ordering="session__title")
+    def chapter(self, record: Any) -> SafeString:
+        """A column that leads to the record's chapter; `session` must be in list_select_related."""
+        return _link("admin:story_sessions_session_change", record.session)
+
+
+def related_records(record: models.Model) -> SafeString:
+    """Links to the records of every kind that belong to this one, with their numbers."""
+    links = []
+    for relation in record._meta.related_objects:
+        related = relation.related_model
+        if not admin.site.is_registered(related):
+            continue
+        count = related._default_manager.filter(**{relation.field.name: record}).count()
+        label = str(related._meta.verbose_name_plural).capitalize()
+        address = reverse(f"admin:{related._meta.app_label}_{related._meta.model_name}_changelist")
+        query = f"{relation.field.name}__exact={record.pk}"
+        links.append(
+            format_html('<li><a href="{}?{}">{}</a>: {}</li>', address, query, label, count)
+        )
+    return format_html("<ul>{}</ul>", SafeString("".join(links)))
+
+
+def _shown(field: "models.Field[Any, Any]") -> str | Callable[[Any], Any]:
+    if isinstance(field, models.JSONField):
+        return _preformatted(field, _pretty)
+    if isinstance(field, models.TextField):
+        return _preformatted(field, str)
+    if isinstance(field, models.ForeignKey) and field.name == "session":
+        return _chapter_link(field)
+    return field.name
+
+
+def _preformatted(
+    field: "models.Field[Any, Any]", to_text: Callable[[Any], str]
+) -> Callable[[Any], SafeString]:
+    @admin.display(description=field.verbose_name)
+    def show(record: Any) -> SafeString:
+        return format_html('<pre class="record">{}</pre>', to_text(getattr(record, field.name)))
+
+    return show
+
+
+def _chapter_link(field: "models.Field[Any, Any]") -> Callable[[Any], SafeString]:
+    @admin.display(description="chapter")
+    def show(record: Any) -> SafeString:
+        return _link("admin:story_sessions_session_change", record.session)
+
+    return show
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _link(url_name: str, record: models.Model) -> SafeString:
+    return format_html('<a href="{}">{}</a>', reverse(url_name, args=[record.pk]), record)
