@@ -35,15 +35,14 @@ def _no_real_calls(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def rung(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the jobs that the broker was told of, instead of a broker."""
     ids: list[str] = []
-    if "real_broker" not in request.keywords:
 
-        def note(_name: str, *, kwargs: dict[str, Any], countdown: float | None) -> None:
-            ids.append(kwargs["job_id"])
+    def note(_name: str, *, kwargs: dict[str, Any], countdown: float | None) -> None:
+        ids.append(kwargs["job_id"])
 
-        monkeypatch.setattr("agents.jobs.current_app.send_task", note)
+    monkeypatch.setattr("agents.jobs.current_app.send_task", note)
     return ids
 
 

@@ -30,6 +30,7 @@ def request_end(session_id: uuid.UUID) -> Session:
 
 def reopen(session_id: uuid.UUID) -> Session:
     """Play on in an ended chapter; its drafts stay."""
+    get_chapter(session_id)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),
         State.ACTIVE,

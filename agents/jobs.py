@@ -19,7 +19,8 @@ from sessions.models import Session
 
 logger = logging.getLogger(__name__)
 
-JOB_LEASE = timedelta(seconds=30)
+# A worker renews it every two seconds; whoever has not for so long is taken to be dead.
+JOB_LEASE = timedelta(seconds=20)
 # A job whose worker died so often is given up.
 MAX_ATTEMPTS = 6
 

@@ -1,0 +1,292 @@
+import contextlib
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.schemas import (
+    InvalidReply,
+    TurnDelta,
+    WorldChapterLock,
+    check_roster,
+    json_schema_for,
+    lock_schema_for,
+    parse_reply,
+)
+from sessions.roster import Character
+
+ROSTER = [Character(1, "red", "Mara Venn"), Character(2, "orange", "Agent Orange")]
+LOCK: dict[str, Any] = {
+    "memory_type": "world_chapter_lock",
+    "world": {
+        "genre": "ghost story",
+        "tone": "quiet dread",
+        "themes": ["memory"],
+        "rules_of_reality": ["the dead knock three times"],
+        "factions_or_powers": [],
+        "key_lore": [],
+        "safety_or_boundaries": [],
+    },
+    "chapter": {
+        "premise": "the light went out",
+        "location": "quay",
+        "time": "night",
+        "environment": ["ice"],
+        "active_threats": [],
+        "open_mysteries": [],
+        "chapter_goals": [],
+    },
+    "agents": [
+        {"slot": 1, "color": "red", "name": "Mara Venn"},
+        {"slot": 2, "color": "orange", "name": "Agent Orange"},
+    ],
+    "canon_locks": ["the keeper is missing"],
+    "assumptions": [],
+}
+DELTA: dict[str, Any] = {
+    "memory_type": "turn_delta",
+    "range": {"from_marker": "1", "to_marker": "7", "prompt_count_in_chunk": 7},
+    "location_updates": {"where": "the ferry", "notable_environment_changes": []},
+    "major_events": [
+        {"event": "a knock", "cause": "", "effect": "fear", "participants": ["Mara Venn"]}
+    ],
+    "character_actions": [
+        {"agent_slot": 1, "name": "Mara Venn", "did": "knelt", "intent": "listen", "result": ""}
+    ],
+    "state_changes": [{"key": "lamp", "before": "lit", "after": "dark", "notes": ""}],
+    "relationship_shifts": [{"between": ["Mara", "Tom"], "change": "doubt", "evidence": ""}],
+    "items_clues_discovered": [{"thing": "list", "who_found": "Tom", "why_it_matters": "names"}],
+    "unresolved_threads": [{"thread": "who knocks", "stakes": "", "next_likely_trigger": ""}],
+    "canon_locks": [],
+    "contradictions_or_questions": [],
+}
+SHAPES = [(WorldChapterLock, LOCK), (TurnDelta, DELTA)]
+KEYWORDS_OF_STRICT_MODES = {
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+}
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def changed(payload: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy with the value at a dotted path replaced; a path ending in "!" removes the key."""
+    copy = deepcopy(payload)
+    *parents, last = path.split(".")
+    node: Any = copy
+    for part in parents:
+        node = node[int(part)] if part.isdigit() else node[part]
+    if last.endswith("!"):
+        del node[last[:-1]]
+    else:
+        node[last] = value
+    return copy
+
+
+class TestParseReply:
+    @pytest.mark.parametrize(("shape", "payload"), SHAPES)
+    def test_it_returns_the_object_as_it_came(self, shape: Any, payload: dict[str, Any]) -> None:
+        extra = {**payload, "mood": {"deep": [1, 2.5, None]}}
+        assert parse_reply(json.dumps(extra), shape) == extra
+
+    @pytest.mark.parametrize(
+        "around",
+        [
+            "```json\n{}\n```",
+            "Here is the delta:\n\n{}\n\nI hope {{this}} helps!",
+            '<think>First {{a}} draft: {{"range": {{"from_marker": 1}}}}</think>{}',
+            "\ufeff  {}  ",
+        ],
+    )
+    def test_it_passes_over_what_stands_around(self, around: str) -> None:
+        text = around.replace("{}", json.dumps(DELTA)).replace("{{", "{").replace("}}", "}")
+        assert parse_reply(text, TurnDelta) == DELTA
+
+    @pytest.mark.parametrize(
+        ("path", "value"),
+        [
+            ("range.from_marker", 1),
+            ("range.prompt_count_in_chunk", "7"),
+            ("range.prompt_count_in_chunk", 99),
+            ("location_updates.where", None),
+            ("state_changes.0.before", False),
+            ("state_changes.0.after", 2.5),
+            ("canon_locks", None),
+            ("canon_locks", "one truth"),
+            ("major_events.0.participants", "Mara"),
+            ("unresolved_threads", {"thread": "a", "stakes": "b", "next_likely_trigger": "c"}),
+            ("character_actions.0.agent_slot", None),
+            ("character_actions.0.agent_slot", 0),
+        ],
+    )
+    def test_it_accepts_what_means_the_same_and_leaves_it_alone(
+        self, path: str, value: object
+    ) -> None:
+        payload = changed(DELTA, path, value)
+        assert parse_reply(json.dumps(payload), TurnDelta) == payload
+
+    def test_it_accepts_line_breaks_inside_a_text(self) -> None:
+        text = json.dumps(changed(DELTA, "location_updates.where", "on the@ferry"))
+        payload = parse_reply(text.replace("@", "\n"), TurnDelta)
+        assert payload["location_updates"]["where"] == "on the\nferry"
+
+    @pytest.mark.parametrize(
+        ("path", "value", "words"),
+        [
+            ("range!", None, "range is missing"),
+            ("world!", None, "memory_type must be 'turn_delta'"),
+            ("major_events", "nothing", "major_events.0 must be an object"),
+            ("canon_locks", [["x"]], "canon_locks.0 must be text"),
+            ("canon_locks", 3, "canon_locks must be a list"),
+            ("canon_locks", ["x"] * 15, "canon_locks has more than 14 entries"),
+            ("canon_locks", ["x" * 801], "canon_locks.0 is longer than 800 characters"),
+            ("range.prompt_count_in_chunk", "some", "must be a whole number"),
+            ("range.from_marker", {"a": 1}, "range.from_marker must be text"),
+        ],
+    )
+    def test_it_says_what_is_wrong(self, path: str, value: object, words: str) -> None:
+        payload = LOCK if path == "world!" else changed(DELTA, path, value)
+        with pytest.raises(InvalidReply) as refused:
+            parse_reply(json.dumps(payload), TurnDelta)
+        assert words in str(refused.value)
+
+    def test_it_names_the_first_problems_and_counts_the_rest(self) -> None:
+        with pytest.raises(InvalidReply, match=r"range is missing; .* and 5 more$"):
+            parse_reply('{"memory_type": "turn_delta"}', TurnDelta)
+
+    def test_an_empty_roster_is_refused(self) -> None:
+        with pytest.raises(InvalidReply, match="agents must not be empty"):
+            parse_reply(json.dumps({**LOCK, "agents": []}), WorldChapterLock)
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("", "no JSON object"),
+            ("I would rather not.", "no JSON object"),
+            ('["a"]', "no JSON object"),
+            ('{"unexpected": true}', "memory_type is missing"),
+            ('{"memory_type": "turn_del', "breaks off"),
+            (json.dumps(DELTA)[:-60], "breaks off"),
+            ("```json\n" + json.dumps(DELTA)[:-1] + "\n```", "breaks off"),
+            (json.dumps(DELTA) + json.dumps(DELTA), "2 JSON objects"),
+            ('{"memory_type": "turn_delta",}', "malformed at character"),
+            ('{"a":' * 5000 + "1" + "}" * 5000, "nested too deeply"),
+            ('{"memory_type": "turn_delta", "x": ' + "[" * 30 + "]" * 30 + "}", "nested"),
+            ('{"memory_type": "turn_delta", "x": NaN}', "not finite"),
+            ('{"memory_type": "turn_delta", "x": 1e999}', "not finite"),
+            ('{"memory_type": "turn_delta", "x": ' + "9" * 5000 + "}", "too long"),
+            ('{"memory_type": "turn_delta", "x": "\\u0000"}', "not text"),
+            ('{"memory_type": "turn_delta", "\\ud800": 1}', "not text"),
+        ],
+    )
+    def test_what_is_no_reply_is_refused_in_words(self, text: str, words: str) -> None:
+        with pytest.raises(InvalidReply) as refused:
+            parse_reply(text, TurnDelta)
+        assert words in str(refused.value)
+
+    def test_the_message_does_not_carry_the_text(self) -> None:
+        payload = changed(DELTA, "range", "the secret of the house")
+        with pytest.raises(InvalidReply) as refused:
+            parse_reply(json.dumps(payload), TurnDelta)
+        assert "secret" not in str(refused.value)
+
+    @given(text=st.text() | st.text(alphabet='{}[]",:0aé\n\\'))
+    def test_any_text_is_a_payload_or_refused(self, text: str) -> None:
+        with pytest.raises(InvalidReply):
+            parse_reply(text, TurnDelta)
+
+    @given(key=st.sampled_from(sorted(DELTA)), value=json_values)
+    def test_any_value_is_accepted_or_refused(self, key: str, value: object) -> None:
+        text = json.dumps({**DELTA, key: value})
+        with contextlib.suppress(InvalidReply):
+            assert parse_reply(text, TurnDelta) == json.loads(text)
+
+
+class TestCheckRoster:
+    def test_it_accepts_the_roster_however_it_is_ordered_and_cased(self) -> None:
+        agents = [
+            {"slot": 2, "color": "Orange", "name": "agent  orange"},
+            {"slot": 1, "color": "red", "name": "MARA VENN"},
+        ]
+        check_roster({**LOCK, "agents": agents}, ROSTER)
+
+    @pytest.mark.parametrize(
+        "agents",
+        [
+            LOCK["agents"][:1],
+            [*LOCK["agents"], {"slot": 3, "color": "yellow", "name": "Tom"}],
+            [LOCK["agents"][0], {"slot": 2, "color": "green", "name": "Agent Orange"}],
+            [LOCK["agents"][0], {"slot": 2, "color": "orange", "name": "Orange"}],
+            [LOCK["agents"][0], LOCK["agents"][0]],
+        ],
+    )
+    def test_it_refuses_another_roster_and_says_which_is_due(
+        self, agents: list[dict[str, Any]]
+    ) -> None:
+        with pytest.raises(InvalidReply, match='"name": "Agent Orange"'):
+            check_roster({**LOCK, "agents": agents}, ROSTER)
+
+
+class TestJsonSchemas:
+    @pytest.mark.parametrize(("shape", "payload"), SHAPES)
+    @pytest.mark.parametrize("tight", [False, True])
+    def test_they_ask_for_exactly_the_keys_of_the_shape(
+        self, shape: Any, payload: dict[str, Any], tight: bool
+    ) -> None:
+        assert _fits(payload, json_schema_for(shape, tight=tight))
+
+    @pytest.mark.parametrize("shape", [WorldChapterLock, TurnDelta])
+    def test_the_plain_ones_use_only_what_strict_modes_take(self, shape: Any) -> None:
+        for node in _nodes(json_schema_for(shape)):
+            assert node.keys() <= KEYWORDS_OF_STRICT_MODES
+
+    @pytest.mark.parametrize("shape", [WorldChapterLock, TurnDelta])
+    def test_the_tight_ones_bound_every_text_and_list(self, shape: Any) -> None:
+        for node in _nodes(json_schema_for(shape, tight=True)):
+            if node["type"] == "array":
+                assert node["maxItems"] <= 7
+            if node["type"] == "string":
+                assert "enum" in node or node["maxLength"] <= 300
+
+    def test_a_tight_lock_schema_fixes_the_roster(self) -> None:
+        agents = lock_schema_for(ROSTER, tight=True)["properties"]["agents"]
+        names = [entry["properties"]["name"]["enum"] for entry in agents["items"]]
+        assert names == [["Mara Venn"], ["Agent Orange"]]
+
+    def test_a_plain_lock_schema_knows_only_the_roster(self) -> None:
+        twins = [Character(1, "red", "Ilse"), Character(2, "orange", "Ilse")]
+        entry = lock_schema_for(twins)["properties"]["agents"]["items"]["properties"]
+        assert entry["slot"]["enum"] == [1, 2]
+        assert entry["name"]["enum"] == ["Ilse"]
+
+
+def _nodes(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    children = [*schema.get("properties", {}).values(), *filter(None, [schema.get("items")])]
+    return [schema, *(node for child in children for node in _nodes(child))]
+
+
+def _fits(value: Any, schema: dict[str, Any]) -> bool:
+    match schema["type"]:
+        case "object":
+            return (
+                value.keys() == schema["properties"].keys() == set(schema["required"])
+                and schema["additionalProperties"] is False
+                and all(_fits(value[key], part) for key, part in schema["properties"].items())
+            )
+        case "array":
+            return all(_fits(entry, schema["items"]) for entry in value)
+        case "string":
+            return isinstance(value, str) and value in schema.get("enum", [value])
+        case _:
+            return isinstance(value, int)
