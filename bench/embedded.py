@@ -1,0 +1,47 @@
+"""A three-character chapter on the embedded model: how soon its replies start."""
+
+import json
+from itertools import cycle, islice
+
+from bench.chapter_client import ChapterClient
+from bench.figures import Figure, embedded_figures
+from bench.http_calls import Server
+from bench.session_data import Setup, beat_text
+
+PROMPTS = 21
+# The first time, the weights are fetched before the lock is done.
+LOCK_SECONDS = 1_800.0
+SETUP = Setup(
+    world_text=(
+        "A harbour town that lives on salt, ferries and debts. The sea gives back what it took, "
+        "never when it is wanted. Tone: wry, uneasy, humane. There is no magic but the tide's."
+    ),
+    chapter_text=(
+        "Evening. The pilot's boat has come home without the pilot. Three neighbours go along the "
+        "quay to find out why before the water reaches the upper steps."
+    ),
+    names={"1": "Calla", "2": "Berrin", "3": "Edda"},
+    identities={
+        "1": "Calla mends nets and hears everything. Quick, kind, bad at keeping still.",
+        "2": "Berrin was a customs man. Dry, careful, ashamed of something he signed.",
+        "3": "Edda keeps the ferry house. Blunt, brave, afraid of deep water; tells nobody.",
+    },
+)
+
+
+def play_embedded(program: Server) -> list[Figure]:
+    """Every prompt is sent as soon as the reply before it is done, which no GM can do."""
+    client = ChapterClient(program)
+    client.save_setup(SETUP)
+    print("waiting for the embedded model and its first memory", flush=True)
+    client.lock(seconds=LOCK_SECONDS)
+    first_tokens: list[float] = []
+    words: list[int] = []
+    for number, slot in enumerate(islice(cycle((1, 2, 3)), PROMPTS)):
+        text = f"{beat_text(number)} Answer in about eighty words."
+        events = list(client.stream_prompt(slot, text))
+        first_tokens.append(events[0].seconds)
+        turn = json.loads(events[-1].data)
+        words.append(len(turn["events"][-1]["text"].split()))
+        print(f"prompt {number + 1}: {first_tokens[-1]:.2f} s, {words[-1]} words", flush=True)
+    return embedded_figures(first_tokens, words)

@@ -1,0 +1,381 @@
+"""A small OpenAI-compatible model server for measurements and journeys: python -m bench.fake_server
+
+It answers on loopback with fixed timing, plays back a recorded session, and fails when told to:
+POST /control with {"faults": ["500", "cut", ...], "agent": 0 | 1 | 8 | 9 | null} queues one fault
+for each of the next calls (of that agent; 1 means any character), {"clear": true} drops them, and
+{"first_token_ms": ..., "tokens_per_second": ...} changes the timing. GET /control tells how many
+calls there were and which faults are left.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.call_log import CallLog
+from bench.model_replies import ModelReplies, agent_of
+from bench.session_data import RecordedSession, load_session
+from bench.wire import EventStream, Request, read_request, send_bytes, send_json
+
+LOOPBACK = "127.0.0.1"
+DEFAULT_CHAPTER_WORDS = 2_600
+HANG_SECONDS = 300.0
+SLOW_TOKENS_PER_SECOND = 4.0
+MARKUP = "<script>alert(1)</script> <img src=x onerror=alert(2)> </textarea> **bold** &amp; done."
+
+STATUS_FAULTS = {"400": 400, "401": 401, "404": 404, "429": 429, "500": 500, "503": 503}
+FAULTS = frozenset(STATUS_FAULTS) | {
+    "cut",  # half of the words, then the connection drops
+    "drop",  # the connection drops before any word
+    "empty",  # a reply without text
+    "hang",  # no answer until the client leaves
+    "badjson",  # the first half of the text, as if it were whole
+    "html",  # a web page where JSON belongs
+    "slow",  # a few words a second
+    "markup",  # HTML in the text
+}
+
+
+@dataclass
+class Timing:
+    first_token_ms: float = 0.0
+    tokens_per_second: float = 10_000.0
+
+
+@dataclass
+class _Call:
+    """One chat call and what becomes of it."""
+
+    body: dict[str, Any]
+    agent: int
+    messages: list[str]
+    fault: str
+    timing: Timing
+    received_at: float = field(default_factory=time.perf_counter)
+    first_token_ms: float | None = None
+    words: list[str] = field(default_factory=list)
+    was_limited: bool = False
+    client_left: bool = False
+
+    @property
+    def model(self) -> str:
+        return str(self.body.get("model", ""))
+
+    @property
+    def prompt(self) -> str:
+        return "\n".join(self.messages)
+
+    def take_words(self, text: str) -> None:
+        words = re.findall(r"\S+\s*|\s+", text)
+        limit = self.body.get("max_completion_tokens") or self.body.get("max_tokens")
+        self.was_limited = limit is not None and len(words) > int(limit)
+        self.words = words[: int(limit)] if self.was_limited and limit else words
+
+    def seconds_until(self, word: int) -> float:
+        """How long to wait before word number `word` is due."""
+        due = self.timing.first_token_ms / 1_000 + word / self.timing.tokens_per_second
+        return max(self.received_at + due - time.perf_counter(), 0.0)
+
+    def elapsed_ms(self) -> float:
+        return round((time.perf_counter() - self.received_at) * 1_000, 2)
+
+    def usage(self) -> dict[str, int]:
+        tokens = {"prompt_tokens": len(self.prompt) // 4, "completion_tokens": len(self.words)}
+        return {**tokens, "total_tokens": sum(tokens.values())}
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "agent": self.agent,
+            "model": self.model,
+            "stream": bool(self.body.get("stream")),
+            "format": (self.body.get("response_format") or {}).get("type"),
+            "max_tokens": self.body.get("max_completion_tokens") or self.body.get("max_tokens"),
+            "fault": self.fault,
+            "client_left": self.client_left,
+            "reply_words": len(self.words),
+            "first_token_ms": self.first_token_ms,
+            "ms": self.elapsed_ms(),
+            "at": time.time(),
+        }
+
+
+class FakeServer:
+    """Faults and timing may be changed from another thread while it serves."""
+
+    def __init__(
+        self,
+        *,
+        session: RecordedSession | None = None,
+        first_token_ms: float = 0.0,
+        tokens_per_second: float = 10_000.0,
+        chapter_words: int = DEFAULT_CHAPTER_WORDS,
+        log_path: Path | None = None,
+    ) -> None:
+        self.timing = Timing(first_token_ms, tokens_per_second)
+        self.log = CallLog(log_path)
+        self.base_url = ""
+        self._replies = ModelReplies(session, chapter_words)
+        self._faults: deque[tuple[str, int | None]] = deque()
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The records of all finished calls, oldest first."""
+        return list(self.log.records)
+
+    def queue_faults(self, *names: str, agent: int | None = None) -> None:
+        """Raises ValueError for a fault that there is not."""
+        if unknown := set(names) - FAULTS:
+            raise ValueError(f"No such fault: {', '.join(sorted(unknown))}.")
+        self._faults.extend((name, agent) for name in names)
+
+    @property
+    def queued_faults(self) -> list[tuple[str, int | None]]:
+        """The faults that no call has met yet, each with the agent it waits for."""
+        return list(self._faults)
+
+    def clear_faults(self) -> None:
+        self._faults.clear()
+
+    async def start(self, port: int = 0) -> asyncio.Server:
+        server = await asyncio.start_server(self._serve, LOOPBACK, port)
+        self.base_url = f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}/v1"
+        return server
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while request := await read_request(reader):
+                if not await self._answer(request, reader, writer):
+                    break
+        writer.close()
+
+    async def _answer(
+        self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """False when the connection must drop."""
+        route = (request.method, request.path)
+        if route == ("GET", "/v1/models"):
+            names = [f"agent-{number}" for number in range(10)]
+            models = [{"id": name, "object": "model", "owned_by": "bench"} for name in names]
+            await send_json(writer, {"object": "list", "data": models})
+        elif route == ("GET", "/control"):
+            await send_json(writer, self._status())
+        elif route == ("POST", "/control"):
+            await self._control(request, writer)
+        elif route == ("POST", "/v1/chat/completions"):
+            return await self._chat(request, reader, writer)
+        else:
+            await send_json(writer, _error("There is nothing here."), status=404)
+        return True
+
+    def _status(self) -> dict[str, Any]:
+        return {
+            "calls": len(self.log.records),
+            "faults": [name for name, _agent in self._faults],
+            "first_token_ms": self.timing.first_token_ms,
+            "tokens_per_second": self.timing.tokens_per_second,
+        }
+
+    async def _control(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        try:
+            wish = json.loads(request.body)
+            if wish.get("clear"):
+                self.clear_faults()
+            self.queue_faults(*wish.get("faults", []), agent=wish.get("agent"))
+            self.timing = Timing(
+                float(wish.get("first_token_ms", self.timing.first_token_ms)),
+                float(wish.get("tokens_per_second", self.timing.tokens_per_second)) or 0.01,
+            )
+        except (ValueError, TypeError, AttributeError) as error:
+            await send_json(writer, _error(str(error)), status=400)
+        else:
+            await send_json(writer, self._status())
+
+    async def _chat(
+        self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        try:
+            call = self._open_call(json.loads(request.body))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            await send_json(writer, _error("That is no chat completion."), status=400)
+            return True
+        try:
+            return await self._play(call, reader, writer)
+        except ConnectionError:
+            call.client_left = True
+            return False
+        finally:
+            self.log.add(call.prompt, call.record())
+
+    def _open_call(self, body: dict[str, Any]) -> _Call:
+        messages = [(str(m["role"]), _text_of(m.get("content"))) for m in body["messages"]]
+        system = "\n".join(text for role, text in messages if role in ("system", "developer"))
+        agent = agent_of(str(body.get("model", "")), system)
+        timing, fault = self.timing, self._next_fault(agent)
+        if fault == "slow":
+            timing = Timing(timing.first_token_ms, SLOW_TOKENS_PER_SECOND)
+        call = _Call(body, agent, [text for _role, text in messages], fault, timing)
+        text = MARKUP if fault == "markup" else self._replies.text_for(agent, call.messages)
+        if fault == "badjson":
+            text = text[: len(text) // 2]
+        call.take_words("" if fault == "empty" else text)
+        return call
+
+    def _next_fault(self, agent: int) -> str:
+        for queued in list(self._faults):
+            name, wanted = queued
+            is_character = wanted == 1 and 1 <= agent <= 7
+            if wanted is None or wanted == agent or is_character:
+                self._faults.remove(queued)
+                return name
+        return ""
+
+    async def _play(
+        self, call: _Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        if status := STATUS_FAULTS.get(call.fault):
+            wait = "Retry-After: 1\r\n" if status == 429 else ""
+            await send_json(writer, _error("A fault on request."), status=status, headers=wait)
+        elif call.fault == "html":
+            await send_bytes(writer, b"<!doctype html><p>Bad gateway</p>", "text/html")
+        elif call.fault == "drop":
+            return False
+        elif call.fault == "hang":
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HANG_SECONDS):
+                    call.client_left = not await reader.read(1)
+            return False
+        elif call.body.get("stream"):
+            return await _stream(call, reader, writer)
+        else:
+            return await _send_whole(call, writer)
+        return True
+
+
+async def _stream(call: _Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    events = EventStream(writer)
+    await events.open()
+    chunk = {"id": "chat-1", "object": "chat.completion.chunk", "created": 0, "model": call.model}
+
+    async def send(delta: dict[str, str], finish: str | None = None) -> None:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        await events.send(json.dumps({**chunk, "choices": [choice]}))
+
+    is_cut = call.fault == "cut"
+    words = call.words[: len(call.words) // 2 + 1] if is_cut else call.words
+    for number, word in enumerate(words):
+        await asyncio.sleep(call.seconds_until(number))
+        if reader.at_eof():
+            raise ConnectionResetError
+        await send({"content": word})
+        if call.first_token_ms is None:
+            call.first_token_ms = call.elapsed_ms()
+    if is_cut:
+        return False
+    await send({}, _finish_reason(call))
+    if (call.body.get("stream_options") or {}).get("include_usage"):
+        await events.send(json.dumps({**chunk, "choices": [], "usage": call.usage()}))
+    await events.send("[DONE]")
+    await events.close()
+    return True
+
+
+async def _send_whole(call: _Call, writer: asyncio.StreamWriter) -> bool:
+    await asyncio.sleep(call.seconds_until(len(call.words)))
+    if call.fault == "cut":
+        return False
+    message = {"role": "assistant", "content": "".join(call.words)}
+    choice = {"index": 0, "message": message, "finish_reason": _finish_reason(call)}
+    answer = {"id": "chat-1", "object": "chat.completion", "created": 0, "model": call.model}
+    await send_json(writer, {**answer, "choices": [choice], "usage": call.usage()})
+    return True
+
+
+def _finish_reason(call: _Call) -> str:
+    return "length" if call.was_limited else "stop"
+
+
+def _text_of(content: Any) -> str:
+    """A message's content is a text, a list of parts, or nothing."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content)
+    return content or ""
+
+
+def _error(message: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "bench", "code": None, "param": None}}
+
+
+@contextmanager
+def start_fake_server(
+    *,
+    session: RecordedSession | None = None,
+    first_token_ms: float = 0.0,
+    tokens_per_second: float = 10_000.0,
+    chapter_words: int = DEFAULT_CHAPTER_WORDS,
+    port: int = 0,
+) -> Iterator[FakeServer]:
+    """A fake server in a thread of this process; `base_url` ends in /v1."""
+    fake = FakeServer(
+        session=session,
+        first_token_ms=first_token_ms,
+        tokens_per_second=tokens_per_second,
+        chapter_words=chapter_words,
+    )
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="fake-model-server", daemon=True)
+    thread.start()
+    try:
+        server = asyncio.run_coroutine_threadsafe(fake.start(port), loop).result(timeout=10)
+        yield fake
+        loop.call_soon_threadsafe(server.close)
+    finally:
+        asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(timeout=10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(timeout=10)
+        loop.close()
+        fake.log.close()
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.fake_server", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--first-token-ms", type=float, default=200.0)
+    parser.add_argument("--tokens-per-second", type=float, default=400.0)
+    parser.add_argument("--replay", type=Path, help="a recorded session (JSON lines)")
+    parser.add_argument("--chapter-words", type=int, default=DEFAULT_CHAPTER_WORDS)
+    parser.add_argument("--log", type=Path, help="append one JSON line for each call")
+    return parser.parse_args(arguments)
+
+
+async def _run(options: argparse.Namespace) -> None:
+    fake = FakeServer(
+        session=load_session(options.replay) if options.replay else None,
+        first_token_ms=options.first_token_ms,
+        tokens_per_second=options.tokens_per_second,
+        chapter_words=options.chapter_words,
+        log_path=options.log,
+    )
+    server = await fake.start(options.port)
+    print(fake.base_url, flush=True)
+    async with server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_run(parse_options()))

@@ -1,0 +1,211 @@
+"""From what a run noted to figures with a target, each a ratio or a difference within the run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import Any
+
+from bench.replay import PROBE_MODEL, TARGET_WORDS, PlayedSession, PromptTiming
+
+CHARACTER_AGENTS = range(1, 8)
+CHUNK = 7
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`measured` is the bare number behind `value`; `passed` is None where there is no target."""
+
+    name: str
+    measured: float
+    value: str
+    target: str = ""
+    passed: bool | None = None
+
+
+def session_figures(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> list[Figure]:
+    calls = [call for call in calls if call["model"] != PROBE_MODEL]
+    return [
+        _replies_stored(played),
+        _deltas_tile(played),
+        _chapter_words(played),
+        *_characters_sent(played, calls),
+        *_latencies(played.timings),
+        _calls_per_reply(played, calls),
+        *_first_tokens(played),
+    ]
+
+
+def page_figures(seconds: dict[int, list[float]], queries: dict[int, int]) -> list[Figure]:
+    """Both by the number of events of the chapter whose Tab 2 was read."""
+    times = {events: median(taken) * 1_000 for events, taken in seconds.items()}
+    shown = ", ".join(f"{value:.1f} ms at {events:,}" for events, value in times.items())
+    counted = ", ".join(f"{count} at {events:,}" for events, count in queries.items())
+    return [
+        Figure(
+            "Tab 2, full window: time of the page by number of events",
+            max(times.values()),
+            shown,
+            "under 50 ms",
+            max(times.values()) < 50,
+        ),
+        Figure(
+            "Tab 2, full window: SQL queries by number of events",
+            max(queries.values()),
+            counted,
+            "equal",
+            len(set(queries.values())) == 1,
+        ),
+    ]
+
+
+def embedded_figures(first_tokens: Sequence[float], reply_words: Sequence[int]) -> list[Figure]:
+    return [
+        Figure(
+            "Embedded model: median time to the first token",
+            median(first_tokens),
+            f"{median(first_tokens):.2f} s (worst {max(first_tokens):.2f} s)",
+            "at most 6 s",
+            median(first_tokens) <= 6,
+        ),
+        Figure(
+            "Embedded model: words of a reply, mean", mean(reply_words), f"{mean(reply_words):.0f}"
+        ),
+    ]
+
+
+def _replies_stored(played: PlayedSession) -> Figure:
+    events = played.chapter["events"]
+    told = {e["prompt_index"]: e["text"] for e in events if e["role"] == "agent"}
+    asked = {e["prompt_index"]: e["text"] for e in events if e["role"] == "user"}
+    pairs = played.session.pairs
+    exact = sum(
+        told.get(number) == pair.reply and asked.get(number) == pair.beat
+        for number, pair in enumerate(pairs, 1)
+    )
+    return Figure(
+        "Prompts and replies stored word for word",
+        exact,
+        f"{exact} of {len(pairs)}",
+        "all, and no others",
+        exact == len(pairs) and len(events) == 2 * len(pairs),
+    )
+
+
+def _deltas_tile(played: PlayedSession) -> Figure:
+    ranges = sorted(
+        (block["from_prompt_index"], block["to_prompt_index"])
+        for block in played.chapter["memory_blocks"]
+        if block["type"] == "turn_delta"
+    )
+    covered = [number for first, last in ranges for number in range(first, last + 1)]
+    prompts = len(played.session.pairs)
+    wanted = -(-prompts // CHUNK)
+    return Figure(
+        "Memory deltas, and the prompts they cover",
+        len(ranges),
+        f"{len(ranges)} deltas, {len(covered)} prompts",
+        f"{wanted} deltas, 1-{prompts} without gap or overlap",
+        covered == list(range(1, prompts + 1)) and len(ranges) == wanted,
+    )
+
+
+def _chapter_words(played: PlayedSession) -> Figure:
+    words = len(played.chapter["narrative_drafts"][-1]["chapter_text"].split())
+    return Figure(
+        "Words of the chapter",
+        words,
+        f"{words:,}",
+        f"{TARGET_WORDS:,}, give or take 10 %",
+        abs(words - TARGET_WORDS) <= TARGET_WORDS // 10,
+    )
+
+
+def _characters_sent(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> list[Figure]:
+    sent = [int(call["prompt_chars"]) for call in calls if call["agent"] in CHARACTER_AGENTS]
+    shared = sum(int(call["shared_chars"]) for call in calls if call["agent"] in CHARACTER_AGENTS)
+    total, full = sum(sent), _full_history(played, sent[0])
+    pairs = len(played.session.pairs)
+    limit = 1_400_000 * pairs // 84
+    return [
+        Figure(
+            "Characters sent in character prompts",
+            total,
+            f"{total:,}",
+            f"at most {limit:,}",
+            total <= limit,
+        ),
+        Figure("- of them a repeated prompt start", shared / total, f"{shared / total:.0%}"),
+        Figure("- the longest prompt", max(sent), f"{max(sent):,} (the first: {sent[0]:,})"),
+        Figure(
+            "- over the whole transcript each time, without memory",
+            total / full,
+            f"{total / full:.2f}",
+        ),
+    ]
+
+
+def _full_history(played: PlayedSession, first_prompt: int) -> int:
+    """What the same prompts cost when each carries all that was said before it, and no memory."""
+    names = played.session.roster
+    total = history = 0
+    fixed = first_prompt - len(played.session.pairs[0].beat)
+    for number, pair in enumerate(played.session.pairs, 1):
+        total += fixed + history + len(pair.beat)
+        labels = len(f"{number}) ") + len(f"{names[pair.slot - 1]}: ") + 4
+        history += len(pair.beat) + len(pair.reply) + labels
+    return total
+
+
+def _latencies(timings: Sequence[PromptTiming]) -> list[Figure]:
+    clean = [timing for timing in timings if not timing.is_disturbed]
+    sevenths = [t.latency for t in clean if t.prompt_index % CHUNK == 0]
+    others = [t.latency for t in clean if t.prompt_index % CHUNK]
+    if not sevenths:
+        return []
+    ratio = median(sevenths) / median(others)
+    return [
+        Figure(
+            "Median latency of every seventh prompt over that of the others",
+            ratio,
+            f"{ratio:.3f} ({median(sevenths) * 1_000:.0f} / {median(others) * 1_000:.0f} ms)",
+            "at most 1.05",
+            ratio <= 1.05,
+        )
+    ]
+
+
+def _calls_per_reply(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> Figure:
+    ratio = len(calls) / len(played.session.pairs)
+    kinds = {agent: sum(call["agent"] == agent for call in calls) for agent in (0, 8, 9)}
+    detail = ", ".join(f"agent {agent}: {count}" for agent, count in kinds.items())
+    return Figure(
+        "Model calls per reply, all agents",
+        ratio,
+        f"{ratio:.3f} ({len(calls)} calls; {detail})",
+        "at most 1.2",
+        ratio <= 1.2,
+    )
+
+
+def _first_tokens(played: PlayedSession) -> list[Figure]:
+    through = [t.first_token for t in played.timings if t.first_token is not None]
+    direct = [t.model_first_token for t in played.timings if t.model_first_token is not None]
+    added = (median(through) - median(direct)) * 1_000
+    shown = f"{median(through) * 1_000:.1f} - {median(direct) * 1_000:.1f} ms"
+    stored = played.stored_first
+    return [
+        Figure(
+            "Time to the first token that the program adds, median",
+            added,
+            f"{added:.1f} ms ({shown})",
+            "at most 10 ms",
+            added <= 10,
+        ),
+        Figure(
+            "Prompt stored before its first token arrived",
+            sum(stored),
+            f"{sum(stored)} of {len(stored)} looks",
+            "always",
+            all(stored),
+        ),
+    ]

@@ -1,0 +1,158 @@
+"""What the fake model server answers: a recorded session's words, or made-up ones of that form."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+from zlib import crc32
+
+from bench.session_data import Pair, RecordedSession, beat_text, reply_text
+
+COLORS = ("red", "orange", "yellow", "green", "blue", "indigo", "violet")
+UNRECORDED_REPLY_WORDS = 70
+# A beat stands at the end of a character's prompt; further up the same words are history.
+_PROMPT_END_CHARACTERS = 8_000
+_NUMBERED_PROMPT = re.compile(r"^(\d{1,5})\) (.+)$", re.MULTILINE)
+_ASKED_WORDS = re.compile(r"(\d[\d,]*)[ -]words?\b")
+_ROSTER_NAME = re.compile(
+    rf"^\W*([1-7])\W+(?:\(?(?:{'|'.join(COLORS)})\b\)?[:,.]?\s*)?(.+?)\s*"
+    rf"(?:\((?:{'|'.join(COLORS)})\))?$",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def agent_of(model: str, system_prompt: str) -> int:
+    """Which agent calls: by the model's name, agent-0 to agent-9, else by its system prompt.
+
+    Without such a name every character counts as agent 1.
+    """
+    if named := re.search(r"agent-(\d)$", model):
+        return int(named[1])
+    if "world_chapter_lock" in system_prompt and "turn_delta" not in system_prompt:
+        return 0
+    if "turn_delta" in system_prompt and "prose" not in system_prompt:
+        return 8
+    return 9 if "prose" in system_prompt else 1
+
+
+class ModelReplies:
+    """`chapter_words` is how much prose one call of agent 9 yields at most."""
+
+    def __init__(self, session: RecordedSession | None, chapter_words: int) -> None:
+        self._session = session
+        self._chapter_words = chapter_words
+
+    def text_for(self, agent: int, messages: Sequence[str]) -> str:
+        prompt = "\n".join(messages)
+        if agent == 0:
+            return json.dumps(self._lock(prompt))
+        if agent == 8:
+            return json.dumps(_delta(messages[-1] if messages else ""))
+        if agent == 9:
+            return self._prose(prompt)
+        return self._speech(prompt)
+
+    def _speech(self, prompt: str) -> str:
+        end = prompt[-_PROMPT_END_CHARACTERS:]
+        heard = [
+            (at + len(pair.beat), len(pair.beat), pair.reply)
+            for pair in (self._session.pairs if self._session else ())
+            if (at := end.rfind(pair.beat)) >= 0
+        ]
+        if heard:
+            return max(heard)[2]
+        return reply_text(crc32(end.encode()), UNRECORDED_REPLY_WORDS)
+
+    def _lock(self, prompt: str) -> dict[str, Any]:
+        names = dict(_ROSTER_NAME.findall(prompt.rpartition("ROSTER")[2]))
+        if self._session and not names:
+            names = {str(n): name for n, name in enumerate(self._session.roster, 1)}
+        agents = [
+            {"slot": n, "color": color, "name": names.get(str(n), f"Agent {color.title()}")}
+            for n, color in enumerate(COLORS, 1)
+            if str(n) in names or not names
+        ]
+        return {
+            "memory_type": "world_chapter_lock",
+            "world": {
+                "genre": "sea-town mystery",
+                "tone": "wry and uneasy",
+                "themes": ["debts between neighbours", "what the tide returns"],
+                "rules_of_reality": ["nobody bargains with the sea twice"],
+                "factions_or_powers": ["the ferry guild", "the customs house"],
+                "key_lore": ["the chapel drowned in one night"],
+                "safety_or_boundaries": [],
+            },
+            "chapter": {
+                "premise": "a pilot has not come home and his boat has",
+                "location": "the harbour",
+                "time": "the last hour of daylight",
+                "environment": ["rising water", "loose slates"],
+                "active_threats": ["whoever rings the cloth-wrapped bell"],
+                "open_mysteries": ["who painted the door shut"],
+                "chapter_goals": ["find the pilot before high water"],
+            },
+            "agents": agents,
+            "canon_locks": ["the pilot's boat came back empty"],
+            "assumptions": [],
+        }
+
+    def _prose(self, prompt: str) -> str:
+        """Continue after the paragraphs that the prompt already holds."""
+        asked = [int(number.replace(",", "")) for number in _ASKED_WORDS.findall(prompt[-1_200:])]
+        wanted = min([self._chapter_words, *asked[-1:]])
+        return "\n\n".join(_paragraphs(self._pairs_told(prompt), prompt, wanted))
+
+    def _pairs_told(self, prompt: str) -> list[Pair]:
+        if self._session:
+            told = [pair for pair in self._session.pairs if pair.beat in prompt]
+            if told:
+                return told
+        seed = crc32(prompt.encode()) % 10_000
+        return [Pair(1, beat_text(n), reply_text(n, 60)) for n in range(seed, seed + 100)]
+
+
+def _paragraphs(pairs: list[Pair], prompt: str, wanted: int) -> list[str]:
+    fresh = [text for text in map(_paragraph, pairs) if text not in prompt]
+    paragraphs: list[str] = []
+    words = 0
+    for text in fresh or [_paragraph(pair) for pair in pairs]:
+        paragraphs.append(text)
+        words += len(text.split())
+        if words >= wanted:
+            break
+    return paragraphs
+
+
+def _paragraph(pair: Pair) -> str:
+    return f'{pair.beat}\n\n"{pair.reply}" It was said quietly, and nobody laughed.'
+
+
+def _delta(chunk: str) -> dict[str, Any]:
+    """A delta of the numbered prompts in the chunk; each event is the start of its beat."""
+    told = _NUMBERED_PROMPT.findall(chunk)[-7:]
+    first, last = (told[0][0], told[-1][0]) if told else ("", "")
+    return {
+        "memory_type": "turn_delta",
+        "range": {
+            "from_marker": first,
+            "to_marker": last,
+            "prompt_count_in_chunk": len(told),
+        },
+        "location_updates": {"where": "the harbour", "notable_environment_changes": []},
+        "major_events": [
+            {"event": beat[:110], "cause": "", "effect": "", "participants": []}
+            for _number, beat in told
+        ],
+        "character_actions": [],
+        "state_changes": [
+            {"key": "tide", "before": "", "after": f"higher at prompt {last}", "notes": ""}
+        ],
+        "relationship_shifts": [],
+        "items_clues_discovered": [],
+        "unresolved_threads": [
+            {"thread": f"who was seen at prompt {last}", "stakes": "", "next_likely_trigger": ""}
+        ],
+        "canon_locks": [f"what was said at prompt {last} was heard by all"],
+        "contradictions_or_questions": [],
+    }

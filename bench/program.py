@@ -1,0 +1,179 @@
+"""The processes of a run: Story Engine as its Procfile starts it, and the fake model server.
+
+Each is the leader of its own process group and is ended through that group's id, whatever happens.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from bench.http_calls import BenchError, Server, call
+
+ROOT = Path(__file__).resolve().parent.parent
+LOOPBACK = "127.0.0.1"
+STOP_SECONDS = 10.0
+# What a developer's own shell may hold must not change what is measured.
+_OUR_VARIABLES = (
+    "STORYENGINE_", "OPENAI_", "DATABASE_URL", "CELERY_", "SECRET_KEY", "DEBUG", "PORT",
+)  # fmt: skip
+
+
+class Processes:
+    """Starts programs and remembers where each one logs."""
+
+    def __init__(self, environment: dict[str, str], log_folder: Path) -> None:
+        self.environment = environment
+        self._log_folder = log_folder
+        self._stack = ExitStack()
+        # The latest process of each name.
+        self.by_name: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, command: list[str]) -> "subprocess.Popen[bytes]":
+        log = self._stack.enter_context((self._log_folder / f"{name}.log").open("wb"))
+        process = subprocess.Popen(  # noqa: S603 - the commands are this repository's own
+            command,
+            cwd=ROOT,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._stack.callback(end_group, process)
+        self.by_name[name] = process
+        return process
+
+    def kill(self, name: str) -> None:
+        """End the process and its children at once, as a crash would."""
+        process = self.by_name[name]
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=STOP_SECONDS)
+
+    def run(self, name: str, command: list[str], *, timeout: float = 300.0) -> str:
+        """Run to the end and return the standard output; raises BenchError."""
+        done = subprocess.run(  # noqa: S603 - the commands are this repository's own
+            command,
+            cwd=ROOT,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise BenchError(f"{name} failed:\n{done.stdout[-2_000:]}{done.stderr[-4_000:]}")
+        return done.stdout
+
+    def log_of(self, name: str) -> str:
+        return (self._log_folder / f"{name}.log").read_text(errors="replace")
+
+    def end_of_logs(self, lines: int = 30) -> str:
+        return "\n".join(
+            "\n".join([f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-lines:]])
+            for path in sorted(self._log_folder.glob("*.log"))
+        )
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+@contextmanager
+def open_processes(environment: dict[str, str]) -> Iterator[Processes]:
+    """Processes with a data folder of their own; all of it is gone afterwards."""
+    # A termination must run the clean-up below, as Ctrl-C does.
+    previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        with tempfile.TemporaryDirectory(prefix="storyengine-bench-") as folder:
+            logs = Path(folder) / "logs"
+            logs.mkdir()
+            own = {"STORYENGINE_DATA": str(Path(folder) / "data"), **environment}
+            processes = Processes({**inherited_environment(), **own}, logs)
+            try:
+                yield processes
+            finally:
+                processes.close()
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def inherited_environment() -> dict[str, str]:
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(_OUR_VARIABLES)
+    }
+
+
+def start_program(processes: Processes) -> Server:
+    """Prepare the data, start the Procfile's processes, and wait until the pages are served."""
+    port = free_port()
+    processes.environment["PORT"] = str(port)
+    # The Procfile names programs without a path.
+    folder = str(Path(sys.executable).parent)
+    processes.environment["PATH"] = folder + os.pathsep + os.environ.get("PATH", os.defpath)
+    manage = [sys.executable, "manage.py"]
+    processes.run("collectstatic", [*manage, "collectstatic", "--noinput", "--verbosity=0"])
+    # Its last line is what honcho is told: --port N, then the names of the processes.
+    wanted = processes.run("prepare", [*manage, "prepare"]).splitlines()[-1].split()
+    for name, command in procfile_lines():
+        if name in wanted:
+            processes.start(name, ["/bin/sh", "-c", command])
+    server = Server(LOOPBACK, port)
+    wait_until(lambda: _is_served(server, "/healthz"), "the program to serve", seconds=60)
+    return server
+
+
+def procfile_lines() -> list[tuple[str, str]]:
+    text = (ROOT / "Procfile").read_text()
+    return re.findall(r"^([A-Za-z0-9_-]+):\s*(.+)$", text, re.MULTILINE)
+
+
+def start_model_server(processes: Processes, arguments: list[str]) -> str:
+    """Start bench.fake_server; returns its base URL."""
+    command = [sys.executable, "-m", "bench.fake_server", *arguments]
+    processes.start("model", command)
+    wait_until(lambda: "http://" in processes.log_of("model"), "the fake server", seconds=20)
+    return processes.log_of("model").split()[0]
+
+
+def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> None:
+    """Raises BenchError when the condition does not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise BenchError(f"Waited {seconds:.0f} seconds for {what} in vain.")
+        time.sleep(0.1)
+
+
+def end_group(process: "subprocess.Popen[bytes]") -> None:
+    """Ask the process's group to end, then make it."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sign)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait(timeout=STOP_SECONDS)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def _is_served(server: Server, path: str) -> bool:
+    try:
+        return call(server, "GET", path, timeout=5).status == 200
+    except OSError:
+        return False

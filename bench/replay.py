@@ -1,0 +1,106 @@
+"""Plays a session from setup to prose and notes how long everything took."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.chapter_client import ChapterClient
+from bench.http_calls import BenchError, Server, call, stream
+from bench.session_data import RecordedSession, setup_of
+
+TARGET_WORDS = 5_000
+# A call of this model is the benchmark's own and no part of the program's cost.
+PROBE_MODEL = "bench-probe"
+NARRATIVE_STYLE = (
+    "Plain, quick prose in the third person and the past tense. Short paragraphs. "
+    "Keep what was said as dialogue; leave out dice and rules."
+)
+# Even, and never a multiple of seven, so that no latency that counts is disturbed.
+_CHECKED_EVERY, _CHECKED_AT = 14, 4
+
+
+@dataclass(frozen=True)
+class PromptTiming:
+    """`first_token` is of the streaming API, `model_first_token` of the model server directly."""
+
+    prompt_index: int
+    latency: float
+    first_token: float | None = None
+    model_first_token: float | None = None
+    is_disturbed: bool = False
+
+
+@dataclass
+class PlayedSession:
+    session: RecordedSession
+    timings: list[PromptTiming] = field(default_factory=list)
+    # Was the prompt stored when its first token arrived? One answer for each look.
+    stored_first: list[bool] = field(default_factory=list)
+    chapter: dict[str, Any] = field(default_factory=dict)
+
+
+def play_session(program: Server, model: Server, session: RecordedSession) -> PlayedSession:
+    """Every prompt with an even number is streamed, the others wait for the whole reply."""
+    played = PlayedSession(session)
+    client = ChapterClient(program)
+    client.save_setup(setup_of(session))
+    client.lock(seconds=60)
+    print(f"locked; playing {len(session.pairs)} prompts", flush=True)
+    for number, pair in enumerate(session.pairs, 1):
+        if number % 2:
+            timing = PromptTiming(number, client.prompt(pair.slot, pair.beat))
+        else:
+            is_checked = number % _CHECKED_EVERY == _CHECKED_AT
+            own = measure_first_token(model)
+            timing = _stream_prompt(client, played, number, own, is_checked=is_checked)
+        played.timings.append(timing)
+    print("played; ending and writing the chapter", flush=True)
+    client.end(seconds=120)
+    client.build_narrative(NARRATIVE_STYLE, TARGET_WORDS, seconds=300)
+    played.chapter = client.read()
+    return played
+
+
+def measure_first_token(model: Server) -> float:
+    """Seconds to the first token of the model server itself, by the same client."""
+    body = {
+        "model": PROBE_MODEL,
+        "stream": True,
+        "max_tokens": 8,
+        "messages": [{"role": "user", "content": "Is anybody there?"}],
+    }
+    first = None
+    for event in stream(model, "/chat/completions", body):
+        if first is None and '"content"' in event.data:
+            first = event.seconds
+    if first is None:
+        raise BenchError("The model server sent no token.")
+    return first
+
+
+def _stream_prompt(
+    client: ChapterClient, played: PlayedSession, number: int, own: float, *, is_checked: bool
+) -> PromptTiming:
+    pair = played.session.pairs[number - 1]
+    first = last = None
+    for event in client.stream_prompt(pair.slot, pair.beat):
+        if first is None:
+            first = event.seconds
+            if is_checked:
+                pending = client.read()["pending_turn"]
+                is_stored = pending is not None and pending["user_text"] == pair.beat
+                played.stored_first.append(is_stored)
+        last = event.seconds
+    if first is None or last is None:
+        raise BenchError(f"Prompt {number} was answered without a token.")
+    return PromptTiming(number, last, first, own, is_checked)
+
+
+def measure_page(program: Server, path: str, times: int) -> list[float]:
+    """Seconds that each of `times` GET requests took, after three that do not count."""
+    seconds = []
+    for _ in range(times + 3):
+        answer = call(program, "GET", path)
+        if answer.status != 200:
+            raise BenchError(f"GET {path}: {answer.status} {answer.body[:300]!r}")
+        seconds.append(answer.seconds)
+    return seconds[3:]

@@ -1,0 +1,147 @@
+"""The session that a benchmark plays: beats of a Game Master, each with the reply it got.
+
+A recorded session is a file of JSON lines. The first line has "roster" (names in slot order) and
+"reference_summary" (a list of texts); every further line has "slot", "gm" and "reply".
+"""
+
+import json
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+
+MAX_SLOTS = 7
+WORLD_CHARACTERS = 5_000
+CHAPTER_CHARACTERS = 4_000
+IDENTITY_CHARACTERS = 1_500
+SYNTHETIC_REPLY_WORDS = 60
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One beat, the character it is for, and that character's reply."""
+
+    slot: int
+    beat: str
+    reply: str
+
+
+@dataclass(frozen=True)
+class RecordedSession:
+    roster: tuple[str, ...]
+    summary: str
+    pairs: tuple[Pair, ...]
+
+    def first(self, count: int) -> "RecordedSession":
+        return RecordedSession(self.roster, self.summary, self.pairs[:count])
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Tab 1, as the API takes it."""
+
+    world_text: str
+    chapter_text: str
+    identities: dict[str, str]
+    names: dict[str, str]
+
+
+def load_session(path: Path) -> RecordedSession:
+    """Raises ValueError or KeyError when the file is not a recorded session."""
+    with path.open(encoding="utf-8") as lines:
+        header, *rows = (json.loads(line) for line in lines if line.strip())
+    return RecordedSession(
+        roster=tuple(str(name) for name in header["roster"][:MAX_SLOTS]),
+        summary=" ".join(header["reference_summary"]),
+        pairs=tuple(Pair(int(row["slot"]), row["gm"], row["reply"]) for row in rows),
+    )
+
+
+def write_session(session: RecordedSession, path: Path) -> None:
+    header = {"roster": session.roster, "reference_summary": [session.summary]}
+    rows = ({"slot": p.slot, "gm": p.beat, "reply": p.reply} for p in session.pairs)
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in (header, *rows))
+
+
+def setup_of(session: RecordedSession) -> Setup:
+    """World, chapter and identities of fixed sizes, cut from the session's summary in turn."""
+    stock = cycle(session.summary + " ")
+
+    def cut(size: int) -> str:
+        return "".join(islice(stock, size)).strip().ljust(size, ".")
+
+    slots = [str(slot) for slot in range(1, len(session.roster) + 1)]
+    return Setup(
+        world_text=cut(WORLD_CHARACTERS),
+        chapter_text=cut(CHAPTER_CHARACTERS),
+        identities={slot: cut(IDENTITY_CHARACTERS) for slot in slots},
+        names=dict(zip(slots, session.roster, strict=True)),
+    )
+
+
+def synthetic_session(pairs: int) -> RecordedSession:
+    """A made-up session, the same every time; all its replies are equally many words long."""
+    roster = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
+    summary = " ".join(beat_text(1_000 + n) for n in range(60))
+    made = tuple(
+        Pair(n % len(roster) + 1, beat_text(n), reply_text(n, SYNTHETIC_REPLY_WORDS))
+        for n in range(pairs)
+    )
+    return RecordedSession(roster, summary, made)
+
+
+# Lengths without a common divisor: runs of words seldom come twice within a session, so that what
+# looks for repetition in the prose made from it finds little.
+_ADJECTIVES = (
+    "wet", "narrow", "lantern-lit", "salted", "borrowed", "crooked", "silent", "painted",
+    "hollow", "tarred", "forgotten", "cold", "patched",
+)  # fmt: skip
+_NOUNS = (
+    "ferry", "ledger", "staircase", "bell", "pilot", "quay", "door", "rope", "chapel", "kettle",
+    "shutter", "map", "lamp", "harbour", "cage", "boot", "tower",
+)  # fmt: skip
+_ADVERBS = (
+    "slowly", "once more", "without warning", "again", "almost kindly", "at last", "quietly",
+    "too late", "on purpose", "nearly", "by habit",
+)  # fmt: skip
+_HAPPENINGS = (
+    "leans towards", "gives way to", "drowns out", "points at", "hides", "outlasts", "mocks",
+    "follows", "remembers", "blocks", "uncovers", "belongs to", "waits for", "turns from",
+    "swallows", "answers", "frightens", "carries", "divides",
+)  # fmt: skip
+_DEEDS = (
+    "test", "lift", "circle", "push against", "listen at", "mark", "hold on to", "step round",
+    "knock on", "search", "climb over", "tie off", "look behind", "point out", "wait beside",
+    "ask about", "count", "steady", "reach for", "cover", "walk towards", "lean on", "let go of",
+)  # fmt: skip
+
+
+def beat_text(number: int) -> str:
+    """A few sentences of a Game Master, different for every number."""
+    told = " ".join(_happening(number * 3 + at) for at in range(3))
+    return f"Bell {number + 1}. {told} What do you do?"
+
+
+def reply_text(number: int, words: int) -> str:
+    """Speech of a character, exactly `words` words long."""
+    spoken: list[str] = []
+    at = number * 7
+    while len(spoken) < words:
+        spoken += _deed(at).split()
+        at += 1
+    return " ".join(spoken[:words]).rstrip(",.") + "."
+
+
+def _happening(n: int) -> str:
+    return (
+        f"The {_ADJECTIVES[n % 13]} {_NOUNS[n % 17]} {_ADVERBS[n % 11]} {_HAPPENINGS[n % 19]} "
+        f"the {_ADJECTIVES[(n * 5 + 2) % 13]} {_NOUNS[(n * 3 + 8) % 17]}."
+    )
+
+
+def _deed(n: int) -> str:
+    return (
+        f"I {_ADVERBS[(n * 2) % 11]} {_DEEDS[n % 23]} the {_ADJECTIVES[(n * 3) % 13]} "
+        f"{_NOUNS[(n * 5 + 1) % 17]}, for the {_NOUNS[(n * 2 + 5) % 17]} "
+        f"{_HAPPENINGS[(n * 7 + 3) % 19]} us all."
+    )

@@ -1,0 +1,106 @@
+"""Builds chapters whose Tab 2 window is full, and counts the SQL queries of their pages.
+
+A program of its own (python -m bench.tab2_chapters 100 1000), because it needs Django's settings;
+prints a JSON list of {"events", "path", "queries"}.
+"""
+
+import json
+import os
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import django
+
+from bench.model_replies import ModelReplies
+from bench.session_data import beat_text, reply_text
+
+if TYPE_CHECKING:
+    from sessions.models import Session
+
+EVENT_CHARACTERS = 620
+CHUNK = 7
+
+
+def main(sizes: list[int]) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
+    django.setup()
+    built = [(size, f"/chapters/{build_chapter(size).pk}/play") for size in sizes]
+    # The first page of a process also loads templates and looks up content types.
+    count_queries(built[0][1])
+    print(json.dumps([
+        {"events": size, "path": path, "queries": count_queries(path)} for size, path in built
+    ]))  # fmt: skip
+
+
+def build_chapter(events: int) -> "Session":
+    """A chapter in play with this many events, memory for every full chunk, all of it valid."""
+    from django.utils import timezone
+
+    from memory.models import MemoryBlock
+    from sessions.models import Event, Session, Tab1Inputs
+    from sessions.states import State
+
+    prompts = events // 2
+    covered = prompts // CHUNK * CHUNK
+    chapter = Session.objects.create(
+        title=f"A chapter of {events} events",
+        state=State.ACTIVE,
+        tab1_locked=True,
+        prompt_index=prompts,
+        last_summarized_prompt_index=covered,
+    )
+    Tab1Inputs.objects.create(session=chapter, world_text=beat_text(1), chapter_text=beat_text(2))
+    begun = timezone.now() - timedelta(seconds=events)
+    Event.objects.bulk_create(
+        Event(
+            session=chapter,
+            prompt_index=number // 2 + 1,
+            role=Event.Role.AGENT if number % 2 else Event.Role.USER,
+            agent_slot=number // 2 % 3 + 1 if number % 2 else None,
+            text=_event_text(number),
+            created_at=begun + timedelta(seconds=number),
+        )
+        for number in range(events)
+    )
+    replies = ModelReplies(None, 0)
+    lock = json.loads(replies.text_for(0, []))
+    blocks = [(MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, lock)]
+    for first in range(1, covered + 1, CHUNK):
+        last = first + CHUNK - 1
+        lines = "\n".join(f"{number}) {beat_text(number)}" for number in range(first, last + 1))
+        delta = json.loads(replies.text_for(8, [lines]))
+        blocks.append((MemoryBlock.Type.TURN_DELTA, first, last, delta))
+    MemoryBlock.objects.bulk_create(
+        MemoryBlock(
+            session=chapter,
+            type=kind,
+            from_prompt_index=first,
+            to_prompt_index=last,
+            json_payload=payload,
+            created_at=begun + timedelta(seconds=2 * last),
+        )
+        for kind, first, last, payload in blocks
+    )
+    return chapter
+
+
+def count_queries(path: str) -> int:
+    from django.db import connection
+    from django.test import Client
+    from django.test.utils import CaptureQueriesContext
+
+    with CaptureQueriesContext(connection) as captured:
+        answer: Any = Client(SERVER_NAME="localhost").get(path)
+    if answer.status_code != 200:
+        raise SystemExit(f"GET {path}: {answer.status_code}")
+    return len(captured)
+
+
+def _event_text(number: int) -> str:
+    text = reply_text(number, 200) if number % 2 else beat_text(number)
+    return (text + " ").ljust(EVENT_CHARACTERS, "…")[:EVENT_CHARACTERS]
+
+
+if __name__ == "__main__":
+    main([int(size) for size in sys.argv[1:]])
