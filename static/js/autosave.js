@@ -1,0 +1,75 @@
+// The saved state in the header: htmx saves field by field, this says whether all of it arrived.
+(() => {
+  const RETRY_AFTER = 4000;
+  const state = document.getElementById("saved-state");
+  const unsaved = new Set();
+  const failed = new Set();
+  const sent = new WeakMap();
+  // What goes on once everything is saved: a form to send, or an address to go to.
+  let next = null;
+
+  const isSaved = (element) => element instanceof Element && element.matches("[data-autosave]");
+
+  const show = () => {
+    const words = failed.size ? "not saved" : unsaved.size ? "saving…" : "saved";
+    if (state.textContent !== words) state.textContent = words;
+    state.classList.toggle("is-saving", words === "saving…");
+    state.classList.toggle("is-not-saved", words === "not saved");
+    if (failed.size) next = null;
+    if (!unsaved.size && next) {
+      const go = next;
+      next = null;
+      go();
+    }
+  };
+
+  const saveNow = () => unsaved.forEach((field) => htmx.trigger(field, "save"));
+
+  const waitFor = (event, go) => {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    next = go;
+    saveNow();
+  };
+
+  for (const name of ["input", "change"]) {
+    document.addEventListener(name, (event) => {
+      if (!isSaved(event.target) || (name === "change" && sent.get(event.target) === event.target.value)) return;
+      if (name === "change" && event.target.tagName !== "SELECT") return;
+      unsaved.add(event.target);
+      show();
+    });
+  }
+  document.addEventListener("htmx:beforeRequest", ({ detail }) => {
+    if (isSaved(detail.elt)) sent.set(detail.elt, detail.elt.value);
+  });
+  document.addEventListener("htmx:afterRequest", ({ detail }) => {
+    const field = detail.elt;
+    if (!isSaved(field)) return;
+    if (detail.successful) {
+      failed.delete(field);
+      if (field.value === sent.get(field)) unsaved.delete(field);
+    } else {
+      failed.add(field);
+      const mayHelp = !detail.xhr.status || detail.xhr.status >= 500;
+      if (mayHelp) setTimeout(() => unsaved.has(field) && htmx.trigger(field, "save"), RETRY_AFTER);
+    }
+    show();
+  });
+
+  document.addEventListener("submit", (event) => {
+    if (!unsaved.size || !event.target.matches("[data-waits-for-save]")) return;
+    const { target, submitter } = event;
+    waitFor(event, () => target.requestSubmit(submitter));
+  }, true);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href]:not([data-opens])");
+    if (!unsaved.size || !link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    waitFor(event, () => link.click());
+  }, true);
+  window.addEventListener("beforeunload", (event) => {
+    if (!unsaved.size) return;
+    saveNow();
+    event.preventDefault();
+  });
+})();

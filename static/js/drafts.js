@@ -1,0 +1,9 @@
+// When a chapter is reset or deleted, the browser forgets the words that were not sent yet.
+document.addEventListener("submit", ({ target }) => {
+  if (!target.matches("[data-forgets]")) return;
+  try {
+    localStorage.removeItem(`storyengine.prompt.${target.dataset.forgets}`);
+  } catch {
+    // A browser that keeps nothing has nothing to forget.
+  }
+});

@@ -1,0 +1,29 @@
+// Panels side by side: how many there are, what they are called, whom the prompt goes to.
+(() => {
+  const showPanels = (count) => {
+    for (const pill of document.querySelectorAll("[data-pill]")) {
+      pill.hidden = Number(pill.dataset.pill) > count;
+    }
+    const chosen = document.querySelector('[name="shown"]:checked');
+    if (chosen && Number(chosen.value) > count) document.getElementById(`shown-${count}`).checked = true;
+  };
+
+  const nameRecipient = () => {
+    const box = document.getElementById("prompt-text");
+    const chosen = document.querySelector('[name="agent_slot"]:checked');
+    if (!box || !chosen) return;
+    box.placeholder = `What happens in front of ${chosen.dataset.name}?`;
+    chosen.closest(".pill").scrollIntoView({ block: "nearest", inline: "nearest" });
+  };
+
+  document.addEventListener("change", ({ target }) => {
+    if (target.matches("[data-agent-count]")) showPanels(Number(target.value));
+    if (target.matches('[name="agent_slot"]')) nameRecipient();
+  });
+  document.addEventListener("input", ({ target }) => {
+    if (!target.matches("[data-names]")) return;
+    const label = document.querySelector(`[data-name-of="${target.dataset.names}"]`);
+    label.textContent = target.value.trim() || target.placeholder;
+  });
+  document.addEventListener("htmx:load", nameRecipient);
+})();

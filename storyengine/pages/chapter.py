@@ -1,0 +1,240 @@
+"""Tab 3: memory, the narrator's instructions, and the drafts of the chapter."""
+
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.consent import is_allowed, provider_host
+from agents.jobs import latest_jobs
+from agents.models import Job
+from agents.narrating import cancel_build, request_build
+from agents.recovery import recover
+from memory.models import MemoryBlock, NarrativeDraft
+from memory.rendering import ReadableBlock, readable_block
+from sessions.access import get_chapter
+from sessions.chapters import save_narrative_agent
+from sessions.exceptions import InvalidInput
+from sessions.limits import (
+    CHUNK_SIZE_PROMPTS,
+    MAX_TARGET_WORDS,
+    MIN_TARGET_WORDS,
+    NARRATIVE_AGENT_CHAR_LIMIT,
+)
+from sessions.models import Session
+from sessions.states import PLAYABLE, State
+from storyengine.pages.header import header_context
+from storyengine.pages.model_notice import read_model_notice
+from storyengine.pages.numbers import read_whole_number
+from storyengine.pages.render import HttpRequest, answer, nothing_new, show
+
+_UPDATE = "chapter/_update.html"
+
+
+@dataclass(frozen=True)
+class ShownBlock:
+    """A memory block for reading, and exactly as its agent returned it."""
+
+    readable: ReadableBlock
+    json: str
+
+
+@dataclass(frozen=True)
+class ChapterPage:
+    chapter: Session
+    blocks: list[MemoryBlock]
+    drafts: list[NarrativeDraft]
+    jobs: dict[str, Job]
+    # Counted from 1; 0 when there is no draft.
+    draft_number: int
+
+    @property
+    def draft(self) -> NarrativeDraft | None:
+        return self.drafts[self.draft_number - 1] if self.draft_number else None
+
+    @property
+    def shown_blocks(self) -> list[ShownBlock]:
+        roster = self.chapter.characters
+        return [
+            ShownBlock(
+                readable_block(block, roster),
+                json.dumps(block.json_payload, ensure_ascii=False, indent=2),
+            )
+            for block in self.blocks
+        ]
+
+    @property
+    def build(self) -> Job | None:
+        return self.jobs.get(Job.Kind.NARRATE)
+
+    @property
+    def is_building(self) -> bool:
+        return self.chapter.state == State.NARRATING
+
+    @property
+    def words(self) -> int:
+        return int(self.build.progress.get("words", 0)) if self.build else 0
+
+    @property
+    def target_words(self) -> int:
+        asked = self.build.progress.get("target_words") if self.build else None
+        return int(asked or self.chapter.target_words)
+
+    @property
+    def is_pinned(self) -> bool:
+        """An older draft was asked for; otherwise a finished build shows its own."""
+        return self.draft_number != len(self.drafts)
+
+    @property
+    def next_memory_prompt(self) -> int:
+        covered = self.chapter.last_summarized_prompt_index
+        return (covered // CHUNK_SIZE_PROMPTS + 1) * CHUNK_SIZE_PROMPTS
+
+    @property
+    def can_build(self) -> bool:
+        return self.chapter.state == State.ENDED
+
+    @property
+    def unfinished_build(self) -> Job | None:
+        """The newest build, when it failed or was cancelled."""
+        stopped = (Job.Status.FAILED, Job.Status.CANCELLED)
+        if self.build is None or self.is_building or self.build.status not in stopped:
+            return None
+        return self.build
+
+    @property
+    def is_before_lock(self) -> bool:
+        return self.chapter.state in (State.DRAFT_TAB1, State.LOCKING)
+
+    @property
+    def is_in_play(self) -> bool:
+        return self.chapter.state in PLAYABLE
+
+    @property
+    def memory_error(self) -> str:
+        job = self.jobs.get(Job.Kind.SUMMARIZE)
+        return job.error if job and job.status != Job.Status.DONE else ""
+
+    @property
+    def is_remembering(self) -> bool:
+        return self.chapter.state == State.SUMMARIZING or self.chapter.is_ending
+
+    @property
+    def poll_seconds(self) -> int:
+        """How often the page asks; 0 when nothing changes by itself."""
+        if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
+            return 2
+        return 10 if self.is_in_play else 0
+
+    @property
+    def memory_version(self) -> str:
+        """Changes whenever the memory cell would show something else."""
+        return _digest(
+            self.chapter.state,
+            self.chapter.is_ending,
+            self.chapter.prompt_index,
+            self.memory_error,
+            len(self.blocks),
+        )
+
+    @property
+    def version(self) -> str:
+        shown: list[Any] = [self.memory_version, self.poll_seconds, len(self.drafts)]
+        if self.build:
+            shown += [self.build.status, self.build.error, self.build.progress]
+            shown += [len(self.build.partial_text)]
+        return _digest(*shown)
+
+
+@require_safe
+def show_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    page = _read_page(session_id, request.GET.get("draft", ""))
+    return show(request, "chapter/chapter.html", _context(page))
+
+
+@require_safe
+def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Polled while memory or the chapter is being written; answers only when there is news."""
+    page = _read_page(session_id, request.GET.get("draft", ""))
+    if request.GET.get("seen") == page.version:
+        return nothing_new()
+    seen_memory = request.GET.get("memory", "")
+    return show(request, _UPDATE, _context(page) | {"seen_memory": seen_memory})
+
+
+@require_POST
+def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    words = request.POST.get("target_words")
+    save_narrative_agent(
+        session_id,
+        definition_text=request.POST.get("definition_text"),
+        target_words=None if words is None else read_whole_number(words, "The target length"),
+    )
+    if request.htmx:
+        return nothing_new()
+    return HttpResponseRedirect(reverse("pages:draft", args=[session_id]))
+
+
+@require_POST
+def build(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    request_build(session_id)
+    return _answer(request, session_id)
+
+
+@require_POST
+def cancel(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    cancel_build(session_id)
+    return _answer(request, session_id)
+
+
+def _answer(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    return answer(
+        request,
+        partial=_UPDATE,
+        context=_context(_read_page(session_id, "")),
+        page=reverse("pages:draft", args=[session_id]),
+    )
+
+
+def _read_page(session_id: uuid.UUID, draft: str) -> ChapterPage:
+    recover(session_id)
+    chapter = get_chapter(session_id)
+    drafts = list(chapter.narrative_drafts.order_by("created_at"))
+    return ChapterPage(
+        chapter=chapter,
+        blocks=list(chapter.memory_blocks.order_by("created_at")),
+        drafts=drafts,
+        jobs=latest_jobs(chapter),
+        draft_number=_draft_number(draft, len(drafts)),
+    )
+
+
+def _draft_number(text: str, count: int) -> int:
+    """The draft that the address names, else the newest."""
+    try:
+        number = read_whole_number(text, "The draft")
+    except InvalidInput:
+        return count
+    return number if 1 <= number <= count else count
+
+
+def _digest(*shown: Any) -> str:
+    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
+
+
+def _context(page: ChapterPage) -> dict[str, Any]:
+    host = provider_host()
+    return header_context(page.chapter, "chapter") | {
+        "page": page,
+        "limit": NARRATIVE_AGENT_CHAR_LIMIT,
+        "min_words": MIN_TARGET_WORDS,
+        "max_words": MAX_TARGET_WORDS,
+        "notice": read_model_notice(),
+        "host": host,
+        "is_allowed": is_allowed(host),
+    }

@@ -1,0 +1,17 @@
+"""What the slim header of a chapter shows: title, saved state, tabs, meter."""
+
+from typing import Any
+
+from agents.model_access import provider_label
+from agents.usage import tokens_used
+from sessions.models import Session
+
+
+def header_context(chapter: Session, tab: str) -> dict[str, Any]:
+    """The context of `_header.html`; `tab` is "world", "play" or "chapter"."""
+    return {
+        "chapter": chapter,
+        "tab": tab,
+        "tokens": tokens_used(chapter),
+        "model": provider_label(),
+    }

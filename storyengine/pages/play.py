@@ -1,0 +1,111 @@
+"""Tab 2: the transcript, the prompt cell, and what happens to a chapter in play."""
+
+import uuid
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.ending import reopen, request_end
+from agents.replies import keep_reply
+from agents.summarizing import retry_summary
+from sessions.access import get_chapter
+from sessions.chapters import choose_panel
+from sessions.transcript import read_transcript
+from sessions.turns import broken_turn, set_aside
+from storyengine.pages.header import header_context
+from storyengine.pages.numbers import read_whole_number
+from storyengine.pages.play_page import PlayPage, play_context, read_play
+from storyengine.pages.render import HttpRequest, answer, go, nothing_new, show
+from storyengine.pages.world import locking_context
+
+UPDATE = "play/_update.html"
+
+
+@require_safe
+def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """The tab as the chapter's state makes it; looking at it changes nothing."""
+    page = read_play(session_id)
+    context = play_context(page) | {"words": _words_to_put_back(request, page)}
+    if page.shape == "locking":
+        context |= locking_context(page.chapter)
+    return show(request, "play/play.html", context)
+
+
+@require_safe
+def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Polled while something runs in the background; answers only when there is news."""
+    page = read_play(session_id)
+    if request.GET.get("shape") != page.shape:
+        return go(request, page_address(session_id))
+    if request.GET.get("seen") == page.version:
+        return nothing_new()
+    return show(request, UPDATE, play_context(page))
+
+
+@require_POST
+def choose(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
+    choose_panel(session_id, slot)
+    return answer_play(request, session_id) if not request.htmx else nothing_new()
+
+
+@require_POST
+def keep(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    keep_reply(session_id)
+    return answer_play(request, session_id)
+
+
+@require_POST
+def set_turn_aside(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    set_aside(broken_turn(get_chapter(session_id)))
+    return answer_play(request, session_id)
+
+
+@require_POST
+def retry_memory(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    retry_summary(session_id)
+    return answer_play(request, session_id)
+
+
+@require_POST
+def end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    request_end(session_id)
+    return go(request, page_address(session_id))
+
+
+@require_POST
+def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    reopen(session_id)
+    return go(request, page_address(session_id))
+
+
+@require_safe
+def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    chapter = get_chapter(session_id)
+    transcript = read_transcript(chapter, limit=None)
+    context = header_context(chapter, "play") | {"transcript": transcript}
+    return show(request, "play/transcript.html", context)
+
+
+def answer_play(request: HttpRequest, session_id: uuid.UUID, **extra: Any) -> HttpResponse:
+    """The play area as it is now, for htmx; the whole page for a plain form."""
+    page = read_play(session_id)
+    if request.htmx and request.POST.get("shape", page.shape) != page.shape:
+        return go(request, page_address(session_id))
+    if not request.htmx:
+        return HttpResponseRedirect(page_address(session_id))
+    context = play_context(page) | {"with_panels": True} | extra
+    return answer(request, partial=UPDATE, context=context, page=page_address(session_id))
+
+
+def page_address(session_id: uuid.UUID) -> str:
+    return reverse("pages:play", args=[session_id])
+
+
+def _words_to_put_back(request: HttpRequest, page: PlayPage) -> str:
+    """The words of the broken turn, when the GM asked for them without script."""
+    if page.broken is None or request.GET.get("words") != str(page.broken.turn.turn_id):
+        return ""
+    return page.broken.turn.user_text

@@ -1,0 +1,183 @@
+"""Everything Tab 2 shows, read in a number of queries that does not grow with the play."""
+
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.conf import settings
+
+from agents.consent import is_allowed, provider_host
+from agents.jobs import latest_jobs
+from agents.models import Job
+from agents.recovery import recover
+from sessions.access import get_chapter
+from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
+from sessions.models import Session, Turn
+from sessions.roster import Character, character, next_slot
+from sessions.states import State
+from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
+from sessions.turns import pending_turn
+from storyengine.pages.header import header_context
+from storyengine.pages.model_notice import read_model_notice
+
+
+@dataclass(frozen=True)
+class PendingTurn:
+    """The turn at the transcript's end: being written, or broken and waiting for the GM."""
+
+    turn: Turn
+    character: Character
+    # "8) " before the words of a prompt that is on its way; a broken one has no number.
+    prefix: str
+
+    @property
+    def is_reroll(self) -> bool:
+        return self.turn.kind == Turn.Kind.REROLL
+
+    @property
+    def words(self) -> str:
+        return "" if self.is_reroll else normalize_blank_lines(self.turn.user_text)
+
+    @property
+    def text(self) -> str:
+        return normalize_blank_lines(self.turn.partial_text)
+
+    @property
+    def has_text(self) -> bool:
+        return bool(self.turn.partial_text.strip())
+
+
+@dataclass(frozen=True)
+class PlayPage:
+    chapter: Session
+    pending: PendingTurn | None
+    jobs: dict[str, Job]
+    # The id of the newest submission, by which a browser knows that its words arrived.
+    last_key: str
+
+    @property
+    def shape(self) -> str:
+        """Which cells there are; when it changes, the page is loaded anew."""
+        match State(self.chapter.state):
+            case State.DRAFT_TAB1 | State.RESETTING:
+                return "draft"
+            case State.LOCKING:
+                return "locking"
+            case State.ENDED | State.NARRATING:
+                return "ended"
+            case _:
+                return "ending" if self.chapter.is_ending else "playing"
+
+    @property
+    def running(self) -> PendingTurn | None:
+        return self.pending if self.pending and self.pending.turn.is_running else None
+
+    @property
+    def broken(self) -> PendingTurn | None:
+        return self.pending if self.pending and self.pending.turn.is_broken else None
+
+    @property
+    def summary(self) -> Job | None:
+        return self.jobs.get(Job.Kind.SUMMARIZE)
+
+    @property
+    def is_summarizing(self) -> bool:
+        return self.chapter.state == State.SUMMARIZING
+
+    @property
+    def memory_error(self) -> str:
+        if self.summary is None or self.summary.status == Job.Status.DONE:
+            return ""
+        return self.summary.error
+
+    @property
+    def is_busy(self) -> bool:
+        """Something changes by itself: the page asks until it has."""
+        return self.shape == "ending" or any(job.is_live for job in self.jobs.values())
+
+    @property
+    def can_reroll(self) -> bool:
+        chapter = self.chapter
+        return (
+            self.shape == "playing"
+            and self.running is None
+            and chapter.prompt_index > chapter.last_summarized_prompt_index
+        )
+
+    @property
+    def panel_slot(self) -> int:
+        """The panel to show: while a prompt is answered, the one that comes after it."""
+        chosen, slots = self.chapter.next_agent_slot, list(self.chapter.selected_agent_slots)
+        if self.running and not self.running.is_reroll and chosen == self.running.character.slot:
+            return next_slot(chosen, slots)
+        return chosen if chosen in slots else min(slots)
+
+    @property
+    def panel_character(self) -> Character:
+        return character(self.panel_slot, self.chapter.agent_names)
+
+    @cached_property
+    def version(self) -> str:
+        """Changes whenever the page would show something else."""
+        chapter = self.chapter
+        shown = [
+            self.shape,
+            chapter.state,
+            chapter.prompt_index,
+            chapter.last_summarized_prompt_index,
+            chapter.title,
+            self.last_key,
+            self.memory_error,
+            [(job.kind, job.status) for job in self.jobs.values()],
+        ]
+        if self.pending:
+            turn = self.pending.turn
+            shown += [str(turn.turn_id), str(turn.run_id), turn.status]
+        return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
+
+
+def read_play(session_id: uuid.UUID) -> PlayPage:
+    recover(session_id)
+    chapter = get_chapter(session_id)
+    newest = chapter.turns.only("submission_key").order_by("-submitted_at").first()
+    return PlayPage(
+        chapter=chapter,
+        pending=_read_pending(chapter),
+        jobs=latest_jobs(chapter),
+        last_key=newest.submission_key if newest else "",
+    )
+
+
+def play_context(page: PlayPage) -> dict[str, Any]:
+    """The context of Tab 2 and of all its partials."""
+    host = provider_host()
+    return header_context(page.chapter, "play") | {
+        "page": page,
+        "transcript": _read_transcript(page),
+        "window": TAB2_CHAR_LIMIT,
+        "limit": PROMPT_CHAR_LIMIT,
+        "submission_key": str(uuid.uuid4()),
+        "warms": settings.LLM == "embedded" and page.shape == "playing",
+        "notice": read_model_notice(),
+        "host": host,
+        "is_allowed": is_allowed(host),
+    }
+
+
+def _read_transcript(page: PlayPage) -> Transcript | None:
+    return None if page.shape in ("draft", "locking") else read_transcript(page.chapter)
+
+
+def _read_pending(chapter: Session) -> PendingTurn | None:
+    turn = pending_turn(chapter)
+    if turn is None:
+        return None
+    is_numbered = turn.is_running and turn.kind == Turn.Kind.PROMPT
+    return PendingTurn(
+        turn,
+        character(turn.agent_slot, chapter.agent_names),
+        f"{chapter.prompt_index + 1}) " if is_numbered else "",
+    )

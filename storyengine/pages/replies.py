@@ -1,0 +1,126 @@
+"""The views that start, stop and stream a reply; the reply itself belongs to agents.replies."""
+
+import json
+import uuid
+from collections.abc import AsyncIterator
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest as DjangoHttpRequest
+from django.http import HttpResponse, StreamingHttpResponse
+from django.template.loader import render_to_string
+from django.utils.html import escape
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.database import in_database
+from agents.live import ReplyText, follow
+from agents.replies import start_prompt, start_reroll, stop_reply
+from agents.warmup import warm_reply
+from sessions.access import get_chapter
+from sessions.exceptions import InvalidInput, TurnInFlight, UnknownChapter
+from sessions.models import Turn
+from sessions.turns import pending_turn
+from storyengine.pages.numbers import read_whole_number
+from storyengine.pages.play import UPDATE, answer_play
+from storyengine.pages.play_page import play_context, read_play
+from storyengine.pages.render import HttpRequest, nothing_new
+
+
+@require_POST
+async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    key = request.POST.get("submission_key", "")
+    try:
+        await start_prompt(
+            session_id,
+            agent_slot=read_whole_number(request.POST.get("agent_slot", ""), "The agent"),
+            user_text=request.POST.get("user_text", ""),
+            submission_key=key,
+        )
+    except TurnInFlight:
+        # The same form sent again, because its first answer was lost: it has arrived.
+        if not await sync_to_async(_is_in_flight)(session_id, key):
+            raise
+    response = await sync_to_async(answer_play)(request, session_id, is_accepted=True)
+    response["HX-Trigger-After-Swap"] = json.dumps({"prompt-accepted": {"key": key}})
+    return response
+
+
+@require_POST
+async def reroll(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    await start_reroll(session_id, submission_key=request.POST.get("submission_key", ""))
+    return await sync_to_async(answer_play)(request, session_id)
+
+
+@require_POST
+async def stop(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    await stop_reply(session_id)
+    return await sync_to_async(answer_play)(request, session_id)
+
+
+@require_POST
+async def warm(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """The GM has begun to type: let the embedded model read ahead for the chosen character."""
+    slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
+    await sync_to_async(_check_slot)(session_id, slot)
+    await warm_reply(session_id, slot)
+    return nothing_new()
+
+
+@require_safe
+async def stream(
+    request: HttpRequest, session_id: uuid.UUID, turn_id: uuid.UUID
+) -> StreamingHttpResponse:
+    """The reply as server-sent events: `restart` and `text` with escaped text, then `ended`."""
+    await in_database(_check_turn, session_id, turn_id)
+    response = StreamingHttpResponse(
+        _frames(request, session_id, turn_id), content_type="text/event-stream"
+    )
+    response["Cache-Control"] = "no-store"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def _frames(
+    request: DjangoHttpRequest, session_id: uuid.UUID, turn_id: uuid.UUID
+) -> AsyncIterator[str]:
+    try:
+        async for part in follow(turn_id):
+            if isinstance(part, ReplyText):
+                yield _frame("restart" if part.is_restart else "text", escape(part.text))
+            else:
+                yield _frame("ended", await in_database(_render_ended, request, part.turn))
+    except Turn.DoesNotExist:
+        yield _frame("ended", await in_database(render_to_string, "play/_gone.html"))
+
+
+def _frame(event: str, html: str) -> str:
+    lines = html.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    data = "".join(f"data: {line}\n" for line in lines)
+    return f"event: {event}\n{data}\n"
+
+
+def _render_ended(request: DjangoHttpRequest, turn: Turn) -> str:
+    """The play area after the reply, and the words for those who cannot see it."""
+    try:
+        page = read_play(turn.session_id)
+    except UnknownChapter:
+        return render_to_string("play/_gone.html")
+    # After a committed prompt the panel that is shown is the next one already, or the one that
+    # the GM chose meanwhile: it stays.
+    is_committed = turn.status == Turn.Status.COMMITTED
+    context = play_context(page) | {"with_panels": not is_committed, "finished": turn}
+    return render_to_string(UPDATE, context, request)
+
+
+def _is_in_flight(session_id: uuid.UUID, key: str) -> bool:
+    turn = pending_turn(get_chapter(session_id))
+    return turn is not None and turn.is_running and turn.submission_key == key
+
+
+def _check_turn(session_id: uuid.UUID, turn_id: uuid.UUID) -> None:
+    if not get_chapter(session_id).turns.filter(pk=turn_id).exists():
+        raise UnknownChapter("There is no such reply in this chapter.")
+
+
+def _check_slot(session_id: uuid.UUID, slot: int) -> None:
+    if slot not in get_chapter(session_id).selected_agent_slots:
+        raise InvalidInput(f"There is no agent {slot} in this chapter.")

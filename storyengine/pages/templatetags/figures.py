@@ -1,0 +1,40 @@
+"""Numbers and times as the pages write them."""
+
+from datetime import datetime, timedelta
+
+from django import template
+from django.utils import timezone
+from django.utils.timesince import timesince
+
+register = template.Library()
+
+
+@register.filter
+def thousands(value: int) -> str:
+    """12480 -> 12,480"""
+    return f"{value:,}"
+
+
+@register.filter
+def compact(value: int) -> str:
+    """31200 -> 31k"""
+    if value < 1_000:
+        return str(value)
+    if value < 10_000:
+        return f"{value / 1_000:.1f}k".replace(".0k", "k")
+    return f"{value / 1_000:.0f}k" if value < 1_000_000 else f"{value / 1_000_000:.1f}M"
+
+
+@register.filter
+def plural(value: int, forms: str) -> str:
+    """`2|plural:"prompt,prompts"` -> 2 prompts"""
+    one, many = forms.split(",")
+    return f"{value:,} {one if value == 1 else many}"
+
+
+@register.filter
+def ago(moment: datetime) -> str:
+    """just now; 3 hours ago"""
+    if timezone.now() - moment < timedelta(minutes=1):
+        return "just now"
+    return f"{timesince(moment, depth=1)} ago"

@@ -1,0 +1,49 @@
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.replies import turn_delta, world_lock
+from memory.models import MemoryBlock
+from sessions.models import Session
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+
+
+@pytest.fixture(autouse=True)
+def _scripted_model(settings: Settings, provider: ScriptedProvider) -> None:
+    """A model of the test's own, which nothing leaves the machine for."""
+    settings.LLM = "scripted"
+
+
+@pytest.fixture
+def htmx() -> Client:
+    """A browser whose htmx sends the requests."""
+    return Client(headers={"HX-Request": "true"})
+
+
+@pytest.fixture
+def draft(db: None) -> Session:
+    """A chapter on Tab 1."""
+    return make_chapter()
+
+
+@pytest.fixture
+def chapter(db: None) -> Session:
+    """A chapter in play: eight prompts, seven of them in memory."""
+    chapter = make_active_chapter(last_summarized_prompt_index=7)
+    add_prompts(chapter, 8)
+    MemoryBlock.objects.create(
+        session=chapter,
+        type=MemoryBlock.Type.WORLD_CHAPTER_LOCK,
+        from_prompt_index=0,
+        to_prompt_index=0,
+        json_payload=world_lock(),
+    )
+    MemoryBlock.objects.create(
+        session=chapter,
+        type=MemoryBlock.Type.TURN_DELTA,
+        from_prompt_index=1,
+        to_prompt_index=7,
+        json_payload=turn_delta(1, 7),
+    )
+    return chapter

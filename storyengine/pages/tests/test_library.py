@@ -1,0 +1,117 @@
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import make_active_chapter, make_chapter
+from storyengine.pages.tests.addresses import address
+from storyengine.pages.tests.reading import all_of, read
+
+pytestmark = pytest.mark.django_db
+
+
+class TestLibrary:
+    def test_an_empty_one_invites(self, client: Client) -> None:
+        html = client.get("/").content.decode()
+        assert "Start your first chapter" in html
+        assert [one.attributes["action"] for one in all_of(html, "form")] == [reverse("pages:new")]
+
+    def test_it_lists_title_state_and_last_play(self, client: Client) -> None:
+        chapter = make_active_chapter(title="The Dark Lamp", prompt_index=8)
+        html = client.get("/").content.decode()
+        [row] = all_of(html, "li", "chapter-row")
+        for words in ("The Dark Lamp", "In play", "8 prompts", "played just now", "Agent Yellow"):
+            assert words in row.words
+        links = {one.attributes["href"] for one in all_of(html, "a")}
+        assert address(chapter, "chapter") in links
+
+    def test_deleting_asks_first_and_offers_a_download(self, client: Client) -> None:
+        chapter = make_chapter()
+        html = client.get("/").content.decode()
+        [dialog] = all_of(html, "dialog")
+        inside = [one for one in read(html) if dialog in one.parents]
+        assert address(chapter, "delete") in {one.attributes.get("action") for one in inside}
+        assert address(chapter, "download-everything") in {
+            one.attributes.get("href") for one in inside
+        }
+
+    def test_titles_and_names_are_escaped(self, client: Client) -> None:
+        make_chapter(title="<script>alert(1)</script>", agent_names={"1": "<img src=x>"})
+        html = client.get("/").content.decode()
+        assert "<script>alert" not in html
+        assert "<img src=x>" not in html
+        assert "&lt;script&gt;alert(1)" in html
+
+    def test_the_number_of_queries_does_not_grow(
+        self, client: Client, django_assert_max_num_queries: object
+    ) -> None:
+        for number in range(12):
+            make_chapter(title=f"Chapter {number}")
+        with django_assert_max_num_queries(3):  # type: ignore[operator]
+            client.get("/")
+
+
+class TestNewChapter:
+    def test_it_opens_an_empty_tab_1(self, client: Client) -> None:
+        response = client.post(reverse("pages:new"))
+        chapter = Session.objects.get()
+        assert response["Location"] == address(chapter, "world")
+
+
+class TestOpenChapter:
+    @pytest.mark.parametrize(
+        ("state", "tab"),
+        [
+            (State.DRAFT_TAB1, "world"),
+            (State.LOCKING, "play"),
+            (State.ACTIVE, "play"),
+            (State.SUMMARIZING, "play"),
+            (State.ENDED, "draft"),
+            (State.NARRATING, "draft"),
+        ],
+    )
+    def test_the_state_decides_the_tab(self, client: Client, state: State, tab: str) -> None:
+        chapter = make_chapter(state=state)
+        assert client.get(address(chapter, "chapter"))["Location"] == address(chapter, tab)
+
+
+class TestRename:
+    def test_a_plain_form_returns_to_the_list(self, client: Client, draft: Session) -> None:
+        response = client.post(address(draft, "rename"), {"title": "  New \n title "})
+        draft.refresh_from_db()
+        assert (response["Location"], draft.title) == ("/", "New title")
+
+    def test_the_header_only_wants_to_know_that_it_is_saved(
+        self, htmx: Client, draft: Session
+    ) -> None:
+        assert htmx.post(address(draft, "rename"), {"title": "New"}).status_code == 204
+
+    @pytest.mark.parametrize("title", ["", "  ", "x" * 121, "a\x00b"])
+    def test_an_impossible_title_is_refused(self, htmx: Client, draft: Session, title: str) -> None:
+        response = htmx.post(address(draft, "rename"), {"title": title})
+        draft.refresh_from_db()
+        assert (response.status_code, draft.title) == (422, "The Dark Lamp")
+        assert "HX-Retarget" in response
+
+
+class TestCopy:
+    def test_the_setup_opens_in_a_fresh_chapter(self, client: Client, chapter: Session) -> None:
+        response = client.post(address(chapter, "copy"))
+        fresh = Session.objects.exclude(pk=chapter.pk).get()
+        assert response["Location"] == address(fresh, "world")
+        assert fresh.tab1.world_text == chapter.tab1.world_text
+
+
+class TestDelete:
+    def test_the_chapter_is_gone_with_everything(self, client: Client, chapter: Session) -> None:
+        assert client.post(address(chapter, "delete"))["Location"] == "/"
+        assert not Session.objects.exists()
+
+
+class TestReset:
+    def test_a_new_chapter_opens_under_a_new_address(self, htmx: Client, chapter: Session) -> None:
+        response = htmx.post(address(chapter, "reset"))
+        fresh = Session.objects.get()
+        assert fresh.pk != chapter.pk
+        assert response["HX-Redirect"] == address(fresh, "world")

@@ -1,0 +1,47 @@
+import uuid
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from storyengine.pages.urls import urlpatterns
+
+READ = {
+    *("library", "chapter", "world", "lock-status", "play", "play-status", "stream"),
+    *("transcript", "draft", "draft-status", "download-transcript", "download-everything"),
+    *("download-draft", "consent", "model-status"),
+}
+NAMES = [str(pattern.name) for pattern in urlpatterns]
+
+OF_A_CHAPTER = [
+    str(pattern.name) for pattern in urlpatterns if "session_id" in pattern.pattern.converters
+]
+
+
+def some_address(name: str) -> str:
+    [pattern] = [one for one in urlpatterns if one.name == name]
+    converters = pattern.pattern.converters
+    return reverse(f"pages:{name}", kwargs={key: uuid.uuid4() for key in converters})
+
+
+def test_every_address_that_only_reads_exists() -> None:
+    assert set(NAMES) >= READ
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", NAMES)
+def test_the_wrong_verb_is_refused(name: str) -> None:
+    client = Client()
+    refused = client.post if name in READ else client.get
+    assert refused(some_address(name)).status_code == 405
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", OF_A_CHAPTER)
+def test_an_unknown_chapter_is_not_found(name: str) -> None:
+    client = Client()
+    asked = client.get if name in READ else client.post
+    fields = {"agent_slot": "1", "user_text": "x", "title": "x"}
+    response = asked(some_address(name), fields)
+    assert response.status_code == 404
+    assert "There is no such" in response.content.decode()

@@ -1,0 +1,158 @@
+"""Tab 1: the world, the chapter, the agents; and the lock that starts play."""
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.consent import is_allowed, provider_host
+from agents.jobs import latest_jobs
+from agents.locking import request_lock
+from agents.models import Job
+from agents.recovery import recover
+from sessions.access import get_chapter
+from sessions.chapters import SetupChange, save_setup
+from sessions.example import fill_example
+from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
+from sessions.models import Session
+from sessions.roster import SLOTS, Character, character, default_name
+from sessions.states import State
+from storyengine.pages.header import header_context
+from storyengine.pages.model_notice import read_model_notice
+from storyengine.pages.numbers import read_whole_number
+from storyengine.pages.render import HttpRequest, go, nothing_new, show
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The panel of one slot; hidden ones keep what was typed into them."""
+
+    character: Character
+    identity: str
+    is_hidden: bool
+
+    @property
+    def default_name(self) -> str:
+        return default_name(self.character.slot)
+
+
+@require_safe
+def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    recover(session_id)
+    chapter = get_chapter(session_id)
+    panels = _panels(chapter)
+    host = provider_host()
+    context = header_context(chapter, "world") | {
+        "panels": panels,
+        "counts": list(SLOTS),
+        "limit": TAB1_CHAR_LIMIT,
+        "name_limit": AGENT_NAME_CHAR_LIMIT,
+        "is_editable": chapter.state == State.DRAFT_TAB1,
+        "is_empty": _is_empty(chapter, panels),
+        "lock_error": _lock_error(chapter),
+        "host": host,
+        "is_allowed": is_allowed(host),
+        "notice": read_model_notice(),
+    }
+    return show(request, "world/world.html", context)
+
+
+@require_POST
+def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Autosave: whichever fields were sent are saved, the others stay."""
+    save_setup(session_id, _read_change(request.POST))
+    if request.htmx:
+        return nothing_new()
+    return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
+
+
+@require_POST
+def example(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    fill_example(session_id)
+    return go(request, reverse("pages:world", args=[session_id]))
+
+
+@require_POST
+def lock(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    request_lock(session_id)
+    return go(request, reverse("pages:play", args=[session_id]))
+
+
+@require_safe
+def lock_status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Polled while agent 0 works: what it waits for, then on to the tab that follows."""
+    recover(session_id)
+    chapter = get_chapter(session_id)
+    if chapter.state != State.LOCKING:
+        tab = "pages:play" if chapter.tab1_locked else "pages:world"
+        return go(request, reverse(tab, args=[session_id]))
+    context = locking_context(chapter)
+    if request.GET.get("seen") == context["version"]:
+        return nothing_new()
+    return show(request, "play/_locking.html", context)
+
+
+@require_safe
+def model_status(request: HttpRequest) -> HttpResponse:
+    return show(request, "_model_notice.html", {"notice": read_model_notice()})
+
+
+def locking_context(chapter: Session) -> dict[str, Any]:
+    notice = read_model_notice()
+    job = latest_jobs(chapter).get(Job.Kind.LOCK)
+    error = job.error if job else ""
+    shown = f"{notice.text if notice else ''}|{error}"
+    version = hashlib.sha256(shown.encode()).hexdigest()[:16]
+    return {"chapter": chapter, "notice": notice, "error": error, "version": version}
+
+
+def _panels(chapter: Session) -> list[Panel]:
+    identities = chapter.tab1.agent_identity_text_by_slot
+    return [
+        Panel(
+            character(slot, chapter.agent_names),
+            identities.get(str(slot), ""),
+            slot not in chapter.selected_agent_slots,
+        )
+        for slot in SLOTS
+    ]
+
+
+def _is_empty(chapter: Session, panels: list[Panel]) -> bool:
+    tab1 = chapter.tab1
+    return not (tab1.world_text or tab1.chapter_text or any(panel.identity for panel in panels))
+
+
+def _lock_error(chapter: Session) -> str:
+    if chapter.state != State.DRAFT_TAB1:
+        return ""
+    job = latest_jobs(chapter).get(Job.Kind.LOCK)
+    return job.error if job and job.status == Job.Status.FAILED else ""
+
+
+def _read_change(form: QueryDict) -> SetupChange:
+    count = form.get("agent_count")
+    slots = None
+    if count is not None:
+        asked = read_whole_number(count, "The number of agents")
+        slots = list(range(1, min(asked, MAX_AGENTS + 1) + 1))
+    return SetupChange(
+        world_text=form.get("world_text"),
+        chapter_text=form.get("chapter_text"),
+        selected_agent_slots=slots,
+        agent_names=_by_slot(form, "name_"),
+        agent_identity_text_by_slot=_by_slot(form, "identity_"),
+    )
+
+
+def _by_slot(form: QueryDict, prefix: str) -> dict[str, str] | None:
+    """What was sent under `prefix` and a slot, or None."""
+    return {
+        name.removeprefix(prefix): str(text)
+        for name, text in form.items()
+        if name.startswith(prefix)
+    } or None
