@@ -1,0 +1,27 @@
+"""The JSON API, ready to be mounted at `api/`."""
+
+from ninja.openapi.docs import Swagger
+
+from storyengine.api import background, chapters, consent, play
+from storyengine.api.interface import JsonRenderer, ProblemAPI, StrictJsonParser
+from storyengine.api.problems import add_problem_handlers
+
+DESCRIPTION = (
+    "A chapter from setup to prose. Errors are problem documents (RFC 9457). "
+    "Characters are counted as code points, a line break as one; what is over a cap is refused, "
+    "never cut. With a password set, send the token as `Authorization: Bearer`."
+)
+
+api = ProblemAPI(
+    title="Story Engine",
+    version="1.0",
+    description=DESCRIPTION,
+    urls_namespace="api",
+    renderer=JsonRenderer(),
+    parser=StrictJsonParser(),
+    # The page must not ask a validator elsewhere about this schema.
+    docs=Swagger({"validatorUrl": None}),
+)
+add_problem_handlers(api)
+for module in (chapters, play, background, consent):
+    api.add_router("", module.router)

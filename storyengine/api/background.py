@@ -1,0 +1,131 @@
+"""What agents 0, 8 and 9 do in the background; a client may wait for it."""
+
+from collections.abc import Callable
+from typing import Annotated
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Header, Router
+from ninja.responses import Status
+
+from agents.database import in_database
+from agents.ending import reopen, request_end
+from agents.locking import request_lock
+from agents.models import Job
+from agents.narrating import cancel_build, request_build
+from agents.summarizing import retry_summary
+from sessions.states import State
+from storyengine.api.documents import JobDocument, SessionDocument
+from storyengine.api.problems import CALL, JobCancelled, JobFailed, refusals
+from storyengine.api.reading import (
+    are_summaries_over,
+    is_ending_over,
+    is_job_over,
+    read_job,
+    read_latest_job,
+    read_session,
+)
+from storyengine.api.waiting import wait_seconds, wait_until
+
+router = Router(tags=["In the background"])
+
+ANSWERS = {200: SessionDocument, 202: SessionDocument, **CALL, **refusals(422, 502)}
+
+Prefer = Annotated[
+    str,
+    Header(
+        alias="Prefer",
+        description="`wait=N`: answer when it is done, 200 or 502, but after N seconds (at most "
+        "600) with 202 in any case. Without it the answer is 202 at once.",
+    ),
+]
+
+
+@router.post("/session/{uuid:session_id}/lock", response=ANSWERS)
+async def lock(
+    request: HttpRequest, session_id: UUID, response: HttpResponse, prefer: Prefer = ""
+) -> Status[SessionDocument]:
+    """Lock Tab 1 and have agent 0 write the first memory."""
+    job = await in_database(request_lock, session_id)
+    if await _is_awaited(is_job_over, job.job_id, session_id, prefer, response):
+        _check(await in_database(read_job, job.job_id))
+        return Status(200, await in_database(read_session, session_id))
+    return Status(202, await in_database(read_session, session_id))
+
+
+@router.post("/session/{uuid:session_id}/end", response=ANSWERS)
+async def end(
+    request: HttpRequest, session_id: UUID, response: HttpResponse, prefer: Prefer = ""
+) -> Status[SessionDocument]:
+    """End the chapter as soon as memory covers every prompt."""
+    await in_database(request_end, session_id)
+    is_awaited = await _is_awaited(is_ending_over, session_id, session_id, prefer, response)
+    chapter = await in_database(read_session, session_id)
+    if is_awaited and chapter.state not in (State.ENDED, State.NARRATING):
+        job = await in_database(read_latest_job, session_id, Job.Kind.SUMMARIZE)
+        _check(job)
+        raise JobFailed("The chapter did not end: it was played on meanwhile.", job)
+    return Status(200 if is_awaited else 202, chapter)
+
+
+@router.post("/session/{uuid:session_id}/retry-summary", response=ANSWERS)
+async def retry_memory(
+    request: HttpRequest, session_id: UUID, response: HttpResponse, prefer: Prefer = ""
+) -> Status[SessionDocument]:
+    """Try at once what memory failed to write."""
+    await in_database(retry_summary, session_id)
+    if await _is_awaited(are_summaries_over, session_id, session_id, prefer, response):
+        _check(await in_database(read_latest_job, session_id, Job.Kind.SUMMARIZE))
+        return Status(200, await in_database(read_session, session_id))
+    return Status(202, await in_database(read_session, session_id))
+
+
+@router.post("/session/{uuid:session_id}/build-narrative", response=ANSWERS)
+async def build_narrative(
+    request: HttpRequest, session_id: UUID, response: HttpResponse, prefer: Prefer = ""
+) -> Status[SessionDocument]:
+    """Have agent 9 write the chapter of an ended session."""
+    job = await in_database(request_build, session_id)
+    if await _is_awaited(is_job_over, job.job_id, session_id, prefer, response):
+        _check(await in_database(read_job, job.job_id))
+        return Status(200, await in_database(read_session, session_id))
+    return Status(202, await in_database(read_session, session_id))
+
+
+@router.post("/session/{uuid:session_id}/cancel", response={200: SessionDocument, **CALL})
+def cancel(request: HttpRequest, session_id: UUID) -> SessionDocument:
+    """Stop writing the chapter; earlier drafts stay."""
+    cancel_build(session_id)
+    return read_session(session_id)
+
+
+@router.post("/session/{uuid:session_id}/reopen", response={200: SessionDocument, **CALL})
+def reopen_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
+    """Play on in an ended chapter; its drafts stay."""
+    reopen(session_id)
+    return read_session(session_id)
+
+
+async def _is_awaited(
+    is_over: Callable[[UUID], bool],
+    row_id: UUID,
+    session_id: UUID,
+    prefer: str,
+    response: HttpResponse,
+) -> bool:
+    """Wait as the client prefers; True when it asked to and the work is over."""
+    seconds = wait_seconds(prefer)
+    if seconds is None:
+        return False
+    response["Preference-Applied"] = f"wait={seconds}"
+    return await wait_until(is_over, row_id, session_id, seconds)
+
+
+def _check(job: JobDocument | None) -> None:
+    """Raises JobFailed or JobCancelled for a job without a result."""
+    if job is None:
+        return
+    if job.status == "cancelled":
+        raise JobCancelled("It was cancelled before it was done.", job)
+    if job.error:
+        raise JobFailed(job.error, job)

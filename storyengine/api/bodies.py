@@ -1,0 +1,59 @@
+"""What a client may send: exact types, no unknown fields. The caps are checked further in.
+
+Lengths are not declared here, because a line break counts as one however it is sent.
+"""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Body(BaseModel):
+    """Refuses what it does not know, so that a misspelt field is an error and not a lost text."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class NewChapterBody(Body):
+    title: str = Field("", description="At most 120 characters; a default when empty.")
+
+
+class TitleBody(Body):
+    title: str = Field(description="At most 120 characters, not empty.")
+
+
+class Tab1Body(Body):
+    """A field that is missing or null is left as it is; so is a slot that a map does not name."""
+
+    world_text: str | None = Field(None, description="At most 5,000 characters.")
+    chapter_text: str | None = Field(None, description="At most 5,000 characters.")
+    selected_agent_slots: list[int] | None = Field(
+        None, description="1 to n without a gap, n from 1 to 7.", examples=[[1, 2, 3]]
+    )
+    agent_names: dict[str, str] | None = Field(
+        None,
+        description="Slot to name, at most 60 characters each; an empty name means the default.",
+        examples=[{"1": "Mara"}],
+    )
+    agent_identity_text_by_slot: dict[str, str] | None = Field(
+        None,
+        description="Slot to identity, at most 5,000 characters each.",
+        examples=[{"1": "A pilot who trusts nobody."}],
+    )
+
+
+class PromptBody(Body):
+    agent_slot: int = Field(description="The character that answers.")
+    user_text: str = Field(description="What happens; 1 to 5,000 characters.")
+
+
+class NarrativeAgentBody(Body):
+    """A field that is missing or null is left as it is."""
+
+    narrative_agent_definition_text: str | None = Field(
+        None, description="Instructions to the narrator; at most 5,000 characters."
+    )
+    target_words: int | None = Field(None, description="Length of the chapter, 100 to 5,000 words.")
+
+
+class ConsentBody(Body):
+    host: str = Field(description="The host as a refusal or `GET /api/consent` names it.")
+    allowed: bool

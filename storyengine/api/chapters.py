@@ -1,0 +1,123 @@
+"""Chapters and what the GM writes into them."""
+
+from typing import Annotated
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from ninja import Query, Router
+from ninja.responses import Status
+
+from sessions.access import get_chapter
+from sessions.chapters import (
+    SetupChange,
+    copy_setup,
+    create_chapter,
+    delete_chapter,
+    rename_chapter,
+    reset_chapter,
+    save_narrative_agent,
+    save_setup,
+)
+from sessions.models import Session
+from storyengine.api.bodies import NarrativeAgentBody, NewChapterBody, Tab1Body, TitleBody
+from storyengine.api.documents import (
+    NarrativeAgentDocument,
+    SessionDocument,
+    SessionList,
+    Tab1Document,
+    tab1_document,
+)
+from storyengine.api.problems import CALL, READ, WRITE, refusals
+from storyengine.api.reading import read_session, read_sessions
+
+router = Router(tags=["Chapters"])
+
+
+@router.get("/session", response={200: SessionList, **refusals(422)})
+def list_sessions(
+    request: HttpRequest,
+    limit: Annotated[int, Query(ge=1, le=200)] = 100,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> SessionList:
+    """The chapters, the one played last first."""
+    return read_sessions(limit=limit, offset=offset)
+
+
+@router.post(
+    "/session", response={201: SessionDocument, **refusals(400, 403, 413, 415, 422)}
+)
+def create_session(
+    request: HttpRequest, response: HttpResponse, body: NewChapterBody | None = None
+) -> Status[SessionDocument]:
+    """Start a chapter. The body may be left out."""
+    return _created(create_chapter(body.title if body else ""), response)
+
+
+@router.get("/session/{uuid:session_id}", response={200: SessionDocument, **READ})
+def get_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
+    """A chapter whole: state, setup, events, memory, drafts, the pending turn, the jobs."""
+    return read_session(session_id)
+
+
+@router.patch("/session/{uuid:session_id}", response={200: SessionDocument, **WRITE})
+def rename_session(request: HttpRequest, session_id: UUID, body: TitleBody) -> SessionDocument:
+    """Change the title."""
+    rename_chapter(session_id, body.title)
+    return read_session(session_id)
+
+
+@router.delete("/session/{uuid:session_id}", response={204: None, **CALL})
+def delete_session(request: HttpRequest, session_id: UUID) -> Status[None]:
+    """Delete the chapter with everything that belongs to it. There is no way back."""
+    delete_chapter(session_id)
+    return Status(204, None)
+
+
+@router.post("/session/{uuid:session_id}/reset", response={201: SessionDocument, **CALL})
+def reset_session(
+    request: HttpRequest, session_id: UUID, response: HttpResponse
+) -> Status[SessionDocument]:
+    """Delete the chapter with all its texts and open a new one under a new id."""
+    return _created(reset_chapter(session_id), response)
+
+
+@router.post("/session/{uuid:session_id}/copy", response={201: SessionDocument, **CALL})
+def copy_session(
+    request: HttpRequest, session_id: UUID, response: HttpResponse
+) -> Status[SessionDocument]:
+    """Start a chapter with the same Tab 1."""
+    return _created(copy_setup(session_id), response)
+
+
+@router.get("/session/{uuid:session_id}/tab1", response={200: Tab1Document, **READ})
+def get_tab1(request: HttpRequest, session_id: UUID) -> Tab1Document:
+    """What the GM wrote on Tab 1."""
+    return tab1_document(get_chapter(session_id))
+
+
+@router.put("/session/{uuid:session_id}/tab1", response={200: Tab1Document, **WRITE})
+def put_tab1(request: HttpRequest, session_id: UUID, body: Tab1Body) -> Tab1Document:
+    """Save what is sent of Tab 1; all of it or, when anything is refused, nothing."""
+    return tab1_document(save_setup(session_id, SetupChange(**dict(body))))
+
+
+@router.put(
+    "/session/{uuid:session_id}/narrative-agent",
+    response={200: NarrativeAgentDocument, **WRITE},
+)
+def put_narrative_agent(
+    request: HttpRequest, session_id: UUID, body: NarrativeAgentBody
+) -> NarrativeAgentDocument:
+    """Save the narrator's instructions and the length of the chapter."""
+    chapter = save_narrative_agent(
+        session_id,
+        definition_text=body.narrative_agent_definition_text,
+        target_words=body.target_words,
+    )
+    return NarrativeAgentDocument.model_validate(chapter)
+
+
+def _created(chapter: Session, response: HttpResponse) -> Status[SessionDocument]:
+    response["Location"] = reverse("api:get_session", args=[chapter.pk])
+    return Status(201, read_session(chapter.pk))

@@ -1,0 +1,28 @@
+"""Which hosts texts may be sent to."""
+
+from django.http import HttpRequest
+from ninja import Router
+
+from agents.consent import grant, withdraw
+from storyengine.api.bodies import ConsentBody
+from storyengine.api.documents import ConsentDocument
+from storyengine.api.problems import refusals
+from storyengine.api.reading import read_consent
+
+router = Router(tags=["Consent"])
+
+
+@router.get("/consent", response={200: ConsentDocument, **refusals()})
+def get_consent(request: HttpRequest) -> ConsentDocument:
+    """Where texts would be sent, and which hosts are allowed."""
+    return read_consent()
+
+
+@router.post("/consent", response={200: ConsentDocument, **refusals(400, 403, 413, 415, 422)})
+def put_consent(request: HttpRequest, body: ConsentBody) -> ConsentDocument:
+    """Allow the host that this program is set to use, or withdraw what was allowed."""
+    if body.allowed:
+        grant(body.host)
+    else:
+        withdraw(body.host)
+    return read_consent()

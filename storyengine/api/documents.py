@@ -1,0 +1,187 @@
+"""What the API answers with. Field names are the specification's, where it names them."""
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sessions.models import Session
+from sessions.states import State
+
+
+class Document(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Tab1Texts(Document):
+    world_text: str
+    chapter_text: str
+    agent_identity_text_by_slot: dict[str, str] = Field(
+        description="Also of slots that are not selected now: nothing typed is lost."
+    )
+
+
+class Tab1Document(Tab1Texts):
+    """Tab 1 in the form in which it can be sent back."""
+
+    selected_agent_slots: list[int]
+    agent_names: dict[str, str] = Field(
+        description="Slot to the name shown, for the selected slots."
+    )
+
+
+class EventDocument(Document):
+    event_id: UUID
+    session_id: UUID
+    prompt_index: int
+    role: Literal["user", "agent", "system"]
+    agent_slot: int | None
+    text: str
+    created_at: datetime
+
+
+class MemoryBlockDocument(Document):
+    block_id: UUID
+    session_id: UUID
+    type: Literal["world_chapter_lock", "turn_delta", "canon_correction"]
+    from_prompt_index: int
+    to_prompt_index: int
+    json_payload: dict[str, Any] = Field(description="Exactly what the agent returned.")
+    created_at: datetime
+
+
+class SourceSnapshot(Document):
+    max_prompt_index_used: int
+    memory_block_ids_used: list[UUID]
+
+
+class NarrativeDraftDocument(Document):
+    draft_id: UUID
+    session_id: UUID
+    narrative_agent_definition_text: str
+    target_words: int
+    source_snapshot: SourceSnapshot
+    chapter_text: str
+    word_count: int
+    created_at: datetime
+
+
+class PendingTurn(Document):
+    """The turn in flight, or the broken one that can be retried, kept or left."""
+
+    turn_id: UUID
+    submission_key: str = Field(description="The Idempotency-Key; send it again to retry.")
+    kind: Literal["prompt", "reroll"]
+    status: Literal["running", "committed", "failed", "stopped", "set_aside"]
+    agent_slot: int
+    user_text: str
+    partial_text: str = Field(description="The reply so far, flushed once a second.")
+    error: str
+    submitted_at: datetime
+
+
+class JobDocument(Document):
+    """The newest background job of its kind."""
+
+    job_id: UUID
+    kind: Literal["lock", "summarize", "narrate"]
+    status: Literal["queued", "running", "done", "failed", "cancelled"]
+    error: str
+    progress: dict[str, Any] = Field(
+        description="For a narration: words, target_words, scene, scenes."
+    )
+    from_prompt_index: int
+    to_prompt_index: int
+    partial_text: str = Field(description="The text so far of a narration that is not done.")
+    created_at: datetime
+    updated_at: datetime
+
+
+class SessionSummary(Document):
+    session_id: UUID
+    title: str
+    state: State
+    prompt_index: int
+    created_at: datetime
+    last_played_at: datetime
+
+
+class SessionList(Document):
+    count: int
+    items: list[SessionSummary]
+
+
+class SessionDocument(SessionSummary):
+    """A chapter whole."""
+
+    last_summarized_prompt_index: int
+    selected_agent_slots: list[int]
+    agent_names: dict[str, str] = Field(
+        description="Slot to the name shown, for the selected slots."
+    )
+    next_agent_slot: int
+    tab1_locked: bool
+    is_ending: bool = Field(description="End Chapter waits for the last memory.")
+    narrative_agent_definition_text: str
+    target_words: int
+    config: dict[str, int]
+    tab1: Tab1Texts
+    events: list[EventDocument]
+    memory_blocks: list[MemoryBlockDocument]
+    narrative_drafts: list[NarrativeDraftDocument]
+    pending_turn: PendingTurn | None
+    jobs: list[JobDocument]
+
+
+class TurnAnswer(Document):
+    """A committed turn: the prompt's event and its replies up to this turn's."""
+
+    session_id: UUID
+    turn_id: UUID
+    kind: Literal["prompt", "reroll"]
+    prompt_index: int
+    events: list[EventDocument]
+
+
+class NarrativeAgentDocument(Document):
+    narrative_agent_definition_text: str
+    target_words: int
+
+
+class ConsentedHost(Document):
+    host: str
+    granted_at: datetime
+
+
+class ConsentDocument(Document):
+    provider_host: str = Field(
+        description="Where texts would be sent now; empty when they stay on this machine."
+    )
+    provider_allowed: bool
+    hosts: list[ConsentedHost]
+
+
+def tab1_texts(chapter: Session) -> Tab1Texts:
+    identities = chapter.tab1.agent_identity_text_by_slot
+    return Tab1Texts(
+        world_text=chapter.tab1.world_text,
+        chapter_text=chapter.tab1.chapter_text,
+        agent_identity_text_by_slot={
+            **{str(slot): "" for slot in chapter.selected_agent_slots},
+            **identities,
+        },
+    )
+
+
+def shown_names(chapter: Session) -> dict[str, str]:
+    return {str(character.slot): character.name for character in chapter.characters}
+
+
+def tab1_document(chapter: Session) -> Tab1Document:
+    return Tab1Document(
+        **dict(tab1_texts(chapter)),
+        selected_agent_slots=chapter.selected_agent_slots,
+        agent_names=shown_names(chapter),
+    )
+

@@ -1,0 +1,155 @@
+"""Django Ninja, made to speak problem documents throughout and to read nothing but JSON."""
+
+import json
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any, NoReturn, cast
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.http import Http404, HttpRequest, HttpResponseNotAllowed
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, URLResolver, re_path
+from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
+from ninja.parser import Parser
+from ninja.renderers import BaseRenderer
+
+from storyengine.api.problems import (
+    CONTENT_TYPE,
+    Problem,
+    make_problem,
+    problem_response,
+    to_json,
+    unknown_path,
+)
+
+View = Callable[..., HttpResponseBase | Awaitable[HttpResponseBase]]
+
+HTTP_METHODS = ("get", "put", "post", "delete", "patch")
+
+
+class UnreadableBody(ValueError):
+    """A body that is not JSON; ninja answers 400 and the handler shows this message."""
+
+
+class StrictJsonParser(Parser):
+    def parse_body(self, request: HttpRequest) -> dict[str, Any]:
+        try:
+            text = request.body.decode("utf-8-sig")
+            return cast(dict[str, Any], json.loads(text, parse_constant=_refuse_constant))
+        except UnreadableBody:
+            raise
+        except RecursionError as error:
+            raise UnreadableBody("The body is nested too deeply.") from error
+        except ValueError as error:
+            # Not UTF-8, not JSON, or a number of thousands of digits, which Python does not read.
+            raise UnreadableBody(f"The body cannot be read as JSON: {error}.") from error
+
+
+class JsonRenderer(BaseRenderer):
+    media_type = "application/json"
+
+    def render(self, request: HttpRequest, data: Any, *, response_status: int) -> bytes:
+        return to_json(data)
+
+
+class ProblemAPI(NinjaAPI):
+    @property
+    def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
+        """Ninja's own patterns, each kept to the API's forms, and one that catches the rest."""
+        patterns, app_name, namespace = super().urls
+        for pattern in patterns:
+            if isinstance(pattern, URLPattern):
+                pattern.callback = _in_api_form(pattern.callback)
+        patterns.append(re_path("", _in_api_form(_unknown), name="unknown"))
+        return patterns, app_name, namespace
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        return operation.view_func.__name__
+
+    def get_openapi_schema(
+        self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
+    ) -> OpenAPISchema:
+        """Ninja knows one media type for all answers; problems have their own."""
+        schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
+        for methods in schema["paths"].values():
+            for method in HTTP_METHODS:
+                for status, answer in methods.get(method, {}).get("responses", {}).items():
+                    content = answer.get("content", {})
+                    if int(status) >= 400 and self.renderer.media_type in content:
+                        content[CONTENT_TYPE] = content.pop(self.renderer.media_type)
+        schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        # The empty one first: without a password set, no token is asked for.
+        schema["security"] = [{}, {"token": []}]
+        return schema
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise UnreadableBody(f"The body cannot be read as JSON: {name} is no number.")
+
+
+def _unknown(request: HttpRequest) -> HttpResponseBase:
+    raise Http404
+
+
+def _in_api_form(view: View) -> Callable[..., HttpResponseBase]:
+    """The view, with unreadable bodies refused before it and its errors made problems."""
+    if iscoroutinefunction(view):
+
+        @wraps(view)
+        async def answer_async(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if problem := _refuse_body(request):
+                return problem_response(problem)
+            return _finish(request, await view(request, *args, **kwargs))
+
+        return _without_csrf(answer_async)
+
+    @wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if problem := _refuse_body(request):
+            return problem_response(problem)
+        try:
+            response = cast(HttpResponseBase, view(request, *args, **kwargs))
+        except Http404:
+            response = problem_response(unknown_path(request))
+        return _finish(request, response)
+
+    return _without_csrf(answer)
+
+
+def _without_csrf(view: View) -> Callable[..., HttpResponseBase]:
+    """Origins and tokens are checked at the door; there is no form to carry Django's token."""
+    view.csrf_exempt = True  # type: ignore[attr-defined]
+    # URL patterns take views of either colour; their stubs know one.
+    return cast(Callable[..., HttpResponseBase], view)
+
+
+def _refuse_body(request: HttpRequest) -> Problem | None:
+    """Refuse what a cross-site form could send, and what is too large to be honest."""
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    try:
+        size = len(request.body)
+    except RequestDataTooBig:
+        size = limit + 1
+    if size > limit:
+        detail = f"The body is larger than {limit:,} bytes. Nothing was changed."
+        return make_problem(request, 413, "too-large", "Too large", detail)
+    if request.method in ("GET", "HEAD", "OPTIONS"):
+        return None
+    if (size or request.content_type) and request.content_type != "application/json":
+        detail = "Send JSON with Content-Type: application/json. Nothing was changed."
+        return make_problem(request, 415, "not-json", "Not JSON", detail)
+    return None
+
+
+def _finish(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    if isinstance(response, HttpResponseNotAllowed):
+        allowed = ", ".join(sorted(response.headers["Allow"].split(", ")))
+        detail = f"{request.method} does not work here; {allowed} does."
+        problem = make_problem(request, 405, "wrong-method", "Wrong method", detail)
+        response = problem_response(problem, {"Allow": allowed})
+    response.headers.setdefault("Cache-Control", "no-store")
+    return response

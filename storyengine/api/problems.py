@@ -1,0 +1,221 @@
+"""Every refusal and failure as an RFC 9457 problem document."""
+
+import json
+import logging
+import re
+from typing import Any
+
+from django.core.signals import got_request_exception
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import HttpError, ValidationError
+from ninja.responses import NinjaJSONEncoder
+from pydantic import BaseModel, Field
+
+from agents.exceptions import ConsentMissing, RateLimited
+from sessions.exceptions import ChapterError
+from storyengine.api.documents import JobDocument, PendingTurn
+
+logger = logging.getLogger("django.request")
+
+CONTENT_TYPE = "application/problem+json"
+# A body of the largest size could hold a hundred thousand wrong values.
+MAX_FIELD_ERRORS = 20
+# The engine counts model calls by the minute.
+RATE_RETRY_SECONDS = 60
+CONSENT_HINT = 'POST /api/consent with {"host": "…", "allowed": true} allows this host.'
+
+
+class FieldError(BaseModel):
+    loc: list[str | int]
+    msg: str
+    type: str
+
+
+class Problem(BaseModel):
+    """RFC 9457; `type` names the kind of problem and can be relied on."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str | None = Field(None, description="The address that was asked.")
+    errors: list[FieldError] | None = Field(None, description="What is wrong with which field.")
+    pending_turn: PendingTurn | None = Field(
+        None, description="The turn that broke, with the GM's words and the text so far."
+    )
+    job: JobDocument | None = Field(None, description="The job that failed.")
+    host: str | None = Field(None, description="The host that is not allowed.")
+    hint: str | None = None
+
+
+class TurnBroken(ChapterError):
+    """A turn that ended without a reply; what it kept goes with the error."""
+
+    def __init__(self, detail: str, pending: PendingTurn) -> None:
+        self.pending = pending
+        super().__init__(detail)
+
+
+class TurnFailed(TurnBroken):
+    status = 502
+    title = "The reply failed"
+
+
+class TurnStopped(TurnBroken):
+    title = "The reply was stopped"
+
+
+class TurnRefused(TurnBroken):
+    """The engine itself refused to call a model: no consent, too many calls, too long."""
+
+    def __init__(self, refusal: ChapterError, pending: PendingTurn) -> None:
+        self.refusal = refusal
+        super().__init__(str(refusal), pending)
+
+
+class JobBroken(ChapterError):
+    """A job that somebody waited for and that brought no result."""
+
+    def __init__(self, detail: str, job: JobDocument | None) -> None:
+        self.job = job
+        super().__init__(detail)
+
+
+class JobFailed(JobBroken):
+    status = 502
+    title = "The work in the background failed"
+
+
+class JobCancelled(JobBroken):
+    title = "The work in the background was cancelled"
+
+
+def to_json(data: Any) -> bytes:
+    """JSON in UTF-8. A lone surrogate, which UTF-8 cannot carry, stays the escape it came as."""
+    text = json.dumps(data, cls=NinjaJSONEncoder, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")
+
+
+def make_problem(
+    request: HttpRequest, status: int, kind: str, title: str, detail: str, **more: Any
+) -> Problem:
+    return Problem(
+        type=f"urn:storyengine:{kind}",
+        title=title,
+        status=status,
+        detail=detail,
+        instance=request.path,
+        **more,
+    )
+
+
+def problem_content(problem: Problem) -> dict[str, Any]:
+    return problem.model_dump(exclude_none=True)
+
+
+def problem_response(problem: Problem, headers: dict[str, str] | None = None) -> HttpResponse:
+    return HttpResponse(
+        to_json(problem_content(problem)),
+        status=problem.status,
+        content_type=CONTENT_TYPE,
+        headers=headers,
+    )
+
+
+def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
+    """The kind of problem is the error's class in kebab case, such as `wrong-state`."""
+    if isinstance(error, TurnRefused):
+        problem = problem_of(request, error.refusal)
+        return problem.model_copy(update={"pending_turn": error.pending})
+    more: dict[str, Any] = {}
+    if isinstance(error, ConsentMissing):
+        more = {"host": error.host, "hint": CONSENT_HINT}
+    elif isinstance(error, TurnBroken):
+        more = {"pending_turn": error.pending}
+    elif isinstance(error, JobBroken):
+        more = {"job": error.job}
+    kind = re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
+    return make_problem(request, error.status, kind, error.title, str(error), **more)
+
+
+def refusals(*statuses: int) -> dict[int, type[Problem]]:
+    """For an operation's declaration: the statuses of its problems, beside the door's 401."""
+    return dict.fromkeys((401, *statuses), Problem)
+
+
+# What can refuse any reading, any call without a body of its own, any call with one.
+READ = refusals(404)
+CALL = refusals(403, 404, 409, 413, 415)
+WRITE = CALL | refusals(400, 422)
+
+
+def add_problem_handlers(api: NinjaAPI) -> None:
+    api.add_exception_handler(ChapterError, _on_chapter_error)
+    api.add_exception_handler(ValidationError, _on_invalid)
+    api.add_exception_handler(HttpError, _on_http_error)
+    api.add_exception_handler(Http404, _on_not_found)
+    api.add_exception_handler(Exception, _on_bug)
+
+
+def _on_chapter_error(request: HttpRequest, error: Any) -> HttpResponse:
+    refusal = error.refusal if isinstance(error, TurnRefused) else error
+    headers = {"Retry-After": str(RATE_RETRY_SECONDS)} if isinstance(refusal, RateLimited) else None
+    return problem_response(problem_of(request, error), headers)
+
+
+def _on_invalid(request: HttpRequest, error: Any) -> HttpResponse:
+    errors = [_field_error(entry) for entry in error.errors]
+    first = errors[0]
+    where = ".".join(str(part) for part in first.loc)
+    detail = f"{where}: {first.msg}. Nothing was changed."
+    return problem_response(
+        make_problem(
+            request, 422, "invalid-input", "That cannot be accepted", detail, errors=errors
+        )
+    )
+
+
+def _field_error(entry: dict[str, Any]) -> FieldError:
+    loc = [part[:100] if isinstance(part, str) else part for part in entry["loc"]]
+    # The library names the parameter that holds the body; a client knows only its fields.
+    if len(loc) > 1 and loc[:2] == ["body", "body"]:
+        del loc[1]
+    return FieldError(loc=loc, msg=entry["msg"], type=entry["type"])
+
+
+def _on_http_error(request: HttpRequest, error: Any) -> HttpResponse:
+    # Ninja hides what a parser raised behind an error of its own.
+    detail = str(error.__cause__ or error)
+    return problem_response(
+        make_problem(request, error.status_code, "unreadable", "Not readable", detail)
+    )
+
+
+def _on_not_found(request: HttpRequest, _error: Any) -> HttpResponse:
+    return problem_response(unknown_path(request))
+
+
+def unknown_path(request: HttpRequest) -> Problem:
+    return make_problem(
+        request,
+        404,
+        "unknown-address",
+        "Nothing there",
+        "There is nothing at this address. GET /api/docs lists what there is.",
+    )
+
+
+def _on_bug(request: HttpRequest, error: Any) -> HttpResponse:
+    """A bug is logged and signalled as Django does it, but answered in the API's own form."""
+    got_request_exception.send(sender=None, request=request)
+    logger.error("Internal Server Error: %s", request.path, exc_info=error)
+    return problem_response(
+        make_problem(
+            request,
+            500,
+            "internal-error",
+            "The program failed",
+            "The program failed while it answered. Its log says where.",
+        )
+    )

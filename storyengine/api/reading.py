@@ -1,0 +1,163 @@
+"""Reading what the API answers with, in a number of queries that does not grow with the chapter."""
+
+from uuid import UUID
+
+from django.db.models import Q
+
+from agents.consent import granted_hosts, is_allowed, provider_host
+from agents.jobs import latest_jobs
+from agents.models import Job
+from agents.recovery import recover
+from sessions.access import get_chapter
+from sessions.exceptions import UnknownChapter
+from sessions.models import Event, Session, Turn
+from sessions.turns import events_of, pending_turn
+from storyengine.api.documents import (
+    ConsentDocument,
+    ConsentedHost,
+    EventDocument,
+    JobDocument,
+    MemoryBlockDocument,
+    NarrativeDraftDocument,
+    PendingTurn,
+    SessionDocument,
+    SessionList,
+    SessionSummary,
+    TurnAnswer,
+    shown_names,
+    tab1_texts,
+)
+
+# How often a chapter that moves on while it is being read is read again.
+MAX_READINGS = 3
+
+
+def read_session(session_id: UUID) -> SessionDocument:
+    """The chapter as it was at one moment.
+
+    A transaction would make reading wait for writers on SQLite; so what has changed meanwhile is
+    seen by the chapter's row, and read again.
+    """
+    recover(session_id)
+    chapter = get_chapter(session_id)
+    for _ in range(MAX_READINGS):
+        document = _document(chapter)
+        afterwards = get_chapter(session_id)
+        if _moment(afterwards) == _moment(chapter):
+            break
+        chapter = afterwards
+    return document
+
+
+def _moment(chapter: Session) -> tuple[object, ...]:
+    return (
+        chapter.state,
+        chapter.is_ending,
+        chapter.turn_in_flight,
+        chapter.prompt_index,
+        chapter.last_summarized_prompt_index,
+    )
+
+
+def _document(chapter: Session) -> SessionDocument:
+    pending = pending_turn(chapter)
+    summary = SessionSummary.model_validate(chapter)
+    return SessionDocument(
+        **dict(summary),
+        last_summarized_prompt_index=chapter.last_summarized_prompt_index,
+        selected_agent_slots=chapter.selected_agent_slots,
+        agent_names=shown_names(chapter),
+        next_agent_slot=chapter.next_agent_slot,
+        tab1_locked=chapter.tab1_locked,
+        is_ending=chapter.is_ending,
+        narrative_agent_definition_text=chapter.narrative_agent_definition_text,
+        target_words=chapter.target_words,
+        config=chapter.config,
+        tab1=tab1_texts(chapter),
+        events=[EventDocument.model_validate(event) for event in chapter.events.all()],
+        memory_blocks=[
+            MemoryBlockDocument.model_validate(block) for block in chapter.memory_blocks.all()
+        ],
+        narrative_drafts=[
+            NarrativeDraftDocument.model_validate(draft)
+            for draft in chapter.narrative_drafts.all()
+        ],
+        pending_turn=PendingTurn.model_validate(pending) if pending else None,
+        jobs=[JobDocument.model_validate(job) for job in latest_jobs(chapter).values()],
+    )
+
+
+def read_sessions(*, limit: int, offset: int) -> SessionList:
+    chapters = Session.objects.all()
+    return SessionList(
+        count=chapters.count(),
+        items=[
+            SessionSummary.model_validate(chapter) for chapter in chapters[offset : offset + limit]
+        ],
+    )
+
+
+def read_answer(turn: Turn) -> TurnAnswer:
+    """The answer to a committed turn, the same however often and however late it is asked for.
+
+    Later re-rolls of the prompt are not part of it.
+    """
+    events = events_of(turn)
+    # A turn is marked as committed just before its own reply is written.
+    own_reply = next(
+        (event for event in events
+         if event.role == Event.Role.AGENT and event.created_at >= turn.updated_at),
+        None,
+    )
+    if own_reply is None or turn.prompt_index is None:
+        raise UnknownChapter("The chapter was reset while this reply was being written.")
+    return TurnAnswer(
+        session_id=turn.session_id,
+        turn_id=turn.turn_id,
+        kind=turn.kind,
+        prompt_index=turn.prompt_index,
+        events=[
+            EventDocument.model_validate(event)
+            for event in events
+            if event.created_at <= own_reply.created_at
+        ],
+    )
+
+
+def read_job(job_id: UUID) -> JobDocument:
+    """Raises UnknownChapter when the job went with its chapter."""
+    try:
+        return JobDocument.model_validate(Job.objects.get(pk=job_id))
+    except Job.DoesNotExist:
+        raise UnknownChapter("The chapter was reset or deleted meanwhile.") from None
+
+
+def read_latest_job(session_id: UUID, kind: Job.Kind) -> JobDocument | None:
+    job = latest_jobs(get_chapter(session_id)).get(kind)
+    return JobDocument.model_validate(job) if job else None
+
+
+def is_job_over(job_id: UUID) -> bool:
+    """Cheap enough to be asked ten times a second; a job that is gone is over."""
+    live = (Job.Status.QUEUED, Job.Status.RUNNING)
+    return not Job.objects.filter(pk=job_id, status__in=live).exists()
+
+
+def is_ending_over(session_id: UUID) -> bool:
+    return not Session.objects.filter(pk=session_id, is_ending=True).exists()
+
+
+def are_summaries_over(session_id: UUID) -> bool:
+    """Written, given up, or failed and waiting for another try."""
+    running = Q(status=Job.Status.RUNNING) | Q(status=Job.Status.QUEUED, error="")
+    jobs = Job.objects.filter(session_id=session_id, kind=Job.Kind.SUMMARIZE)
+    return not jobs.filter(running).exists()
+
+
+def read_consent() -> ConsentDocument:
+    host = provider_host()
+    return ConsentDocument(
+        provider_host=host,
+        provider_allowed=is_allowed(host),
+        hosts=[ConsentedHost.model_validate(consent) for consent in granted_hosts()],
+    )

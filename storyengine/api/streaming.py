@@ -1,0 +1,153 @@
+"""A reply as server-sent events, or awaited as one answer; it goes on when the client leaves.
+
+Between two tokens nothing here touches the database.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from django.http import HttpRequest, StreamingHttpResponse
+
+from agents.database import in_database
+from agents.live import ReplyEnded, ReplyPart, ReplyText, follow
+from sessions.exceptions import ChapterError, UnknownChapter
+from sessions.models import Turn
+from sessions.turns import OpenedTurn
+from storyengine.api.documents import PendingTurn, TurnAnswer
+from storyengine.api.problems import (
+    TurnFailed,
+    TurnRefused,
+    TurnStopped,
+    problem_content,
+    problem_of,
+    to_json,
+)
+from storyengine.api.reading import read_answer
+
+# A comment so often keeps proxies from closing a stream whose model still thinks.
+HEARTBEAT_SECONDS = 15.0
+HEARTBEAT = b": waiting\n\n"
+
+R = TypeVar("R")
+_detached: set["asyncio.Task[Any]"] = set()
+
+
+async def detached(work: Coroutine[Any, Any, R]) -> R:
+    """Finish `work` even when the client leaves meanwhile: a stored turn must also be started."""
+    task = asyncio.create_task(work)
+    _detached.add(task)
+    task.add_done_callback(_detached.discard)
+    return await asyncio.shield(task)
+
+
+async def await_answer(opened: OpenedTurn) -> TurnAnswer:
+    """The committed turn; raises TurnBroken when it failed or was stopped."""
+    async with aclosing(_parts(opened)) as parts:
+        async for part in parts:
+            if isinstance(part, ReplyEnded):
+                return await _answer(part)
+    raise AssertionError("A followed reply ended without saying how.")
+
+
+def stream_answer(request: HttpRequest, opened: OpenedTurn) -> StreamingHttpResponse:
+    return StreamingHttpResponse(
+        _events(request, opened),
+        content_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _events(request: HttpRequest, opened: OpenedTurn) -> AsyncGenerator[bytes]:
+    """`token` events, then one `turn` or one `error`."""
+    shown: list[str] = []
+    try:
+        async with aclosing(_parts(opened)) as parts:
+            async for part in parts:
+                if part is None:
+                    yield HEARTBEAT
+                elif isinstance(part, ReplyText):
+                    if token := _token(part, shown):
+                        yield _event("token", token)
+                else:
+                    answer = await _answer(part)
+                    # What was not followed word for word, such as a reply of another process.
+                    whole = ReplyText(answer.events[-1].text, is_restart=True)
+                    if token := _token(whole, shown):
+                        yield _event("token", token)
+                    yield _event("turn", answer.model_dump())
+    except ChapterError as error:
+        yield _event("error", problem_content(problem_of(request, error)))
+
+
+def _event(name: str, data: dict[str, Any]) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), to_json(data))
+
+
+def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
+    """What to add to the text shown so far; `is_restart` when it replaces that instead."""
+    added = part.text
+    if part.is_restart:
+        before = "".join(shown)
+        shown.clear()
+        if not part.text.startswith(before):
+            shown.append(part.text)
+            return {"text": part.text, "is_restart": True}
+        shown.append(before)
+        added = part.text[len(before):]
+    shown.append(added)
+    return {"text": added} if added else None
+
+
+async def _parts(opened: OpenedTurn) -> AsyncGenerator[ReplyPart | None]:
+    """The parts of the reply up to its end, and None whenever none has come for a while."""
+    is_over = not opened.must_run
+    if is_over:
+        yield ReplyEnded(opened.turn)
+    try:
+        while not is_over:
+            async with aclosing(_with_pauses(follow(opened.turn.turn_id))) as parts:
+                async for part in parts:
+                    is_over = isinstance(part, ReplyEnded) and not part.turn.is_running
+                    # An end that leaves the turn running: its task broke off, or another attempt
+                    # has begun. Either way it is still to be followed.
+                    if is_over or not isinstance(part, ReplyEnded):
+                        yield part
+    except Turn.DoesNotExist:
+        raise UnknownChapter("The chapter was reset while this reply was being written.") from None
+
+
+async def _with_pauses(source: AsyncGenerator[ReplyPart]) -> AsyncGenerator[ReplyPart | None]:
+    async with aclosing(source) as parts:
+        coming = asyncio.ensure_future(anext(parts, None))
+        try:
+            while True:
+                arrived, _ = await asyncio.wait({coming}, timeout=HEARTBEAT_SECONDS)
+                if arrived:
+                    part = coming.result()
+                    if part is None:
+                        return
+                    yield part
+                    coming = asyncio.ensure_future(anext(parts, None))
+                else:
+                    yield None
+        finally:
+            coming.cancel()
+            # The source can be closed only when nobody reads it any more.
+            await asyncio.gather(coming, return_exceptions=True)
+
+
+async def _answer(ended: ReplyEnded) -> TurnAnswer:
+    """The committed turn; for any other, raises TurnBroken with what was kept."""
+    turn, refusal = ended.turn, ended.refusal
+    if turn.status == Turn.Status.COMMITTED:
+        return await in_database(read_answer, turn)
+    pending = PendingTurn.model_validate(turn)
+    if refusal is not None:
+        raise TurnRefused(refusal, pending)
+    if turn.error:
+        raise TurnFailed(turn.error, pending)
+    raise TurnStopped(
+        "The reply was stopped. The text so far is kept: keep it, retry, or go on.", pending
+    )

@@ -1,0 +1,68 @@
+"""Calling the API in tests as a program would: JSON in, JSON out."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar, cast
+
+from asgiref.sync import async_to_sync
+from django.http import StreamingHttpResponse
+from django.test import AsyncClient, Client
+
+from sessions.models import Session
+
+R = TypeVar("R")
+PROBLEM = "application/problem+json"
+
+
+def call(method: str, path: str, body: Any = None, **headers: str) -> Any:
+    """The response, with its JSON as `.json()`; no body is sent for None."""
+    content = "" if body is None else json.dumps(body)
+    return Client().generic(
+        method, path, content, content_type="application/json", headers=as_headers(headers)
+    )
+
+
+async def acall(method: str, path: str, body: Any = None, **headers: str) -> Any:
+    content = "" if body is None else json.dumps(body)
+    return await AsyncClient().generic(
+        method, path, content, content_type="application/json", headers=as_headers(headers)
+    )
+
+
+def as_headers(names: dict[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in names.items()}
+
+
+def in_loop(scenario: Callable[[], Awaitable[R]]) -> R:
+    """Run a scenario in one event loop, its database work in this thread."""
+
+    async def run() -> R:
+        return await scenario()
+
+    return async_to_sync(run)()
+
+
+def address(chapter: Session, action: str = "") -> str:
+    return f"/api/session/{chapter.pk}" + (f"/{action}" if action else "")
+
+
+async def events_in(response: StreamingHttpResponse) -> AsyncGenerator[tuple[str, Any]]:
+    """The server-sent events of a stream as name and data, as they come."""
+    async for chunk in cast(AsyncIterator[bytes], response):
+        for block in chunk.decode().split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in block.splitlines())
+            if "event" in fields:
+                yield fields["event"], json.loads(fields["data"])
+
+
+def assert_problem(response: Any, status: int, kind: str) -> dict[str, Any]:
+    """The problem document, after checking all that RFC 9457 and the API promise of it."""
+    assert response.status_code == status, response.content
+    assert response.headers["Content-Type"] == PROBLEM
+    problem = cast(dict[str, Any], json.loads(response.content))
+    assert problem["type"] == f"urn:storyengine:{kind}"
+    assert problem["status"] == status
+    assert problem["title"]
+    assert problem["detail"]
+    assert problem["instance"].startswith("/api")
+    return problem

@@ -1,0 +1,65 @@
+from typing import Any
+
+import pytest
+
+from agents.models import ProviderConsent
+from agents.providers.scripted import ScriptedProvider
+from storyengine.api.tests.calling import assert_problem, call
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def _foreign(provider: ScriptedProvider) -> None:
+    provider.host = "models.example"
+
+
+@pytest.mark.usefixtures("_foreign")
+def test_a_host_is_allowed_and_withdrawn() -> None:
+    assert call("GET", "/api/consent").json() == {
+        "provider_host": "models.example", "provider_allowed": False, "hosts": [],
+    }
+    allowed = call("POST", "/api/consent", {"host": "models.example", "allowed": True})
+    assert allowed.status_code == 200
+    assert allowed.json()["provider_allowed"] is True
+    assert [host["host"] for host in allowed.json()["hosts"]] == ["models.example"]
+    assert call("GET", "/api/consent").json() == allowed.json()
+    withdrawn = call("POST", "/api/consent", {"host": "models.example", "allowed": False})
+    assert withdrawn.json()["hosts"] == []
+
+
+@pytest.mark.usefixtures("_foreign")
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"host": "other.example", "allowed": True},
+        {"host": "", "allowed": True},
+        {"host": "x" * 100_000, "allowed": True},
+        {"host": "models.example", "allowed": "yes"},
+        {"host": "models.example"},
+        {"allowed": True},
+        {"host": None, "allowed": True},
+        {"host": "\ud800", "allowed": True},
+        {"host": "models.example\x00", "allowed": True},
+        {},
+    ],
+)
+def test_what_is_wrong_is_refused(body: Any) -> None:
+    assert_problem(call("POST", "/api/consent", body), 422, "invalid-input")
+    assert not ProviderConsent.objects.exists()
+
+
+@pytest.mark.usefixtures("_foreign")
+@pytest.mark.parametrize("host", ["never.example", "x\x00y", "x" * 100_000])
+def test_withdrawing_what_was_never_allowed_changes_nothing(host: str) -> None:
+    ProviderConsent.objects.create(host="models.example")
+    call("POST", "/api/consent", {"host": host, "allowed": False})
+    assert ProviderConsent.objects.count() == 1
+
+
+def test_with_a_model_on_this_machine_there_is_nothing_to_allow(
+    provider: ScriptedProvider,
+) -> None:
+    assert call("GET", "/api/consent").json() == {
+        "provider_host": "", "provider_allowed": True, "hosts": [],
+    }

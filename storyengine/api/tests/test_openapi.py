@@ -1,0 +1,115 @@
+import json
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.test import Client
+
+EXPECTED = {
+    "/api/session": {"get", "post"},
+    "/api/session/{session_id}": {"get", "patch", "delete"},
+    "/api/session/{session_id}/tab1": {"get", "put"},
+    "/api/session/{session_id}/lock": {"post"},
+    "/api/session/{session_id}/prompt": {"post"},
+    "/api/session/{session_id}/stop": {"post"},
+    "/api/session/{session_id}/keep": {"post"},
+    "/api/session/{session_id}/reroll": {"post"},
+    "/api/session/{session_id}/end": {"post"},
+    "/api/session/{session_id}/retry-summary": {"post"},
+    "/api/session/{session_id}/reopen": {"post"},
+    "/api/session/{session_id}/narrative-agent": {"put"},
+    "/api/session/{session_id}/build-narrative": {"post"},
+    "/api/session/{session_id}/cancel": {"post"},
+    "/api/session/{session_id}/reset": {"post"},
+    "/api/session/{session_id}/copy": {"post"},
+    "/api/consent": {"get", "post"},
+}
+
+
+@pytest.fixture(scope="module")
+def schema() -> Any:
+    response = Client().get("/api/openapi.json")
+    assert response.status_code == 200
+    return json.loads(response.content)
+
+
+def operations(schema: Any) -> list[Any]:
+    return [operation for methods in schema["paths"].values() for operation in methods.values()]
+
+
+def test_every_path_is_listed(schema: Any) -> None:
+    assert {path: set(methods) for path, methods in schema["paths"].items()} == EXPECTED
+
+
+def test_every_operation_has_an_id_of_its_own_and_a_description(schema: Any) -> None:
+    names = [operation["operationId"] for operation in operations(schema)]
+    assert len(names) == len(set(names))
+    assert all(operation["description"] for operation in operations(schema))
+
+
+def test_every_answer_is_typed_and_every_error_is_a_problem(schema: Any) -> None:
+    for operation in operations(schema):
+        for status, answer in operation["responses"].items():
+            if status == "204":
+                continue
+            media = set(answer["content"])
+            if int(status) >= 400:
+                assert media == {"application/problem+json"}
+            else:
+                assert media <= {"application/json", "text/event-stream"}
+            for content in answer["content"].values():
+                assert content["schema"]
+
+
+def test_every_reference_leads_somewhere(schema: Any) -> None:
+    known = {f"#/components/schemas/{name}" for name in schema["components"]["schemas"]}
+
+    def references(part: Any) -> set[str]:
+        if isinstance(part, dict):
+            own = {part["$ref"]} if "$ref" in part else set()
+            return own.union(*(references(value) for value in part.values()))
+        if isinstance(part, list):
+            return set().union(*(references(value) for value in part))
+        return set()
+
+    assert references(schema) <= known
+
+
+def test_replies_are_described_in_both_forms(schema: Any) -> None:
+    for action in ("prompt", "reroll"):
+        post = schema["paths"][f"/api/session/{{session_id}}/{action}"]["post"]
+        assert set(post["responses"]["200"]["content"]) == {"text/event-stream"}
+        assert set(post["responses"]["201"]["content"]) == {"application/json"}
+        assert "Idempotency-Key" in {parameter["name"] for parameter in post["parameters"]}
+
+
+def test_the_token_is_described(schema: Any) -> None:
+    assert schema["components"]["securitySchemes"] == {
+        "token": {"type": "http", "scheme": "bearer"}
+    }
+
+
+class _Inline(HTMLParser):
+    """Collects what a strict Content-Security-Policy would not let run or apply."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = dict(attrs)
+        is_data = names.get("type") == "application/json"
+        if tag == "style" or (tag == "script" and "src" not in names and not is_data):
+            self.found.append(tag)
+        self.found += [name for name in names if name == "style" or name.startswith("on")]
+        for name in ("src", "href"):
+            if str(names.get(name) or "").startswith(("http", "//", "data:")):
+                self.found.append(f"{tag} {name}")
+
+
+def test_the_documentation_needs_nothing_inline_and_nothing_from_elsewhere() -> None:
+    response = Client().get("/api/docs")
+    assert response.status_code == 200
+    page = _Inline()
+    page.feed(response.content.decode())
+    assert page.found == []

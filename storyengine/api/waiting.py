@@ -1,0 +1,43 @@
+"""`Prefer: wait=N` (RFC 7240): waiting for background work without holding a thread for it."""
+
+import re
+from asyncio import sleep
+from collections.abc import Callable
+from time import monotonic
+from uuid import UUID
+
+from agents.database import in_database
+from agents.recovery import recover
+
+MAX_WAIT_SECONDS = 600
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 0.5
+# A worker that died is noticed by whoever asks.
+_RECOVERY_SECONDS = 5.0
+_WAIT = re.compile(r'(?:^|,)\s*wait\s*=\s*"?([0-9]+)"?\s*(?=[;,]|$)', re.IGNORECASE)
+
+
+def wait_seconds(prefer: str) -> int | None:
+    """The seconds that a Prefer header asks to wait, capped; None when it does not ask."""
+    match = _WAIT.search(prefer)
+    if match is None:
+        return None
+    digits = match[1].lstrip("0") or "0"
+    return MAX_WAIT_SECONDS if len(digits) > 3 else min(int(digits), MAX_WAIT_SECONDS)
+
+
+async def wait_until(
+    is_over: Callable[[UUID], bool], row_id: UUID, session_id: UUID, seconds: float
+) -> bool:
+    """Ask `is_over(row_id)` at most ten times a second; False when the seconds passed first."""
+    begin = recovered = monotonic()
+    while not await in_database(is_over, row_id):
+        now = monotonic()
+        if now - begin >= seconds:
+            return False
+        if now - recovered >= _RECOVERY_SECONDS:
+            recovered = now
+            await in_database(recover, session_id)
+        # Long waits ask less often: a twentieth of the time that has passed already.
+        pause = min(max((now - begin) / 20, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+        await sleep(min(pause, seconds - (now - begin)))
+    return True
