@@ -6,14 +6,7 @@ from sessions.records_admin import RecordAdmin
 
 @admin.register(MemoryBlock)
 class MemoryBlockAdmin(RecordAdmin):
-    list_display = [
-        "block_id",
-        "chapter",
-        "type",
-        "from_prompt_index",
-        "to_prompt_index",
-        "created_at",
-    ]
+    list_display = ["__str__", "chapter", "created_at"]
     list_filter = ["type", "created_at"]
     list_select_related = ["session"]
     search_fields = ["session__title", "session__session_id", "json_payload"]
@@ -22,7 +15,7 @@ class MemoryBlockAdmin(RecordAdmin):
 
 @admin.register(NarrativeDraft)
 class NarrativeDraftAdmin(RecordAdmin):
-    list_display = ["draft_id", "chapter", "target_words", "created_at"]
+    list_display = ["__str__", "chapter", "target_words", "created_at"]
     list_filter = ["created_at"]
     list_select_related = ["session"]
     search_fields = ["session__title", "session__session_id", "chapter_text"]

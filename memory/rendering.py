@@ -58,7 +58,7 @@ def render_correction(block: MemoryBlock) -> str:
 
 
 def render_memory(blocks: Iterable[MemoryBlock], roster: Sequence[Character] = ()) -> list[str]:
-    """One text per block, oldest first; blocks with nothing to say are left out."""
+    """One text per block, in the order of the blocks."""
     texts = []
     for block in blocks:
         if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
@@ -67,7 +67,7 @@ def render_memory(blocks: Iterable[MemoryBlock], roster: Sequence[Character] = (
             texts.append(render_delta(block))
         else:
             texts.append(render_correction(block))
-    return [text for text in texts if text]
+    return texts
 
 
 def readable_block(block: MemoryBlock, roster: Sequence[Character] = ()) -> ReadableBlock:
@@ -208,9 +208,8 @@ def _prompts(block: MemoryBlock) -> str:
 
 
 def _compact(heading: str, sections: list[Section]) -> str:
-    """Empty when there is nothing below the heading."""
     if not sections:
-        return ""
+        return f"{heading}: nothing new"
     lines = [heading]
     for label, entries in ((section.label, section.lines) for section in sections):
         if len(entries) == 1:

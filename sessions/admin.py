@@ -42,15 +42,7 @@ class Tab1InputsAdmin(RecordAdmin):
 
 @admin.register(Event)
 class EventAdmin(RecordAdmin):
-    list_display = [
-        "event_id",
-        "chapter",
-        "prompt_index",
-        "role",
-        "agent_slot",
-        "beginning",
-        "created_at",
-    ]
+    list_display = ["__str__", "beginning", "chapter", "agent_slot", "created_at"]
     list_filter = ["role", "agent_slot", "created_at"]
     list_select_related = ["session"]
     search_fields = ["session__title", "session__session_id", "text"]
@@ -62,15 +54,7 @@ class EventAdmin(RecordAdmin):
 
 @admin.register(Turn)
 class TurnAdmin(RecordAdmin):
-    list_display = [
-        "turn_id",
-        "chapter",
-        "kind",
-        "status",
-        "agent_slot",
-        "prompt_index",
-        "submitted_at",
-    ]
+    list_display = ["__str__", "chapter", "prompt_index", "submitted_at"]
     list_filter = ["status", "kind", "submitted_at"]
     list_select_related = ["session"]
     search_fields = ["session__title", "session__session_id", "user_text", "error"]

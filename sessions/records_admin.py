@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[models.Model]
@@ -66,13 +67,13 @@ def related_records(record: models.Model) -> SafeString:
         if not admin.site.is_registered(related):
             continue
         count = related._default_manager.filter(**{relation.field.name: record}).count()
-        label = str(related._meta.verbose_name_plural).capitalize()
+        label = capfirst(related._meta.verbose_name_plural)
         address = reverse(f"admin:{related._meta.app_label}_{related._meta.model_name}_changelist")
         query = f"{relation.field.name}__exact={record.pk}"
         links.append(
             format_html('<li><a href="{}?{}">{}</a>: {}</li>', address, query, label, count)
         )
-    return format_html("<ul>{}</ul>", SafeString("".join(links)))
+    return format_html('<ul class="record">{}</ul>', SafeString("".join(links)))
 
 
 def _shown(field: "models.Field[Any, Any]") -> str | Callable[[Any], Any]:

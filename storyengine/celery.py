@@ -1,11 +1,31 @@
 """The Celery application: a bell for jobs that are rows in the database."""
 
 import os
+from typing import Any, cast
 
-from celery import Celery
+from celery import Celery, bootsteps
+from celery.beat import EmbeddedService, Scheduler
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
 
 app = Celery("storyengine")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+class Clock(bootsteps.StartStopStep):
+    """Celery's beat, as a thread of every worker.
+
+    The worker's own option starts it as a process, which outlives a worker that is killed. Two
+    clocks do no harm: what they ring is done once (see agents.jobs).
+    """
+
+    def start(self, parent: Any) -> None:
+        self.beat = cast(Any, EmbeddedService(parent.app, thread=True, scheduler_cls=Scheduler))
+        self.beat.start()
+
+    def stop(self, parent: Any) -> None:
+        self.beat.stop()
+
+
+app.steps["worker"].add(Clock)

@@ -1,6 +1,16 @@
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
+
+from storyengine.access import views
+from storyengine.api.app import api
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("storyengine.pages.urls")),
+    path("api/", api.urls),
+    path("healthz", views.healthz, name="healthz"),
+    path("login", views.log_in, name="log-in"),
+    path("logout", views.log_out, name="log-out"),
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
 ]

@@ -1,6 +1,11 @@
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
 class AccessConfig(AppConfig):
     name = "storyengine.access"
     label = "access"
+
+    def ready(self) -> None:
+        import_module("storyengine.checks")

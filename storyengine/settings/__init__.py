@@ -1,30 +1,46 @@
-"""Settings of Story Engine. Everything that differs between installations is in the environment."""
+"""Settings of Story Engine. Everything that differs between installations is in the environment.
 
+docs/settings.md lists every variable; a test compares.
+"""
+
+import os
 from pathlib import Path
 
 from storyengine.settings.environment import (
     read_bool,
     read_choice,
     read_database,
+    read_env_file,
     read_folder,
     read_int,
+    read_list,
     read_secret_key,
     read_text,
 )
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
+read_env_file(BASE_DIR / ".env")
 DATA_FOLDER = read_folder("STORYENGINE_DATA", BASE_DIR / "var")
 
 DEBUG = read_bool("DEBUG")
 SECRET_KEY = read_secret_key(DATA_FOLDER)
-PORT = read_int("PORT", 8000, minimum=1)
+SECRET_KEY_IS_GENERATED = not read_text("SECRET_KEY")
+# Honcho hands the other processes the hundreds above it.
+PORT = read_int("PORT", 8000, minimum=1, maximum=65_000)
 
-# Doors: without a password the program serves this machine alone.
+# The door: without a password the program serves this machine alone (see storyengine.access).
 PASSWORD = read_text("STORYENGINE_PASSWORD")
 API_TOKEN = read_text("STORYENGINE_API_TOKEN")
 HTTPS = read_bool("STORYENGINE_HTTPS")
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
-ALLOWED_HOSTS = read_text("ALLOWED_HOSTS", "*").split(",") if PASSWORD else LOOPBACK_HOSTS
+# Loopback names stay allowed beside others, because health checks come from inside.
+ALLOWED_HOSTS = [*(read_list("ALLOWED_HOSTS", "*") if PASSWORD else []), *LOOPBACK_HOSTS]
+LOGIN_URL = "log-in"
+LOGIN_REDIRECT_URL = "/"
+SESSION_COOKIE_AGE = 30 * 24 * 3600
+# Cookies of one host are shared by all its ports, and many a program on loopback is a Django one.
+SESSION_COOKIE_NAME = "storyengine_session"
+CSRF_COOKIE_NAME = "storyengine_csrf"
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -42,15 +58,20 @@ INSTALLED_APPS = [
     "agents",
 ]
 
+# Each can run in the event loop; what Django's own do there in a thread is paid by every token
+# stream, so that CommonMiddleware is left out: its host check is in KnownHostMiddleware.
 MIDDLEWARE = [
+    "storyengine.access.headers.PolicyHeadersMiddleware",
+    "storyengine.access.hosts.KnownHostMiddleware",
+    "storyengine.access.api_door.ApiDoorMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "storyengine.access.door.DoorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "storyengine.pages.refusals.RefusalMiddleware",
 ]
 
 ROOT_URLCONF = "storyengine.urls"
@@ -65,6 +86,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "storyengine.access.context_processors.door",
             ],
         },
     },
@@ -80,8 +102,17 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# Served pages name files by their content, collected before the start; tests and DEBUG take them
+# from where they are written.
+STATIC_IS_COLLECTED = not DEBUG and "PYTEST_VERSION" not in os.environ
+_STATIC_STORAGE = "ManifestStaticFilesStorage" if STATIC_IS_COLLECTED else "StaticFilesStorage"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
+    "staticfiles": {"BACKEND": f"django.contrib.staticfiles.storage.{_STATIC_STORAGE}"},
+}
 
 SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS
@@ -91,13 +122,14 @@ CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
 CSRF_COOKIE_HTTPONLY = True
 SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# The largest honest form: Tab 1 whole, nine texts of 5,000 code points at four bytes, percent-encoded.
+# The largest honest form: Tab 1 whole, nine texts of 5,000 code points, percent-encoded.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
 # Celery only rings the bell (see docs/architecture.md): a job is a row in the database.
 BROKER_FOLDER = DATA_FOLDER / "queue"
-CELERY_BROKER_URL = read_text("CELERY_BROKER_URL", "filesystem://")
+CELERY_BROKER_URL = read_text("CELERY_BROKER_URL", "filesystem://localhost")
 if CELERY_BROKER_URL.startswith("filesystem://"):
     for _name in ("messages", "control"):
         (BROKER_FOLDER / _name).mkdir(parents=True, exist_ok=True)
@@ -112,13 +144,12 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_FOLDER / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "find-what-the-bell-missed": {"task": "agents.tasks.sweep", "schedule": 15.0},
 }
 
 # Models. Names of environment variables are the ones the README lists.
-LLM = read_choice("STORYENGINE_LLM", "embedded", ("embedded", "openai", "scripted"))
+LLM = read_choice("STORYENGINE_LLM", "embedded", ("embedded", "openai"))
 EMBEDDED_MODEL = read_text("STORYENGINE_EMBEDDED_MODEL", "qwen2.5-coder-1.5b")
 OPENAI_BASE_URL = read_text("OPENAI_BASE_URL", "https://api.openai.com/v1")
 OPENAI_API_KEY = read_text("OPENAI_API_KEY")
@@ -128,13 +159,23 @@ CONTEXT_WINDOW = read_int("STORYENGINE_CONTEXT_WINDOW", 0)
 MAX_OUTPUT = read_int("STORYENGINE_MAX_OUTPUT", 0)
 CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
 
+# What is logged names rows and errors, never the text of a story.
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "formatters": {
+        "line": {
+            "()": "storyengine.access.redaction.RedactingFormatter",
+            "format": "%(levelname)s %(name)s: %(message)s",
+        }
+    },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
+        # Without handlers of its own, so that a line is written once.
+        "django": {"handlers": [], "level": "INFO"},
+        "uvicorn": {"level": "WARNING"},
+        "celery": {"level": "WARNING"},
         # These libraries log addresses and, at DEBUG, bodies: prompt text must not reach a log.
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},

@@ -2,18 +2,32 @@
 
 import os
 import secrets
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-env = environ.Env()
+DATABASE_SCHEMES = ("postgres", "postgresql", "sqlite")
+
+
+def read_env_file(path: Path) -> None:
+    """Add what the file sets to the environment; a variable that is set already wins.
+
+    The test suite starts from the environment alone, so that nobody's key or password gets into it.
+    """
+    if path.exists() and "PYTEST_VERSION" not in os.environ:
+        environ.Env.read_env(path)
 
 
 def read_text(name: str, default: str = "") -> str:
     """An empty variable counts as one that is not set."""
     return os.environ.get(name, "").strip() or default
+
+
+def read_list(name: str, default: str) -> list[str]:
+    return [item.strip() for item in read_text(name, default).split(",") if item.strip()]
 
 
 def read_bool(name: str, *, default: bool = False) -> bool:
@@ -27,7 +41,7 @@ def read_bool(name: str, *, default: bool = False) -> bool:
     return default
 
 
-def read_int(name: str, default: int, *, minimum: int = 0) -> int:
+def read_int(name: str, default: int, *, minimum: int = 0, maximum: int | None = None) -> int:
     text = read_text(name)
     try:
         value = int(text) if text else default
@@ -35,6 +49,8 @@ def read_int(name: str, default: int, *, minimum: int = 0) -> int:
         raise ImproperlyConfigured(f"{name} must be a whole number, not {text!r}.") from error
     if value < minimum:
         raise ImproperlyConfigured(f"{name} must be at least {minimum}, not {value}.")
+    if maximum is not None and value > maximum:
+        raise ImproperlyConfigured(f"{name} must be at most {maximum}, not {value}.")
     return value
 
 
@@ -48,15 +64,23 @@ def read_choice(name: str, default: str, choices: tuple[str, ...]) -> str:
 def read_folder(name: str, default: Path) -> Path:
     """The folder, made private to its owner if it is not there yet."""
     folder = Path(read_text(name, str(default))).expanduser().resolve()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"{name}: cannot make the folder {folder}: {error}") from error
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise ImproperlyConfigured(f"{name}: the folder {folder} cannot be written to.")
     return folder
 
 
 def read_database(data_folder: Path) -> dict[str, Any]:
     """DATABASE_URL as Django's settings; without it a SQLite file in the data folder."""
-    config: dict[str, Any] = dict(
-        env.db("DATABASE_URL", default=f"sqlite:///{data_folder / 'storyengine.sqlite3'}")
-    )
+    config: dict[str, Any] = {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(data_folder / "storyengine.sqlite3"),
+    }
+    if url := read_text("DATABASE_URL"):
+        config = _parse_database_url(url)
     if config["ENGINE"] == "django.db.backends.sqlite3":
         # Every write transaction takes the lock at its start, so that two writers queue instead
         # of failing; FULL because an acknowledged prompt must survive a power cut.
@@ -73,17 +97,42 @@ def read_database(data_folder: Path) -> dict[str, Any]:
     return config
 
 
+def _parse_database_url(url: str) -> dict[str, Any]:
+    # The value may hold a password, so no message repeats it; the scheme is checked here because
+    # the parser's own warning would.
+    hint = "DATABASE_URL must look like postgres://user:password@host:5432/name"
+    if url.partition("://")[0] not in DATABASE_SCHEMES:
+        raise ImproperlyConfigured(hint)
+    try:
+        config: dict[str, Any] = dict(environ.Env.db_url_config(url))
+    except ValueError as error:
+        raise ImproperlyConfigured(hint) from error
+    if not config.get("NAME"):
+        raise ImproperlyConfigured(hint)
+    return config
+
+
 def read_secret_key(data_folder: Path) -> str:
     """SECRET_KEY, or a random one kept in the data folder so that logins outlive a restart."""
     if key := read_text("SECRET_KEY"):
         return key
     path = data_folder / "secret-key"
-    try:
-        # Exclusive creation: of two processes that start at once, one writes and both read.
-        with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(50))
-    except FileExistsError:
-        pass
+    if not path.exists():
+        _write_once(path, secrets.token_urlsafe(50))
     if key := path.read_text().strip():
         return key
     raise ImproperlyConfigured(f"{path} is empty. Delete it or set SECRET_KEY.")
+
+
+def _write_once(path: Path, text: str) -> None:
+    """Write a private file, whole or not at all; of two processes at once the first one wins."""
+    # mkstemp makes a file that only its owner can read, and a link never replaces one.
+    handle, draft = tempfile.mkstemp(dir=path.parent)
+    try:
+        with open(handle, "w") as file:
+            file.write(text)
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(draft)

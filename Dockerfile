@@ -1,0 +1,27 @@
+# One image for all processes; compose.yaml says which command each one runs.
+FROM python:3.12-slim AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
+RUN python -m venv /venv
+ENV PATH=/venv/bin:$PATH
+COPY requirements.txt .
+RUN python -m pip install --requirement requirements.txt
+WORKDIR /app
+COPY . .
+RUN STORYENGINE_DATA=/build-data SECRET_KEY=for-the-build-only python manage.py collectstatic --no-input --verbosity 0
+
+FROM python:3.12-slim
+# The embedded model's library is linked against OpenMP.
+RUN apt-get update && apt-get install --yes --no-install-recommends libgomp1 \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --create-home storyengine \
+    && install --directory --owner=storyengine --group=storyengine --mode=700 /data
+COPY --from=build /venv /venv
+COPY --from=build /app /app
+WORKDIR /app
+USER storyengine
+# Chapters, the secret key and, for the embedded model, its weights: all that has to be kept.
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    STORYENGINE_DATA=/data XDG_CACHE_HOME=/data/cache
+VOLUME /data
+EXPOSE 8000
+CMD ["python", "manage.py", "serve"]

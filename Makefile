@@ -1,0 +1,74 @@
+# Story Engine's commands. `make` alone lists them.
+
+# The first Python that is new enough; `make run PYTHON=...` names another one.
+PYTHON = $(shell for candidate in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
+
+# Everything runs as the command of .venv, also what honcho starts from the Procfile.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PYTHONUNBUFFERED = 1
+
+PIP_INSTALL = python -m pip install --quiet --disable-pip-version-check --requirement
+
+# The suite sets these itself where it needs them; a shell that has them set must not change it.
+TEST_ENVIRONMENT = env -u STORYENGINE_PASSWORD -u STORYENGINE_API_TOKEN -u STORYENGINE_HTTPS -u STORYENGINE_LLM \
+	-u OPENAI_API_KEY -u OPENAI_BASE_URL -u ALLOWED_HOSTS -u DEBUG -u SECRET_KEY -u PORT
+
+# What an installation that other machines reach sets (see docs/settings.md).
+PRODUCTION_ENVIRONMENT = env DEBUG=false STORYENGINE_HTTPS=true ALLOWED_HOSTS=story.example.org \
+	STORYENGINE_PASSWORD="$$(python -c 'import secrets; print(secrets.token_hex(16))')" \
+	STORYENGINE_API_TOKEN="$$(python -c 'import secrets; print(secrets.token_hex(16))')" \
+	SECRET_KEY="$$(python -c 'import secrets; print(secrets.token_urlsafe(50))')" \
+	STORYENGINE_LLM=openai OPENAI_BASE_URL= OPENAI_API_KEY=none \
+	DATABASE_URL=postgres://storyengine:none@localhost/storyengine CELERY_BROKER_URL=redis://localhost
+
+.PHONY: help run test check bench clean
+
+help: ## list these commands
+	@echo "Story Engine"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+
+run: .venv/installed staticfiles/staticfiles.json ## start the program; Ctrl-C stops it
+	@arguments=$$(python manage.py prepare) && { trap : INT; python -m honcho --env /dev/null start $$arguments; \
+	status=$$?; test $$status -eq 130 || exit $$status; }
+
+test: .venv/installed-dev ## run the whole test suite; needs no server
+	@$(TEST_ENVIRONMENT) python -m pytest $(PYTEST)
+
+check: .venv/installed-dev ## lint, types, import contracts, migrations, production settings, then the tests
+	ruff check
+	ruff format --check
+	mypy .
+	lint-imports
+	python manage.py makemigrations --check --dry-run
+	@echo "manage.py check --deploy, with production settings"
+	@$(PRODUCTION_ENVIRONMENT) python manage.py check --deploy --fail-level WARNING
+	@$(MAKE) --no-print-directory test
+
+bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replays a recorded session
+	@python -m bench $(if $(DATA),--data $(DATA))
+
+clean: ## remove what was installed and built here; chapters stay
+	rm -rf .venv staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+# A stamp, so that a later start installs nothing; without its Python the stamp is worth nothing.
+$(shell test -x .venv/bin/python || rm -f .venv/installed .venv/installed-dev)
+
+.venv/installed: requirements.txt
+	@test -n "$(PYTHON)" || { echo "Story Engine needs Python 3.11 or newer, and found none." \
+	"Install it, or name it: make run PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	echo "Story Engine needs Python 3.11 or newer; $(PYTHON) is not." >&2; exit 1; }
+	@echo "Installing what Story Engine needs into .venv. This happens once and takes about a minute."
+	@.venv/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+	@$(PIP_INSTALL) requirements.txt
+	@touch $@
+
+.venv/installed-dev: .venv/installed requirements-dev.txt
+	@echo "Installing what the tests and checks need into .venv."
+	@$(PIP_INSTALL) requirements-dev.txt
+	@touch $@
+
+# Style sheets and scripts under names made from their content, for caches to keep.
+staticfiles/staticfiles.json: .venv/installed $(shell find static -type f)
+	@DEBUG=false python manage.py collectstatic --no-input --verbosity 0

@@ -1,0 +1,72 @@
+"""Who is asking: everybody on this machine, or whoever has given the password."""
+
+from collections.abc import Awaitable
+from typing import Any, cast
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import resolve_url
+from django.utils.functional import SimpleLazyObject
+from django.utils.http import urlencode
+
+from storyengine.access.api_door import API_PREFIX
+from storyengine.access.game_master import agame_master, game_master, store_password_once
+
+
+class DoorMiddleware(AuthenticationMiddleware):
+    """Sets request.user, and with a password lets only the login page and /healthz through.
+
+    The API has a door of its own (storyengine.access.api_door).
+    """
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if self.async_mode:
+            return self.__acall__(request)
+        self.process_request(request)
+        if not _is_open(request):
+            store_password_once()
+            if not request.user.is_authenticated:
+                return _refuse(request)
+        return self.get_response(request)
+
+    async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
+        self.process_request(request)
+        if not _is_open(request):
+            await sync_to_async(store_password_once)()
+            user = await request.auser()
+            if not user.is_authenticated:
+                return _refuse(request)
+            request.user = user
+        return await cast(Awaitable[HttpResponseBase], self.get_response(request))
+
+    def process_request(self, request: HttpRequest) -> None:
+        """Lazily: most pages never ask who it is."""
+        if settings.PASSWORD:
+            super().process_request(request)
+        else:
+            request.user = cast(Any, SimpleLazyObject(game_master))
+            request.auser = agame_master
+
+
+def _is_open(request: HttpRequest) -> bool:
+    path = request.path_info
+    return (
+        not settings.PASSWORD
+        or path in ("/healthz", resolve_url(settings.LOGIN_URL))
+        or path.startswith(API_PREFIX)
+    )
+
+
+def _refuse(request: HttpRequest) -> HttpResponse:
+    login_url = resolve_url(settings.LOGIN_URL)
+    if request.headers.get("HX-Request") == "true":
+        # A redirect would put the login page into a part of the page.
+        query = urlencode({"next": request.headers.get("HX-Current-URL", "/")})
+        return HttpResponse(status=401, headers={"HX-Redirect": f"{login_url}?{query}"})
+    if not request.accepts("text/html"):
+        return HttpResponse("Log in first.", status=401, content_type="text/plain; charset=utf-8")
+    return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")

@@ -1,0 +1,43 @@
+"""The one account: whoever may use the program is the Game Master."""
+
+import functools
+
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import User
+
+USERNAME = "gm"
+
+
+def game_master() -> User:
+    """The account, made when it is first needed; it may do everything, the admin included."""
+    account, _ = User.objects.get_or_create(
+        username=USERNAME,
+        defaults={"is_staff": True, "is_superuser": True, "password": make_password(None)},
+    )
+    return account
+
+
+async def agame_master() -> User:
+    account, _ = await User.objects.aget_or_create(
+        username=USERNAME,
+        defaults={"is_staff": True, "is_superuser": True, "password": make_password(None)},
+    )
+    return account
+
+
+def store_password() -> None:
+    """Bring the account to STORYENGINE_PASSWORD.
+
+    A session is bound to the stored hash, so that another password ends every login.
+    """
+    account = game_master()
+    if not account.check_password(settings.PASSWORD):
+        account.set_password(settings.PASSWORD)
+        account.save(update_fields=["password"])
+
+
+@functools.cache
+def store_password_once() -> None:
+    """`store_password` once per process: hashing is slow on purpose."""
+    store_password()

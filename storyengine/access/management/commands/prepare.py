@@ -1,0 +1,26 @@
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from storyengine.access.listening import PortTaken, open_listener
+
+
+class Command(BaseCommand):
+    help = (
+        "Bring the database up to date and look whether the port is free. "
+        "Writes the arguments with which honcho starts what this configuration needs."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> str:
+        try:
+            open_listener().close()
+        except PortTaken as error:
+            raise CommandError(str(error)) from error
+        call_command("migrate", interactive=False, verbosity=0)
+        processes = ["web", "worker"]
+        if settings.LLM == "embedded":
+            processes.append("model")
+        # Honcho would otherwise hand out ports of its own choice.
+        return f"--port {settings.PORT} {' '.join(processes)}"

@@ -1,0 +1,55 @@
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from storyengine.access.listening import PortTaken, open_listener
+
+# Streams of replies never end by themselves; a reply that is cut is kept as far as it came.
+SECONDS_FOR_OPEN_REQUESTS = 2
+
+
+class AnnouncedServer(uvicorn.Server):
+    """Says that it serves when it does, and not before."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.announce()
+
+
+class Command(BaseCommand):
+    help = "Serve pages and API: on loopback, or on all addresses if a password is set."
+    # `prepare` runs them, once for all processes.
+    requires_system_checks = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            listener = open_listener()
+        except PortTaken as error:
+            raise CommandError(str(error)) from error
+        config = uvicorn.Config(
+            "storyengine.asgi:application",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=SECONDS_FOR_OPEN_REQUESTS,
+        )
+        server = AnnouncedServer(config, self._announce)
+        asyncio.run(server.serve(sockets=[listener]))
+
+    def _announce(self) -> None:
+        reach = "on every address of this machine" if settings.PASSWORD else "on this machine only"
+        self.stdout.write(
+            f"Story Engine is at http://localhost:{settings.PORT} ({reach}). Ctrl-C stops it."
+        )
+        self.stdout.flush()

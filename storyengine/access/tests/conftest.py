@@ -1,0 +1,27 @@
+from collections.abc import Iterator
+
+import pytest
+from django.core.cache import cache
+from pytest_django import Settings
+
+from storyengine.access.game_master import store_password_once
+
+PASSWORD = "correct horse battery staple"
+
+
+@pytest.fixture
+def password(settings: Settings, db: None) -> Iterator[str]:
+    """A program that asks for a password."""
+    settings.PASSWORD = PASSWORD
+    # Hashing slowly protects a stored password; here it would only cost time.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    store_password_once.cache_clear()
+    cache.clear()
+    yield PASSWORD
+    store_password_once.cache_clear()
+    cache.clear()
+
+
+@pytest.fixture
+def no_password(settings: Settings) -> None:
+    settings.PASSWORD = ""

@@ -1,0 +1,123 @@
+"""What is wrong with this configuration, said before it is met."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+from django.core.checks import CheckMessage, Tags, register
+
+from agents.providers.openai_compatible import host_of
+
+SHORTEST_GOOD_PASSWORD = 12
+EMBEDDED_MODELS = ("qwen2.5-coder-1.5b", "smollm2-135m")
+
+
+@register(Tags.security)
+def check_door(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    messages: list[CheckMessage] = []
+    if settings.PASSWORD and settings.DEBUG:
+        messages.append(
+            checks.Warning(
+                "DEBUG is on while the program serves other machines.",
+                hint="Error pages would show them settings and texts. Unset DEBUG.",
+                id="storyengine.W001",
+            )
+        )
+    if settings.PASSWORD and not settings.API_TOKEN:
+        messages.append(
+            checks.Info(
+                "A password is set and no API token, so the API refuses every call.",
+                hint="Set STORYENGINE_API_TOKEN to open it to programs.",
+                id="storyengine.I001",
+            )
+        )
+    return messages
+
+
+@register(Tags.compatibility)
+def check_model(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    return _check_server() if settings.LLM == "openai" else _check_embedded_model()
+
+
+def _check_embedded_model() -> list[CheckMessage]:
+    name = settings.EMBEDDED_MODEL
+    if name in EMBEDDED_MODELS or Path(name).expanduser().is_file():
+        return []
+    return [
+        checks.Error(
+            f"STORYENGINE_EMBEDDED_MODEL is {name!r}, which is neither a known model nor a file.",
+            hint=f"Use {' or '.join(EMBEDDED_MODELS)}, or the path of a GGUF file.",
+            id="storyengine.E002",
+        )
+    ]
+
+
+def _check_server() -> list[CheckMessage]:
+    address = urlsplit(settings.OPENAI_BASE_URL)
+    if address.scheme not in ("http", "https") or not address.hostname:
+        return [
+            checks.Error(
+                "OPENAI_BASE_URL is not a web address.",
+                hint="It looks like https://api.openai.com/v1 or http://localhost:11434/v1.",
+                id="storyengine.E001",
+            )
+        ]
+    host = host_of(settings.OPENAI_BASE_URL)
+    messages: list[CheckMessage] = []
+    if host and not settings.OPENAI_API_KEY:
+        messages.append(
+            checks.Warning(
+                f"OPENAI_API_KEY is not set; {host} will most likely refuse every call.",
+                hint="Set it, or unset STORYENGINE_LLM to use the embedded model.",
+                id="storyengine.W002",
+            )
+        )
+    if host and address.scheme == "http":
+        messages.append(
+            checks.Warning(
+                f"Texts and the API key go to {host} unencrypted.",
+                hint="Use an https:// address for OPENAI_BASE_URL.",
+                id="storyengine.W003",
+            )
+        )
+    names_every_model = settings.MODEL or all(settings.MODEL_BY_AGENT.values())
+    if address.hostname != "api.openai.com" and not names_every_model:
+        messages.append(
+            checks.Warning(
+                f"STORYENGINE_MODEL is not set; {address.hostname} is asked for OpenAI's models.",
+                hint="Set it to a model that this server has.",
+                id="storyengine.W006",
+            )
+        )
+    return messages
+
+
+@register(Tags.security, deploy=True)
+def check_production(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    messages: list[CheckMessage] = []
+    if settings.SECRET_KEY_IS_GENERATED:
+        messages.append(
+            checks.Warning(
+                "SECRET_KEY is not set; the one in the data folder is used.",
+                hint="Logins end when that folder is lost or not shared by all processes.",
+                id="storyengine.W004",
+            )
+        )
+    if len(settings.PASSWORD) < SHORTEST_GOOD_PASSWORD:
+        messages.append(
+            checks.Warning(
+                f"STORYENGINE_PASSWORD has fewer than {SHORTEST_GOOD_PASSWORD} characters.",
+                hint="It alone stands between the network and every story.",
+                id="storyengine.W005",
+            )
+        )
+    return messages

@@ -1,0 +1,183 @@
+"""The admin: every record can be found and read, none can be changed."""
+
+import json
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.db import models
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
+
+from agents.models import EmbeddedServer, Job, LLMArtifact, ProviderConsent, TokenCalibration
+from memory.models import MemoryBlock, NarrativeDraft
+from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.tests.factories import add_prompts, make_active_chapter
+
+MODELS = [
+    model
+    for label in ("story_sessions", "memory", "agents")
+    for model in apps.get_app_config(label).get_models()
+]
+HOSTILE = "<script>alert('no')</script>"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chapter() -> Session:
+    """A chapter with at least one record of every kind."""
+    chapter = make_active_chapter(title=f"The Dark Lamp {HOSTILE}")
+    add_records(chapter)
+    ProviderConsent.objects.create(host="llm.example")
+    EmbeddedServer.objects.create(phase="ready", model="smollm2-135m")
+    TokenCalibration.objects.create(model="smollm2-135m")
+    return chapter
+
+
+def add_records(chapter: Session, number: int = 1) -> None:
+    add_prompts(chapter, number, reply=f"The lantern swings {HOSTILE}")
+    for index in range(number):
+        at = chapter.prompt_index + index
+        payload = {"established_facts": ["The lantern is lit"], "note": HOSTILE}
+        MemoryBlock.objects.create(
+            session=chapter,
+            type="turn_delta",
+            from_prompt_index=at,
+            to_prompt_index=at,
+            json_payload=payload,
+        )
+        NarrativeDraft.objects.create(
+            session=chapter,
+            target_words=500,
+            source_snapshot={},
+            chapter_text="The lantern swings.",
+        )
+        LLMArtifact.objects.create(
+            session=chapter,
+            agent_id=1,
+            provider="scripted",
+            model="m",
+            raw_input_ref=[{"role": "user", "content": "Light the lantern"}],
+            raw_output_ref="It swings.",
+        )
+        Job.objects.create(session=chapter, kind="summarize", key=str(at), error="lantern")
+        Turn.objects.create(
+            session=chapter,
+            submission_key=str(at),
+            agent_slot=1,
+            user_text="lantern",
+            lease_until=chapter.created_at,
+        )
+
+
+def address(model: type[models.Model], page: str, *args: Any) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+def test_every_model_is_there() -> None:
+    assert [model for model in MODELS if not admin.site.is_registered(model)] == []
+
+
+def test_accounts_are_not_managed_here(client: Client) -> None:
+    assert "/admin/auth/" not in client.get("/admin/").content.decode()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+class TestEveryModel:
+    def test_its_list_and_its_records_can_be_read(
+        self, client: Client, chapter: Session, model: type[models.Model]
+    ) -> None:
+        record = model._default_manager.first()
+        assert record is not None
+        for url in (address(model, "changelist"), address(model, "change", record.pk)):
+            response = client.get(url)
+            assert response.status_code == 200
+            assert HOSTILE not in response.content.decode()
+
+    def test_it_can_be_searched(
+        self, client: Client, chapter: Session, model: type[models.Model]
+    ) -> None:
+        response = client.get(address(model, "changelist"), {"q": "no such thing at all"})
+        assert response.status_code == 200
+        assert response.context["cl"].result_count == 0
+
+    def test_nothing_can_be_added_or_changed(
+        self, client: Client, chapter: Session, model: type[models.Model]
+    ) -> None:
+        record = model._default_manager.first()
+        assert record is not None
+        assert client.get(address(model, "add")).status_code == 403
+        assert client.post(address(model, "change", record.pk), {"title": "x"}).status_code == 403
+
+    def test_only_a_consent_can_be_deleted(
+        self, client: Client, chapter: Session, model: type[models.Model]
+    ) -> None:
+        record = model._default_manager.first()
+        assert record is not None
+        client.post(address(model, "delete", record.pk), {"post": "yes"})
+        is_gone = not model._default_manager.filter(pk=record.pk).exists()
+        assert is_gone == (model is ProviderConsent)
+
+    def test_the_number_of_queries_does_not_grow(
+        self,
+        client: Client,
+        chapter: Session,
+        model: type[models.Model],
+        django_assert_max_num_queries: DjangoAssertNumQueries,
+    ) -> None:
+        for _ in range(3):
+            add_records(make_active_chapter(), number=5)
+        client.get("/admin/")  # makes the account
+        with django_assert_max_num_queries(8):
+            client.get(address(model, "changelist"))
+
+
+@pytest.mark.parametrize("model", [Event, MemoryBlock, NarrativeDraft, LLMArtifact, Job, Turn])
+def test_text_is_found(client: Client, chapter: Session, model: type[models.Model]) -> None:
+    response = client.get(address(model, "changelist"), {"q": "lantern"})
+    assert response.context["cl"].result_count == 1
+
+
+@pytest.mark.parametrize("query", ["Dark Lamp", "harbour town"])
+def test_a_chapter_is_found_by_title_and_setup(
+    client: Client, chapter: Session, query: str
+) -> None:
+    response = client.get(address(Session, "changelist"), {"q": query})
+    assert response.context["cl"].result_count == 1
+
+
+def test_a_chapter_is_found_by_its_id(client: Client, chapter: Session) -> None:
+    make_active_chapter()
+    response = client.get(address(Session, "changelist"), {"q": str(chapter.pk)})
+    assert response.context["cl"].result_count == 1
+
+
+def test_a_chapter_leads_to_its_own_records(
+    client: Client, chapter: Session, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    add_records(make_active_chapter(), number=3)
+    with django_assert_max_num_queries(20):
+        page = client.get(address(Session, "change", chapter.pk)).content.decode()
+    for model in (Event, Turn, MemoryBlock, NarrativeDraft, LLMArtifact, Job, Tab1Inputs):
+        link = f"{address(model, 'changelist')}?session__exact={chapter.pk}"
+        assert link in page
+        listed = client.get(link)
+        assert (
+            listed.context["cl"].result_count
+            == model._default_manager.filter(session=chapter).count()
+        )
+
+
+def test_json_is_laid_out(client: Client, chapter: Session) -> None:
+    block = MemoryBlock.objects.get()
+    page = client.get(address(MemoryBlock, "change", block.pk)).content.decode()
+    laid_out = json.dumps({"established_facts": ["The lantern is lit"]}, indent=2)[2:-2]
+    assert laid_out.replace('"', "&quot;") in page
+
+
+def test_a_list_of_records_does_not_load_long_texts(client: Client, chapter: Session) -> None:
+    listed = client.get(address(LLMArtifact, "changelist")).context["cl"].result_list[0]
+    assert listed.get_deferred_fields() == {"raw_input_ref", "raw_output_ref", "layers"}

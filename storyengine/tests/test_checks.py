@@ -1,0 +1,72 @@
+"""A wrong configuration is named before it is met."""
+
+from collections.abc import Callable
+
+import pytest
+from django.core.checks import CheckMessage
+from pytest_django import Settings
+
+from storyengine import checks
+
+
+@pytest.fixture(autouse=True)
+def _good_configuration(settings: Settings) -> None:
+    settings.DEBUG = False
+    settings.PASSWORD = "correct horse battery staple"
+    settings.API_TOKEN = "token"
+    settings.SECRET_KEY_IS_GENERATED = False
+    settings.LLM = "openai"
+    settings.OPENAI_BASE_URL = "https://api.openai.com/v1"
+    settings.OPENAI_API_KEY = "key"
+    settings.MODEL = ""
+    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+
+
+def all_checks() -> list[CheckMessage]:
+    return [*checks.check_door(), *checks.check_model(), *checks.check_production()]
+
+
+def test_a_good_configuration_is_silent() -> None:
+    assert all_checks() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "check_id"),
+    [
+        ({"DEBUG": True}, "storyengine.W001"),
+        ({"API_TOKEN": ""}, "storyengine.I001"),
+        ({"OPENAI_BASE_URL": "api.openai.com"}, "storyengine.E001"),
+        ({"OPENAI_BASE_URL": "https://"}, "storyengine.E001"),
+        ({"LLM": "embedded", "EMBEDDED_MODEL": "qwen-9000"}, "storyengine.E002"),
+        ({"LLM": "embedded", "EMBEDDED_MODEL": "/no/such/model.gguf"}, "storyengine.E002"),
+        ({"OPENAI_API_KEY": ""}, "storyengine.W002"),
+        ({"OPENAI_BASE_URL": "http://llm.example/v1", "MODEL": "x"}, "storyengine.W003"),
+        ({"SECRET_KEY_IS_GENERATED": True}, "storyengine.W004"),
+        ({"PASSWORD": "short"}, "storyengine.W005"),
+        ({"OPENAI_BASE_URL": "http://localhost:11434/v1"}, "storyengine.W006"),
+    ],
+)
+def test_a_doubtful_one_is_named_with_a_way_out(
+    settings: Settings, changes: dict[str, object], check_id: str
+) -> None:
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    (message,) = all_checks()
+    assert message.id == check_id
+    assert message.hint
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"PASSWORD": "", "API_TOKEN": ""},
+        {"OPENAI_BASE_URL": "http://localhost:11434/v1", "OPENAI_API_KEY": "", "MODEL": "qwen3"},
+        {"LLM": "embedded", "EMBEDDED_MODEL": "smollm2-135m", "OPENAI_API_KEY": ""},
+    ],
+)
+def test_what_is_meant_so_is_not_remarked(settings: Settings, changes: dict[str, object]) -> None:
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    check: Callable[[], list[CheckMessage]]
+    for check in (checks.check_door, checks.check_model):
+        assert check() == []

@@ -1,0 +1,148 @@
+"""What the environment may say, and what happens when it says something else."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from threading import Barrier, Thread
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from storyengine.settings import environment
+
+
+def start(*, command: str = "check", **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run manage.py as a process of its own."""
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "manage.py", command],
+        cwd=settings.BASE_DIR,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+class TestBadValues:
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("DEBUG", "maybe"),
+            ("PORT", "abc"),
+            ("PORT", "0"),
+            ("PORT", "70000"),
+            ("STORYENGINE_LLM", "oracle"),
+            ("STORYENGINE_CONTEXT_WINDOW", "-1"),
+            ("STORYENGINE_CALLS_PER_MINUTE", "0"),
+            ("STORYENGINE_HTTPS", "2"),
+            ("DATABASE_URL", "mysql://gm:hush-hush@localhost/x"),
+            ("DATABASE_URL", "postgres://gm:hush-hush@localhost:port/x"),
+            ("DATABASE_URL", "gm:hush-hush@localhost"),
+            ("STORYENGINE_DATA", "/dev/null/story"),
+        ],
+    )
+    def test_it_does_not_start_and_names_the_variable(self, name: str, value: str) -> None:
+        run = start(**{name: value})
+        assert run.returncode == 1
+        assert name in run.stderr
+        assert "Traceback" not in run.stderr
+        assert "hush-hush" not in run.stderr + run.stdout
+
+
+class TestReaders:
+    def test_empty_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PORT", " ")
+        assert environment.read_int("PORT", 8000) == 8000
+
+    @pytest.mark.parametrize(("text", "value"), [("True", True), ("on", True), ("0", False)])
+    def test_truth_has_several_spellings(
+        self, monkeypatch: pytest.MonkeyPatch, text: str, value: bool
+    ) -> None:
+        monkeypatch.setenv("DEBUG", text)
+        assert environment.read_bool("DEBUG") is value
+
+    def test_a_list_is_trimmed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ALLOWED_HOSTS", "a.example, b.example,")
+        assert environment.read_list("ALLOWED_HOSTS", "*") == ["a.example", "b.example"]
+
+
+class TestDatabase:
+    def test_the_default_is_a_durable_sqlite_file(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.delenv("DATABASE_URL", raising=False)
+        config = environment.read_database(tmp_path / "50% off+more")
+        assert config["NAME"] == str(tmp_path / "50% off+more" / "storyengine.sqlite3")
+        assert config["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+        assert "synchronous=FULL" in config["OPTIONS"]["init_command"]
+
+    def test_a_url_leads_to_postgresql(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setenv("DATABASE_URL", "postgres://gm:p%40ss@db:5433/story")
+        config = environment.read_database(tmp_path)
+        assert config["ENGINE"] == "django.db.backends.postgresql"
+        assert (config["PASSWORD"], config["HOST"], config["PORT"]) == ("p@ss", "db", 5433)
+
+
+class TestSecretKey:
+    @pytest.fixture(autouse=True)
+    def _unset(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("SECRET_KEY", raising=False)
+
+    def test_the_environment_s_wins(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("SECRET_KEY", "given")
+        assert environment.read_secret_key(tmp_path) == "given"
+        assert not list(tmp_path.iterdir())
+
+    def test_a_made_one_is_kept_and_private(self, tmp_path: Path) -> None:
+        key = environment.read_secret_key(tmp_path)
+        assert len(key) >= 50
+        assert environment.read_secret_key(tmp_path) == key
+        assert [file.name for file in tmp_path.iterdir()] == ["secret-key"]
+        assert (tmp_path / "secret-key").stat().st_mode & 0o777 == 0o600
+
+    def test_processes_that_start_together_agree(self, tmp_path: Path) -> None:
+        keys: list[str] = []
+        barrier = Barrier(8)
+
+        def read() -> None:
+            barrier.wait()
+            keys.append(environment.read_secret_key(tmp_path))
+
+        threads = [Thread(target=read) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(keys) == 8
+        assert len(set(keys)) == 1
+
+    def test_an_empty_file_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "secret-key").touch()
+        with pytest.raises(ImproperlyConfigured, match="empty"):
+            environment.read_secret_key(tmp_path)
+
+
+class TestEnvFile:
+    @pytest.fixture
+    def env_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        # Set and removed again, so that what the file adds is undone after the test.
+        monkeypatch.setenv("STORYENGINE_MODEL", "")
+        monkeypatch.delenv("STORYENGINE_MODEL")
+        path = tmp_path / ".env"
+        path.write_text("STORYENGINE_MODEL='qwen3:8b'\nPORT=9000\n")
+        return path
+
+    def test_it_adds_what_is_not_set(self, env_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("PYTEST_VERSION")
+        monkeypatch.setenv("PORT", "8001")
+        environment.read_env_file(env_file)
+        assert environment.read_text("STORYENGINE_MODEL") == "qwen3:8b"
+        assert environment.read_int("PORT", 8000) == 8001
+
+    def test_the_test_suite_does_not_read_it(self, env_file: Path) -> None:
+        environment.read_env_file(env_file)
+        assert environment.read_text("STORYENGINE_MODEL") == ""

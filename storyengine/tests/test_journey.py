@@ -1,0 +1,212 @@
+"""A chapter from setup to download in a real browser, against the running program."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from storyengine.tests.running import RunningProgram, run_program
+
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+# Where the pictures of the three tabs are left to be looked at.
+SCREENSHOTS = Path("test-results/screenshots")
+WIDTHS = {"1280": (1280, 900), "390": (390, 844)}
+WARNING = (
+    "Warning, resetting the chapter will delete all cells from the Story Engine, please make sure "
+    "you have saved any and all character and setting information before you reset."
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+    if found is None:
+        pytest.skip("no Chromium on this machine: the browser journey is not run")
+    with sync_playwright() as playwright:
+        # Root, as in a container, cannot use Chromium's sandbox; only our own pages are opened.
+        chromium = playwright.chromium.launch(
+            executable_path=found,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def program(browser: Browser) -> Iterator[RunningProgram]:
+    with run_program(first_token_ms=50, tokens_per_second=1_000) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, program: RunningProgram) -> Iterator[Page]:
+    """A page on which a script error or a refused resource fails the test."""
+    context = browser.new_context(base_url=program.url, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "console",
+        lambda message: problems.append(message.text) if message.type == "error" else None,
+    )
+    yield page
+    context.close()
+    assert problems == []
+
+
+def photograph(page: Page, name: str) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    for width, (across, down) in WIDTHS.items():
+        page.set_viewport_size({"width": across, "height": down})
+        page.screenshot(path=SCREENSHOTS / f"{name}-{width}.png", full_page=True)
+        overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert overflow <= 0, f"{name} is {overflow} pixels too wide on a {width}-pixel screen"
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def send(page: Page, text: str) -> None:
+    box = page.get_by_label("Your prompt")
+    box.fill(text)
+    box.press("Enter")
+
+
+def expect_turn(page: Page, number: int, text: str) -> None:
+    """The prompt is committed: numbered in the transcript, and the next one can be sent."""
+    expect(page.locator("#transcript")).to_contain_text(f"{number}) {text}")
+    expect(page.locator("[data-send]")).to_be_visible()
+    expect(page.locator("#running")).to_have_count(0)
+    expect(page.get_by_label("Your prompt")).to_have_value("")
+
+
+def expect_panel(page: Page, slot: int) -> None:
+    expect(page.locator(f"#panel-{slot}")).to_be_checked()
+
+
+def set_up(page: Page) -> None:
+    page.goto("/")
+    page.get_by_role("button", name="chapter").first.click()
+    page.get_by_label("World, kind of story, tone").fill("A harbour at the edge of the ice.\nDread.")
+    page.get_by_label("This chapter, this place").fill("Night. The lighthouse is dark.")
+    page.get_by_label("Agents in this chapter").select_option("3")
+    page.get_by_role("radio", name="2 Agent Orange").check()
+    page.get_by_label("Name of agent 2").fill("Kara Venn")
+    page.get_by_label("Identity of agent 2").fill("A ferrywoman of forty. Dry humour.")
+    expect(page.get_by_text("2 Kara Venn")).to_be_visible()
+    expect(page.locator("#saved-state")).to_contain_text("saved")
+    expect(page.locator("output[for=world-text]")).to_have_text("40/5,000")
+    page.reload()
+    expect(page.get_by_label("World, kind of story, tone")).to_have_value(
+        "A harbour at the edge of the ice.\nDread."
+    )
+    photograph(page, "tab1")
+
+
+def lock(page: Page) -> None:
+    page.get_by_role("link", name="Play", exact=False).first.click()
+    page.get_by_role("button", name="Lock and play").click()
+    expect(page.get_by_label("Your prompt")).to_be_visible()
+    expect(page.locator(".fraction")).to_have_text("0/60,000")
+    expect_panel(page, 1)
+
+
+def play_until_memory(page: Page, program: RunningProgram) -> None:
+    """Seven prompts: rotation, a manual jump, an error with retry, and a stop."""
+    for number, slot_after in ((1, 2), (2, 3), (3, 1)):
+        send(page, f"Beat {number}.")
+        expect_turn(page, number, f"Beat {number}.")
+        expect_panel(page, slot_after)
+    expect(page.locator("#transcript")).to_contain_text("Kara Venn: ")
+
+    page.get_by_role("radio", name="3 Agent Yellow").check()
+    send(page, "A jump to the third.")
+    expect_turn(page, 4, "A jump to the third.")
+    expect_panel(page, 1)
+
+    program.model.queue_faults("401", agent=1)
+    send(page, "A beat that fails.")
+    expect(page.locator("#broken")).to_contain_text("A beat that fails.")
+    page.reload()
+    expect(page.locator("#broken")).to_contain_text("A beat that fails.")
+    page.get_by_role("button", name="Retry").click()
+    expect_turn(page, 5, "A beat that fails.")
+
+    program.model.queue_faults("slow", agent=1)
+    send(page, "A beat that is stopped.")
+    expect(page.locator("#reply-text")).not_to_be_empty()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Keep this text").click()
+    expect_turn(page, 6, "A beat that is stopped.")
+
+    expect(page.locator(".boundary")).to_have_count(0)
+    send(page, "The seventh.")
+    expect_turn(page, 7, "The seventh.")
+    expect(page.locator(".boundary")).to_have_text("-------------")
+
+
+def reload_in_the_middle_of_a_reply(page: Page, program: RunningProgram) -> None:
+    program.model.queue_faults("slow", agent=1)
+    send(page, "The eighth.")
+    expect(page.locator("#reply-text")).not_to_be_empty()
+    page.get_by_label("Your prompt").fill("Typed ahead")
+    page.reload()
+    expect(page.get_by_label("Your prompt")).to_have_value("Typed ahead")
+    expect(page.locator("#reply-text")).not_to_be_empty()
+    photograph(page, "tab2")
+    expect(page.locator("#running")).to_have_count(0, timeout=60_000)
+    expect(page.locator("#transcript")).to_contain_text("8) The eighth.")
+    expect(page.get_by_label("Your prompt")).to_have_value("Typed ahead")
+
+
+def end_and_build(page: Page, program: RunningProgram) -> None:
+    page.get_by_role("button", name="End Chapter").click()
+    page.get_by_role("dialog").get_by_role("button", name="End Chapter").click()
+    expect(page.get_by_role("button", name="Reopen chapter")).to_be_visible()
+    page.get_by_role("link", name="Chapter", exact=False).last.click()
+    page.get_by_label("Narrative agent").fill("Third person, past tense. Long silences.")
+    page.get_by_label("Target length").fill("2500")
+    expect(page.locator("#saved-state")).to_contain_text("saved")
+    program.model.timing.tokens_per_second = 400
+    page.get_by_role("button", name="Build Narrative").click()
+    expect(page.locator("progress.build-progress")).to_be_visible()
+    expect(page.locator(".prose")).not_to_be_empty()
+    expect(page.get_by_role("link", name="Download Chapter")).to_be_visible(timeout=60_000)
+    photograph(page, "tab3")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download Chapter").click()
+    assert download.value.suggested_filename.endswith(".txt")
+    saved = Path(download.value.path()).read_text(encoding="utf-8")
+    assert saved.strip() == page.locator("#draft-text").inner_text().strip()
+
+
+def reset(page: Page) -> None:
+    page.get_by_role("link", name="World", exact=False).first.click()
+    expect(page.get_by_label("World, kind of story, tone")).to_have_attribute("readonly", "")
+    photograph(page, "tab1-locked")
+    before = page.url
+    page.get_by_role("button", name="Reset Chapter").click()
+    expect(page.get_by_role("dialog")).to_contain_text(WARNING)
+    page.get_by_role("button", name="Cancel").click()
+    assert page.url == before
+    page.get_by_role("button", name="Reset Chapter").click()
+    page.get_by_role("button", name="Confirm").click()
+    expect(page.get_by_label("World, kind of story, tone")).to_have_value("")
+    assert page.url != before
+
+
+def test_a_chapter_from_setup_to_download(page: Page, program: RunningProgram) -> None:
+    set_up(page)
+    lock(page)
+    tab3 = page.context.new_page()
+    tab3.goto(page.url.replace("/play", "/chapter"))
+    expect(tab3.locator("#memory")).to_contain_text("World and chapter")
+    play_until_memory(page, program)
+    # Without a reload, in a tab that nobody touched.
+    expect(tab3.locator("#memory")).to_contain_text("Prompts 1", timeout=20_000)
+    tab3.close()
+    reload_in_the_middle_of_a_reply(page, program)
+    end_and_build(page, program)
+    reset(page)
