@@ -9,11 +9,9 @@ from sessions.records_admin import RecordAdmin
 @admin.register(LLMArtifact)
 class LLMArtifactAdmin(RecordAdmin):
     list_display = [
-        "artifact_id",
+        "__str__",
         "chapter",
-        "agent_id",
-        "model",
-        "failed",
+        "succeeded",
         "first_token_ms",
         "duration_ms",
         "created_at",
@@ -31,23 +29,14 @@ class LLMArtifactAdmin(RecordAdmin):
     ]
     heavy_fields = ("raw_input_ref", "raw_output_ref", "layers")
 
-    @admin.display(boolean=True, description="failed", ordering="error")
-    def failed(self, artifact: LLMArtifact) -> bool:
-        return bool(artifact.error)
+    @admin.display(boolean=True, description="succeeded", ordering="error")
+    def succeeded(self, artifact: LLMArtifact) -> bool:
+        return not artifact.error
 
 
 @admin.register(Job)
 class JobAdmin(RecordAdmin):
-    list_display = [
-        "job_id",
-        "chapter",
-        "kind",
-        "key",
-        "status",
-        "attempts",
-        "created_at",
-        "updated_at",
-    ]
+    list_display = ["__str__", "chapter", "attempts", "created_at", "updated_at"]
     list_filter = ["kind", "status", "created_at"]
     list_select_related = ["session"]
     search_fields = ["session__title", "session__session_id", "key", "error"]

@@ -17,7 +17,8 @@ _KEPT = 0.75
 def weigh(text: str) -> float:
     """Characters, weighted by how many tokens they tend to cost: English prose counts one each."""
     plain = len(text.encode("ascii", "ignore"))
-    rare = sum(character > "\uffff" for character in text) if len(text) > plain else 0
+    # Beyond the basic plane a character is two units of UTF-16; counting them so is not a loop.
+    rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)
     return plain + 3 * (len(text) - plain - rare) + 8 * rare
 
 

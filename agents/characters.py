@@ -20,7 +20,8 @@ def agent_of(turn: Turn) -> Agent:
 
 def compose_reply(turn: Turn) -> list[Layer]:
     """The layers for this turn's prompt; for a re-roll, as if its first reply had not been."""
-    chapter = get_chapter(turn.session_id)
+    # As it was when the turn was stored: nothing that a prompt carries has moved since.
+    chapter = turn.session
     before = turn.prompt_index if turn.kind == Turn.Kind.REROLL else None
     layers = _unchanged_start(chapter, turn.agent_slot, before)
     return [*layers, text_layer("USER_PROMPT", turn.user_text)]

@@ -1,27 +1,33 @@
 """How streaming code reaches the database: in a thread, one short piece of work at a time."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections, connection
+from django.db import connection
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# Threads of their own: a request's thread, and its connection with it, ends with the request, while
+# a reply goes on. None runs the work in the caller's thread, where a test's transaction is open.
+database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(4, thread_name_prefix="database")
+
 
 async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run `work` where the ORM may be used.
-
-    Replies outlive the request that started them, so nobody else closes their connections.
-    """
+    """Run `work` where the ORM may be used."""
+    if database_threads is None:
+        return await sync_to_async(work)(*args, **kwargs)
 
     def run() -> R:
         try:
             return work(*args, **kwargs)
         finally:
-            # Not under a caller that waits for this with a transaction open.
-            if not connection.in_atomic_block:
-                close_old_connections()
+            # Back to the pool. SQLite has none: its connection stays open with the thread, because
+            # opening it takes longer than most work done on it.
+            if connection.vendor != "sqlite":
+                connection.close()
 
-    return await sync_to_async(run)()
+    in_thread = sync_to_async(run, thread_sensitive=False, executor=database_threads)
+    return await in_thread()

@@ -45,8 +45,8 @@ def _as_list(value: object) -> object:
 
 
 EntryT = TypeVar("EntryT")
-Text = Annotated[str, BeforeValidator(_as_text), Field(max_length=800)]
-Several = Annotated[list[EntryT], BeforeValidator(_as_list), Field(max_length=14)]
+Text = Annotated[str, Field(max_length=800), BeforeValidator(_as_text)]
+Several = Annotated[list[EntryT], Field(max_length=14), BeforeValidator(_as_list)]
 
 
 class _Shape(BaseModel):

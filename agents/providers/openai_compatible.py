@@ -1,28 +1,292 @@
-"""Placeholder until the provider is written."""
-from urllib.parse import urlsplit
-from typing import Any
-from openai import AsyncOpenAI, OpenAIError
-from agents.providers.base import Finished, Provider, TextDelta, Usage
-from agents.providers.exceptions import StreamBroken, ProviderBusy
+"""Any server that speaks the OpenAI chat protocol. The only module that imports openai."""
+
+import asyncio
+import ipaddress
+import random
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from typing import Any, cast
+
+import httpx2
+import openai
+from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
+
+from agents.providers.answers import Answer
+from agents.providers.base import Finished, ModelRequest, Provider, StreamPart, TextDelta
+from agents.providers.exceptions import ProviderRefused
+from agents.providers.failures import (
+    Failure,
+    broken_off,
+    not_the_protocol,
+    refused_or_busy,
+    timed_out,
+    unreachable,
+)
+from agents.providers.guard import check_real_calls_allowed
+from agents.providers.strict_schema import is_strict
+
+Chunks = openai.AsyncStream[ChatCompletionChunk]
+
+
+@dataclass(frozen=True)
+class TimeOuts:
+    """Seconds to wait. The first word may take minutes: a local model reads the prompt first."""
+
+    connect: float = 10
+    first_text: float = 600
+    between_texts: float = 120
+    # For the usage report and the end marker, once the reply is complete.
+    trailer: float = 5
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often a call is made, while nothing was shown, and how long to wait in between.
+
+    A server that asks for a longer wait than `longest_wait` is not asked again.
+    """
+
+    tries: int = 4
+    first_wait: float = 0.5
+    longest_wait: float = 30
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def wait_before(self, next_try: int, failure: Failure) -> float | None:
+        """Seconds until the next try, or None when there is none."""
+        if not failure.is_passing or next_try > self.tries:
+            return None
+        if failure.retry_after is not None:
+            return failure.retry_after if failure.retry_after <= self.longest_wait else None
+        # The spread keeps callers that failed together from coming back together.
+        spread = random.uniform(0.5, 1)  # noqa: S311  (no secret)
+        return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
+
+
 def host_of(base_url: str) -> str:
-    host = urlsplit(base_url).hostname or ""
-    return "" if host in ("localhost", "::1") or host.startswith("127.") else host
+    """The host that texts would be sent to; "" when it is this machine."""
+    # The parser of the library that connects: two parsers could disagree on an odd address.
+    try:
+        host = httpx2.URL(base_url).host
+    except httpx2.InvalidURL:
+        return base_url
+    if host == "localhost":
+        return ""
+    try:
+        return "" if ipaddress.ip_address(host).is_loopback else host
+    except ValueError:
+        return host or base_url
+
+
 class OpenAICompatibleProvider(Provider):
-    name = "openai"
-    def __init__(self, *, base_url: str, api_key: str = "", **kwargs: Any) -> None:
-        self.base_url, self.api_key, self.host, self.clients = base_url, api_key, host_of(base_url), {}
-    async def stream(self, request: Any) -> Any:
-        import asyncio
-        loop = asyncio.get_running_loop()
-        client = self.clients.get(loop) or self.clients.setdefault(loop, AsyncOpenAI(base_url=self.base_url, api_key=self.api_key or "x", max_retries=2))
-        kw: dict[str, Any] = {request.token_parameter: request.max_output_tokens}
-        if request.temperature is not None: kw["temperature"] = request.temperature
+    """Streams chat completions; keeps its connections open between the calls of an event loop."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        api_key: str,
+        name: str = "openai",
+        time_outs: TimeOuts | None = None,
+        retries: Retries | None = None,
+    ) -> None:
+        self.name = name
+        self.host = host_of(base_url)
+        # How sentences for the GM call the server.
+        self.subject = f"The server {_address_in_words(base_url)}"
+        self._base_url = base_url
+        self._api_key = api_key
+        self._time_outs = time_outs or TimeOuts()
+        self._retries = retries or Retries()
+        self._clients: dict[asyncio.AbstractEventLoop, _HeldClient] = {}
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
+        check_real_calls_allowed()
+        for next_try in count(2):
+            try:
+                async with aclosing(self._call(request)) as parts:
+                    async for part in parts:
+                        yield part
+                return
+            except Failure as failure:
+                wait = self._retries.wait_before(next_try, failure)
+                if wait is None:
+                    # Without its cause, whose text may repeat the prompt or the key in a log.
+                    raise failure.error from None
+            await self._retries.sleep(wait)
+
+    def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
+        """What the request's body has besides model, messages and streaming."""
+        fields: dict[str, Any] = {request.token_parameter: request.max_output_tokens}
+        if request.temperature is not None:
+            fields["temperature"] = request.temperature
+        if request.json_schema is not None:
+            fields["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {
+                    "name": "reply",
+                    "schema": request.json_schema,
+                    "strict": is_strict(request.json_schema),
+                },
+            }
+        return {**fields, **request.extra_body}
+
+    async def _call(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
+        """One call; raises Failure, whatever goes wrong."""
+        answer = Answer(self.subject, request.max_output_tokens)
         try:
-            s = await client.chat.completions.create(model=request.model, messages=[{"role": m.role, "content": m.content} for m in request.messages], stream=True, stream_options={"include_usage": True}, **kw)
-            usage = None
-            async for c in s:
-                if c.usage: usage = Usage(c.usage.prompt_tokens, c.usage.completion_tokens)
-                if c.choices and c.choices[0].delta.content: yield TextDelta(c.choices[0].delta.content)
-        except OpenAIError as e:
-            raise ProviderBusy(str(e)) from e
-        yield Finished(False, usage)
+            async with asyncio.timeout(self._time_outs.first_text):
+                chunks = await self._open(request)
+            try:
+                async with aclosing(self._read(chunks, answer)) as read:
+                    async for chunk in read:
+                        if text := answer.take(chunk):
+                            yield TextDelta(text)
+            finally:
+                await chunks.close()
+            if text := answer.end():
+                yield TextDelta(text)
+        except _CALL_ERRORS as error:
+            raise self._failure(error, answer) from None
+        yield Finished(was_cut=answer.was_cut, usage=answer.usage)
+
+    async def _open(self, request: ModelRequest) -> Chunks:
+        messages = [{"role": each.role, "content": each.content} for each in request.messages]
+        client = await self._client_of_this_loop()
+        return await client.chat.completions.create(
+            model=request.model,
+            messages=cast("list[ChatCompletionMessageParam]", messages),
+            stream=True,
+            stream_options={"include_usage": True},
+            extra_body=self.extra_fields(request),
+        )
+
+    async def _read(
+        self, chunks: Chunks, answer: Answer
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """The chunks, each within its time; what fails after the reply's end is not missed."""
+        iterator = aiter(chunks)
+        while not answer.is_complete:
+            limits = self._time_outs
+            limit = limits.between_texts if answer.has_text else limits.first_text
+            async with asyncio.timeout(limit):
+                chunk = await anext(iterator, None)
+            if chunk is None:
+                return
+            yield chunk
+        trailer: list[ChatCompletionChunk] = []
+        with suppress(*_CALL_ERRORS):
+            async with asyncio.timeout(self._time_outs.trailer):
+                async for chunk in iterator:
+                    trailer.append(chunk)
+        for chunk in trailer:
+            yield chunk
+
+    def _failure(self, error: Exception, answer: Answer) -> Failure:
+        if answer.has_text:
+            return broken_off(self.subject)
+        match error:
+            case openai.APIStatusError():
+                return refused_or_busy(
+                    self.subject,
+                    error.status_code,
+                    error.body,
+                    headers=error.response.headers,
+                    secret=self._api_key,
+                )
+            case openai.APITimeoutError():
+                return timed_out(self.subject, self._time_outs.connect, has_connected=False)
+            case TimeoutError():
+                return timed_out(self.subject, self._time_outs.first_text, has_connected=True)
+            case openai.APIConnectionError() | httpx2.HTTPError() | OSError():
+                return unreachable(self.subject, is_local=not self.host)
+            case openai.APIError():
+                # An error that came as an event of the stream, after status 200.
+                return refused_or_busy(self.subject, 0, error.body, secret=self._api_key)
+            case openai.OpenAIError() | httpx2.InvalidURL():
+                return Failure(
+                    ProviderRefused(f"{self.subject} cannot be called. Check OPENAI_BASE_URL.")
+                )
+        return not_the_protocol(self.subject)
+
+    async def _client_of_this_loop(self) -> openai.AsyncOpenAI:
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            for other in [each for each in self._clients if each.is_closed()]:
+                self._clients.pop(other, None)
+            holder = self._hold_client(loop)
+            self._clients[loop] = _HeldClient(await anext(holder), holder)
+        return self._clients[loop].client
+
+    async def _hold_client(
+        self, loop: asyncio.AbstractEventLoop
+    ) -> AsyncGenerator[openai.AsyncOpenAI, None]:
+        """A client for one event loop, closed with it: a loop ends its generators before itself."""
+        client = openai.AsyncOpenAI(
+            base_url=self._base_url,
+            # A local server wants no key, the library wants one.
+            api_key=self._api_key or "none",
+            max_retries=0,
+            http_client=self._build_http_client(),
+        )
+        try:
+            yield client
+        finally:
+            self._clients.pop(loop, None)
+            await client.close()
+
+    def _build_http_client(self) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            # A redirect or, for this machine, a proxy of the environment could carry texts to a
+            # host that the GM has not allowed.
+            follow_redirects=False,
+            trust_env=bool(self.host),
+            # Reading has its own limits, see _read.
+            timeout=httpx2.Timeout(None, connect=self._time_outs.connect, write=60),
+            # Longer than a GM thinks: a new connection costs up to a tenth of a second.
+            limits=httpx2.Limits(keepalive_expiry=120),
+            verify=_tls_context() if self._base_url.startswith("https:") else _no_tls_context(),
+        )
+
+
+@dataclass(frozen=True)
+class _HeldClient:
+    client: openai.AsyncOpenAI
+    # Only referred to: it ends, and closes the client, when nothing does.
+    holder: AsyncGenerator[openai.AsyncOpenAI, None]
+
+
+# All that the libraries raise for what a network and a server can do. ValueError: broken JSON or
+# UTF-8 in a stream, which openai lets through.
+_CALL_ERRORS = (
+    openai.OpenAIError,
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    httpx2.StreamError,
+    OSError,
+    ValueError,
+)
+
+
+def _address_in_words(base_url: str) -> str:
+    """The host, with the port where it is not the usual one; never a user name or password."""
+    try:
+        url = httpx2.URL(base_url)
+    except httpx2.InvalidURL:
+        return "of OPENAI_BASE_URL"
+    return f"{url.host}:{url.port}" if url.port else url.host
+
+
+@cache
+def _tls_context() -> ssl.SSLContext:
+    # Shared, because loading the certificates takes longer than a call to a fast server.
+    return httpx2.create_ssl_context()
+
+
+@cache
+def _no_tls_context() -> ssl.SSLContext:
+    """For plain HTTP: trusts nobody, and costs nothing to build."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

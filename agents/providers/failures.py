@@ -1,0 +1,137 @@
+"""What went wrong in a call, in words for the GM, and whether trying again may help."""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from urllib.parse import urlsplit
+
+from agents.providers.exceptions import (
+    ProviderBusy,
+    ProviderError,
+    ProviderRefused,
+    ProviderTimeout,
+    ProviderUnreachable,
+    StreamBroken,
+    UnusableReply,
+)
+
+_DETAIL_LENGTH = 300
+# Codes of OpenAI and its likes for an account without credit: waiting does not help.
+_NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
+
+
+class Failure(Exception):
+    """Inside a provider only: the error for the caller and, if it passes, when to try again."""
+
+    def __init__(
+        self, error: ProviderError, *, is_passing: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.is_passing = is_passing
+        self.retry_after = retry_after
+
+
+def unreachable(subject: str, *, is_local: bool) -> Failure:
+    place = "it is running" if is_local else "this machine is online and the address is right"
+    message = f"{subject} cannot be reached. Check that {place}, then try again."
+    return Failure(ProviderUnreachable(message), is_passing=True)
+
+
+def dropped(subject: str) -> Failure:
+    message = f"{subject} closed the connection before the first word. Try again."
+    return Failure(ProviderUnreachable(message), is_passing=True)
+
+
+def broken_off(subject: str) -> Failure:
+    return Failure(StreamBroken(f"{subject} broke off in the middle of the reply."))
+
+
+def timed_out(subject: str, seconds: float, *, has_connected: bool) -> Failure:
+    if has_connected:
+        message = f"{subject} wrote nothing for {seconds:g} seconds. Try again, or check its load."
+        return Failure(ProviderTimeout(message))
+    message = f"{subject} took no connection within {seconds:g} seconds. Try again in a moment."
+    return Failure(ProviderTimeout(message), is_passing=True)
+
+
+def not_the_protocol(subject: str) -> Failure:
+    return Failure(
+        UnusableReply(
+            f"{subject} did not answer in the OpenAI chat protocol. Check OPENAI_BASE_URL: it "
+            "usually ends in /v1."
+        )
+    )
+
+
+def refused_or_busy(
+    subject: str,
+    status: int,
+    body: object,
+    *,
+    headers: Mapping[str, str] | None = None,
+    secret: str = "",
+) -> Failure:
+    """The failure for an HTTP status, or for an error event in a stream (status 0)."""
+    headers = headers or {}
+    error = body if isinstance(body, Mapping) else {}
+    code = error.get("code")
+    if not status:
+        status = int(str(code)) if str(code).isdecimal() else 500
+    detail = _detail(error.get("message"), secret)
+    if code in _NO_CREDIT or error.get("type") in _NO_CREDIT:
+        return Failure(ProviderRefused(f"{subject} says that the account has no credit left."))
+    if status == 429:
+        retry_after = _read_retry_after(headers)
+        when = f"about {retry_after:.0f} seconds" if retry_after else "a minute"
+        message = f"{subject} limits how often it is called (429). Try again in {when}."
+        return Failure(ProviderBusy(message), is_passing=True, retry_after=retry_after)
+    if status == 408 or status >= 500:
+        message = f"{subject} has trouble of its own ({status}){detail} Try again in a moment."
+        retry_after = _read_retry_after(headers)
+        return Failure(ProviderBusy(message), is_passing=True, retry_after=retry_after)
+    return Failure(ProviderRefused(_refusal(subject, status, detail, headers)))
+
+
+def _refusal(subject: str, status: int, detail: str, headers: Mapping[str, str]) -> str:
+    if status == 401:
+        # Its detail is left out: some servers repeat the key in it.
+        return f"{subject} refused the API key (401). Check OPENAI_API_KEY."
+    if status == 404:
+        return (
+            f"{subject} does not know this model or this address (404){detail} Check "
+            "STORYENGINE_MODEL, and OPENAI_BASE_URL, which usually ends in /v1."
+        )
+    if 300 <= status < 400:
+        target = urlsplit(headers.get("location", "")).hostname or "elsewhere"
+        return (
+            f"{subject} sends on to {target} ({status}), which is not followed. Set "
+            "OPENAI_BASE_URL to the final address."
+        )
+    return f"{subject} refused the call ({status}){detail}"
+
+
+def _detail(message: object, secret: str) -> str:
+    """The server's own words, short, on one line and without the key; "." without any."""
+    if not isinstance(message, str) or not message.strip():
+        return "."
+    words = " ".join(message.split())
+    if secret:
+        words = words.replace(secret, "[key]")
+    if len(words) > _DETAIL_LENGTH:
+        words = f"{words[:_DETAIL_LENGTH]}…"
+    return f": {words}" if words.endswith((".", "!", "?", "…")) else f": {words}."
+
+
+def _read_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds, from whichever form of the header is there; None without a usable one."""
+    seconds: float | None = None
+    with suppress(ValueError):
+        # A date, in the older form of the header.
+        seconds = parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
+    for name, unit in (("retry-after", 1.0), ("retry-after-ms", 0.001)):
+        with suppress(ValueError):
+            seconds = float(headers.get(name, "")) * unit
+    return max(0.0, seconds) if seconds is not None and isfinite(seconds) else None

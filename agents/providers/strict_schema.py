@@ -1,0 +1,31 @@
+"""Whether a JSON schema may be sent as a strict one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+# What OpenAI's strict mode turns down. Other servers take these, and small models need them to
+# come to an end, so a schema that has them is sent as it is, not stripped of them.
+_NOT_IN_STRICT = {
+    "allOf", "default", "dependentRequired", "dependentSchemas", "else", "if", "maxLength",
+    "maxProperties", "minLength", "minProperties", "not", "oneOf", "patternProperties",
+    "propertyNames", "then", "uniqueItems",
+}  # fmt: skip
+
+
+def is_strict(schema: Mapping[str, Any]) -> bool:
+    """Every object names all its fields as required and takes no others; no unsupported rule."""
+    if _NOT_IN_STRICT & schema.keys():
+        return False
+    properties = schema.get("properties", {})
+    if schema.get("type") == "object" and (
+        schema.get("additionalProperties") is not False
+        or set(schema.get("required", ())) != set(properties)
+    ):
+        return False
+    return all(is_strict(inner) for inner in _inner_schemas(schema))
+
+
+def _inner_schemas(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    inner: list[Any] = [*schema.get("properties", {}).values(), *schema.get("$defs", {}).values()]
+    inner += [*schema.get("anyOf", ()), *schema.get("prefixItems", ()), schema.get("items")]
+    return [each for each in inner if isinstance(each, Mapping)]
