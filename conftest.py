@@ -35,6 +35,12 @@ def _no_real_calls(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streaming code sees what the test's transaction holds."""
+    monkeypatch.setattr("agents.database.database_threads", None)
+
+
+@pytest.fixture(autouse=True)
 def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the jobs that the broker was told of, instead of a broker."""
     ids: list[str] = []

@@ -165,7 +165,7 @@ def _on_chapter_error(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _on_invalid(request: HttpRequest, error: Any) -> HttpResponse:
-    errors = [_field_error(entry) for entry in error.errors]
+    errors = [_field_error(entry) for entry in error.errors[:MAX_FIELD_ERRORS]]
     first = errors[0]
     where = ".".join(str(part) for part in first.loc)
     detail = f"{where}: {first.msg}. Nothing was changed."
