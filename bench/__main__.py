@@ -45,6 +45,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(options: argparse.Namespace) -> int:
     environment = {} if options.embedded else model_environment(options.model_server or "")
+    load_before = os.getloadavg()[0]
     with open_processes(environment) as processes:
         try:
             figures = run_embedded(processes) if options.embedded else run(processes, options)
@@ -52,6 +53,7 @@ def main(options: argparse.Namespace) -> int:
             print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
             return 1
     print_table(figures)
+    warn_of_other_work(load_before)
     print(f"\nKept in {keep(figures, options).relative_to(ROOT)}")
     return 0 if all(figure.passed is not False for figure in figures) else 1
 
@@ -133,6 +135,13 @@ def print_table(figures: Sequence[Figure]) -> None:
         print("  ".join(cells).rstrip())
 
 
+def warn_of_other_work(load: float) -> None:
+    cores = os.cpu_count() or 1
+    if load > cores / 2:
+        print(f"\nThis machine was busy before the run (load {load:.1f} on {cores} cores): ")
+        print("the latencies above are too high by an unknown amount.")
+
+
 def keep(figures: Sequence[Figure], options: argparse.Namespace) -> Path:
     now = datetime.now(UTC)
     result = {
@@ -154,6 +163,7 @@ def describe_machine() -> dict[str, Any]:
     return {
         "cpu": models[0] if models else platform.processor(),
         "cores": os.cpu_count(),
+        "load": os.getloadavg(),
         "system": platform.platform(),
         "python": platform.python_version(),
     }

@@ -86,13 +86,19 @@ def _stream_prompt(
         if first is None:
             first = event.seconds
             if is_checked:
-                pending = client.read()["pending_turn"]
-                is_stored = pending is not None and pending["user_text"] == pair.beat
-                played.stored_first.append(is_stored)
+                played.stored_first.append(_is_stored(client.read(), number, pair.beat))
         last = event.seconds
     if first is None or last is None:
         raise BenchError(f"Prompt {number} was answered without a token.")
     return PromptTiming(number, last, first, own, is_checked)
+
+
+def _is_stored(chapter: dict[str, Any], number: int, beat: str) -> bool:
+    """As the pending turn, or as an Event where a short reply is complete by now."""
+    pending = chapter["pending_turn"]
+    if pending is not None:
+        return bool(pending["user_text"] == beat)
+    return any(e["prompt_index"] == number and e["text"] == beat for e in chapter["events"])
 
 
 def measure_page(program: Server, path: str, times: int) -> list[float]:

@@ -1,6 +1,8 @@
 """The ASGI application: Django, with static files served in front of it."""
 
 import os
+from pathlib import Path
+from typing import Any
 from wsgiref.headers import Headers
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
@@ -11,19 +13,23 @@ from django.core.asgi import get_asgi_application
 from servestatic import ServeStaticASGI
 
 
-def _forbid_sniffing(headers: Headers, path: str, url: str) -> None:
-    headers["X-Content-Type-Options"] = "nosniff"
-
-
-# In front, so that no file passes through the middleware and no page waits for one.
-application = (
-    ServeStaticASGI(
-        get_asgi_application(),
-        root=settings.STATIC_ROOT,
+def with_collected_files(application: Any, folder: Path) -> Any:
+    """In front, so that no file passes through the middleware and no page waits for one."""
+    return ServeStaticASGI(
+        application,
+        root=folder,
         prefix=settings.STATIC_URL,
         allow_all_origins=False,
         add_headers_function=_forbid_sniffing,
     )
+
+
+def _forbid_sniffing(headers: Headers, path: str, url: str) -> None:
+    headers["X-Content-Type-Options"] = "nosniff"
+
+
+application = (
+    with_collected_files(get_asgi_application(), settings.STATIC_ROOT)
     if settings.STATIC_IS_COLLECTED
     else ASGIStaticFilesHandler(get_asgi_application())
 )

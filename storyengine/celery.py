@@ -1,12 +1,16 @@
 """The Celery application: a bell for jobs that are rows in the database."""
 
 import os
+import warnings
 from typing import Any, cast
 
 from celery import Celery, bootsteps
 from celery.beat import EmbeddedService, Scheduler
+from celery.exceptions import SecurityWarning
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
+# It warns whoever runs as root of pickled tasks; these are JSON.
+warnings.filterwarnings("ignore", category=SecurityWarning)
 
 app = Celery("storyengine")
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -1,6 +1,6 @@
 """Reading one streamed answer: its text, its end, and what it cost."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from agents.providers.base import Usage
 from agents.providers.exceptions import StreamBroken, UnusableReply
@@ -33,15 +33,15 @@ class Answer:
 
     def take(self, chunk: object) -> str:
         """The text to show now; fields with hidden reasoning are passed over."""
-        self.usage = _read_usage(getattr(chunk, "usage", None)) or self.usage
-        choices = getattr(chunk, "choices", None)
+        self.usage = _read_usage(_field(chunk, "usage")) or self.usage
+        choices = _field(chunk, "choices")
         if not isinstance(choices, list) or not choices:
             return ""
-        delta = getattr(choices[0], "delta", None)
+        delta = _field(choices[0], "delta")
         self._has_chunks = self._has_chunks or delta is not None
-        self._finish_reason = self._finish_reason or _text_of(choices[0], "finish_reason")
-        self._refusal += _text_of(delta, "refusal")
-        text = self._opening.take(_text_of(delta, "content"))
+        self._finish_reason = self._finish_reason or _text(choices[0], "finish_reason")
+        self._refusal += _text(delta, "refusal")
+        text = self._opening.take(_text(delta, "content"))
         self.has_text = self.has_text or bool(text)
         return text
 
@@ -83,44 +83,54 @@ class _Opening:
     def __init__(self) -> None:
         self._held = ""
         self._is_over = False
+        self._had_thoughts = False
 
     def take(self, text: str) -> str:
         if self._is_over:
             return text
         self._held += text
-        if not self._is_decided():
-            return ""
-        self._is_over = True
-        return self._held
+        self._drop_thoughts()
+        start = self._held.lstrip()
+        self._is_over = bool(start) and not self._may_be_thoughts(start)
+        return self._held if self._is_over else ""
 
     def held_text(self) -> str:
         """At the end of the stream: what turned out to be text after all, if it is any."""
-        is_text = self._held.strip() and not self._held.lstrip().startswith(_THOUGHTS_BEGIN)
+        start = self._held.lstrip()
+        is_text = start and not start.startswith(_THOUGHTS_BEGIN)
         return self._held if is_text else ""
 
-    def _is_decided(self) -> bool:
-        start = self._held.lstrip()
-        if start.startswith(_THOUGHTS_BEGIN):
-            _, end, after = start.partition(_THOUGHTS_END)
-            if end:
-                self._held = after.lstrip()
-            return bool(end and self._held)
-        return bool(start) and not _THOUGHTS_BEGIN.startswith(start)
+    def _drop_thoughts(self) -> None:
+        thoughts, end, after = self._held.partition(_THOUGHTS_END)
+        if end and thoughts.lstrip().startswith(_THOUGHTS_BEGIN):
+            self._held = after
+            self._had_thoughts = True
+        if self._had_thoughts:
+            self._held = self._held.lstrip()
+
+    def _may_be_thoughts(self, start: str) -> bool:
+        if self._had_thoughts:
+            return False
+        return start.startswith(_THOUGHTS_BEGIN) or _THOUGHTS_BEGIN.startswith(start)
 
 
 def _read_usage(usage: object) -> Usage | None:
-    prompt, completion = (_count_of(usage, f"{kind}_tokens") for kind in ("prompt", "completion"))
+    prompt, completion = (_count(usage, f"{kind}_tokens") for kind in ("prompt", "completion"))
     if prompt is None or completion is None:
         return None
-    cached = _count_of(getattr(usage, "prompt_tokens_details", None), "cached_tokens")
+    cached = _count(_field(usage, "prompt_tokens_details"), "cached_tokens")
     return Usage(prompt, completion, cached or 0)
 
 
-def _text_of(holder: Any, name: str) -> str:
-    value = getattr(holder, name, None)
+def _field(holder: object, name: str) -> object:
+    return holder.get(name) if isinstance(holder, Mapping) else None
+
+
+def _text(holder: object, name: str) -> str:
+    value = _field(holder, name)
     return value if isinstance(value, str) else ""
 
 
-def _count_of(holder: Any, name: str) -> int | None:
-    value = getattr(holder, name, None)
+def _count(holder: object, name: str) -> int | None:
+    value = _field(holder, name)
     return value if isinstance(value, int) and value >= 0 else None

@@ -9,11 +9,10 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 import openai
-from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 
 from agents.providers.answers import Answer
 from agents.providers.base import Finished, ModelRequest, Provider, StreamPart, TextDelta
@@ -29,7 +28,8 @@ from agents.providers.failures import (
 from agents.providers.guard import check_real_calls_allowed
 from agents.providers.strict_schema import is_strict
 
-Chunks = openai.AsyncStream[ChatCompletionChunk]
+# Plain decoded JSON: building the library's models would cost more than the rest of a chunk's way.
+Chunks = openai.AsyncStream[object]
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,11 @@ class OpenAICompatibleProvider(Provider):
                     raise failure.error from None
             await self._retries.sleep(wait)
 
+    @property
+    def open_clients(self) -> int:
+        """How many event loops have connections of this provider."""
+        return len(self._clients)
+
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
         """What the request's body has besides model, messages and streaming."""
         fields: dict[str, Any] = {request.token_parameter: request.max_output_tokens}
@@ -154,30 +159,31 @@ class OpenAICompatibleProvider(Provider):
         yield Finished(was_cut=answer.was_cut, usage=answer.usage)
 
     async def _open(self, request: ModelRequest) -> Chunks:
-        messages = [{"role": each.role, "content": each.content} for each in request.messages]
         client = await self._client_of_this_loop()
-        return await client.chat.completions.create(
-            model=request.model,
-            messages=cast("list[ChatCompletionMessageParam]", messages),
-            stream=True,
-            stream_options={"include_usage": True},
-            extra_body=self.extra_fields(request),
+        body = {
+            "model": request.model,
+            "messages": [{"role": each.role, "content": each.content} for each in request.messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **self.extra_fields(request),
+        }
+        return await client.post(
+            "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=Chunks
         )
 
-    async def _read(
-        self, chunks: Chunks, answer: Answer
-    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+    async def _read(self, chunks: Chunks, answer: Answer) -> AsyncGenerator[object, None]:
         """The chunks, each within its time; what fails after the reply's end is not missed."""
         iterator = aiter(chunks)
         while not answer.is_complete:
             limits = self._time_outs
             limit = limits.between_texts if answer.has_text else limits.first_text
-            async with asyncio.timeout(limit):
-                chunk = await anext(iterator, None)
-            if chunk is None:
+            try:
+                async with asyncio.timeout(limit):
+                    chunk = await anext(iterator)
+            except StopAsyncIteration:
                 return
             yield chunk
-        trailer: list[ChatCompletionChunk] = []
+        trailer: list[object] = []
         with suppress(*_CALL_ERRORS):
             async with asyncio.timeout(self._time_outs.trailer):
                 async for chunk in iterator:

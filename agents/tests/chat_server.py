@@ -73,7 +73,7 @@ class ChatServer:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         number = self.connections
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while (request := await _read_request(reader)) is not None:
                 exchange = Exchange(*request, writer, number, self.is_left)
                 self.exchanges.append(exchange)
@@ -127,9 +127,7 @@ def streams(*events: str) -> Answer:
     return answer
 
 
-def responds(
-    status: int, body: object = "", *, headers: Mapping[str, str] | None = None
-) -> Answer:
+def responds(status: int, body: object = "", *, headers: Mapping[str, str] | None = None) -> Answer:
     """A whole response; a body that is no text is sent as JSON."""
 
     async def answer(exchange: Exchange) -> None:

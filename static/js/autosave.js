@@ -67,6 +67,14 @@
     if (!unsaved.size || !link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     waitFor(event, () => link.click());
   }, true);
+  // What was typed before the scripts had come counts as typed now.
+  document.addEventListener("DOMContentLoaded", () => {
+    for (const field of document.querySelectorAll("[data-autosave]")) {
+      const isSelect = field.tagName === "SELECT";
+      const before = isSelect ? field.querySelector("[selected]")?.value : field.defaultValue;
+      if (field.value !== before) field.dispatchEvent(new Event(isSelect ? "change" : "input", { bubbles: true }));
+    }
+  });
   window.addEventListener("beforeunload", (event) => {
     if (!unsaved.size) return;
     saveNow();

@@ -29,12 +29,12 @@
 
   const kept = read();
   const newest = document.getElementById("play-upper").dataset.lastKey;
-  if (kept?.key === newest) {
-    keep();
-  } else if (kept?.text && !box.value) {
+  if (kept?.text && kept.key !== newest) {
     // Under the same key, so that words whose answer was lost cannot become two prompts.
     key().value = kept.key;
-    write(kept.text);
+    write(box.value && box.value !== kept.text ? `${kept.text}\n\n${box.value}` : kept.text);
+  } else {
+    keep();
   }
 
   box.addEventListener("input", keep);

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Body(BaseModel):
     """Refuses what it does not know, so that a misspelt field is an error and not a lost text."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(strict=True, extra="forbid")
 
 
 class NewChapterBody(Body):

@@ -174,6 +174,8 @@ LOGGING = {
     "loggers": {
         # Without handlers of its own, so that a line is written once.
         "django": {"handlers": [], "level": "INFO"},
+        # A refusal is an answer; only what broke is logged.
+        "django.request": {"level": "ERROR"},
         "uvicorn": {"level": "WARNING"},
         "celery": {"level": "WARNING"},
         # These libraries log addresses and, at DEBUG, bodies: prompt text must not reach a log.

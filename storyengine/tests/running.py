@@ -1,4 +1,4 @@
-"""The whole program running for a test: web, worker and a scripted model server as processes."""
+"""The whole program running for a test: every process of the Procfile, on data of its own."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,6 @@ from bench.program import Processes, open_processes, procfile_lines, start_progr
 class RunningProgram:
     server: Server
     processes: Processes
-    model: FakeServer
 
     @property
     def url(self) -> str:
@@ -25,10 +24,32 @@ class RunningProgram:
         self.processes.start(name, ["/bin/sh", "-c", dict(procfile_lines())[name]])
 
 
+@dataclass(frozen=True)
+class ScriptedProgram(RunningProgram):
+    """The program with a model server that says and fails what a test asks of it."""
+
+    model: FakeServer
+
+
 @contextmanager
-def run_program(**timing: float) -> Iterator[RunningProgram]:
-    """Runs on a fresh database and queue; on those of the environment's servers if it names any."""
-    with start_fake_server(**timing) as model:
+def run_program(environment: dict[str, str]) -> Iterator[RunningProgram]:
+    """On a new database and queue; on those of the environment's servers if it names any."""
+    servers = {
+        name: value
+        for name in ("DATABASE_URL", "CELERY_BROKER_URL")
+        if (value := os.environ.get(name))
+    }
+    with open_processes({**environment, **servers}) as processes:
+        yield RunningProgram(start_program(processes), processes)
+
+
+@contextmanager
+def run_scripted_program(
+    *, first_token_ms: float = 0, tokens_per_second: float = 10_000
+) -> Iterator[ScriptedProgram]:
+    with start_fake_server(
+        first_token_ms=first_token_ms, tokens_per_second=tokens_per_second
+    ) as model:
         environment = {
             "STORYENGINE_LLM": "openai",
             "OPENAI_BASE_URL": model.base_url,
@@ -37,8 +58,5 @@ def run_program(**timing: float) -> Iterator[RunningProgram]:
             "STORYENGINE_MAX_OUTPUT": "16000",
             **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
         }
-        for name in ("DATABASE_URL", "CELERY_BROKER_URL"):
-            if value := os.environ.get(name):
-                environment[name] = value
-        with open_processes(environment) as processes:
-            yield RunningProgram(start_program(processes), processes, model)
+        with run_program(environment) as program:
+            yield ScriptedProgram(program.server, program.processes, model)

@@ -10,7 +10,7 @@ from bench.chapter_client import ChapterClient
 from bench.http_calls import call, stream
 from bench.program import wait_until
 from bench.session_data import setup_of, synthetic_session
-from storyengine.tests.running import RunningProgram, run_program
+from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
 pytestmark = pytest.mark.processes
 
@@ -19,13 +19,13 @@ RECOVERY_SECONDS = 90
 
 
 @pytest.fixture(scope="module")
-def program() -> Iterator[RunningProgram]:
-    with run_program() as running:
+def program() -> Iterator[ScriptedProgram]:
+    with run_scripted_program() as running:
         yield running
 
 
 @pytest.fixture
-def chapter(program: RunningProgram) -> ChapterClient:
+def chapter(program: ScriptedProgram) -> ChapterClient:
     program.model.clear_faults()
     client = ChapterClient(program.server)
     client.save_setup(setup_of(synthetic_session(10)))
@@ -48,7 +48,7 @@ def check_tiling(document: dict[str, Any]) -> None:
 
 
 def test_a_worker_killed_while_summarising_and_while_narrating(
-    program: RunningProgram, chapter: ChapterClient
+    program: ScriptedProgram, chapter: ChapterClient
 ) -> None:
     program.model.queue_faults("hang", agent=8)
     for number in range(1, 8):
@@ -80,7 +80,7 @@ def test_a_worker_killed_while_summarising_and_while_narrating(
 
 
 def test_a_web_process_killed_in_the_middle_of_a_reply(
-    program: RunningProgram, chapter: ChapterClient
+    program: ScriptedProgram, chapter: ChapterClient
 ) -> None:
     program.model.queue_faults("slow", agent=1)
     path = f"/api/session/{chapter.session_id}"
@@ -114,12 +114,12 @@ def test_a_web_process_killed_in_the_middle_of_a_reply(
     check_tiling(chapter.read())
 
 
-def is_being_called(program: RunningProgram, agent: int) -> bool:
+def is_being_called(program: ScriptedProgram, agent: int) -> bool:
     """The hanging call is not in the log yet, but its fault was taken from the queue."""
     return all(wanted != agent for _name, wanted in program.model.queued_faults)
 
 
-def is_served(program: RunningProgram) -> bool:
+def is_served(program: ScriptedProgram) -> bool:
     try:
         return call(program.server, "GET", "/healthz", timeout=5).status == 200
     except OSError:

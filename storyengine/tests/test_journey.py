@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from storyengine.tests.running import RunningProgram, run_program
+from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
@@ -36,13 +36,13 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def program(browser: Browser) -> Iterator[RunningProgram]:
-    with run_program(first_token_ms=50, tokens_per_second=1_000) as running:
+def program(browser: Browser) -> Iterator[ScriptedProgram]:
+    with run_scripted_program(first_token_ms=50, tokens_per_second=1_000) as running:
         yield running
 
 
 @pytest.fixture
-def page(browser: Browser, program: RunningProgram) -> Iterator[Page]:
+def page(browser: Browser, program: ScriptedProgram) -> Iterator[Page]:
     """A page on which a script error or a refused resource fails the test."""
     context = browser.new_context(base_url=program.url, viewport={"width": 1280, "height": 900})
     page = context.new_page()
@@ -113,7 +113,7 @@ def lock(page: Page) -> None:
     expect_panel(page, 1)
 
 
-def play_until_memory(page: Page, program: RunningProgram) -> None:
+def play_until_memory(page: Page, program: ScriptedProgram) -> None:
     """Seven prompts: rotation, a manual jump, an error with retry, and a stop."""
     for number, slot_after in ((1, 2), (2, 3), (3, 1)):
         send(page, f"Beat {number}.")
@@ -147,7 +147,7 @@ def play_until_memory(page: Page, program: RunningProgram) -> None:
     expect(page.locator(".boundary")).to_have_text("-------------")
 
 
-def reload_in_the_middle_of_a_reply(page: Page, program: RunningProgram) -> None:
+def reload_in_the_middle_of_a_reply(page: Page, program: ScriptedProgram) -> None:
     program.model.queue_faults("slow", agent=1)
     send(page, "The eighth.")
     expect(page.locator("#reply-text")).not_to_be_empty()
@@ -161,7 +161,7 @@ def reload_in_the_middle_of_a_reply(page: Page, program: RunningProgram) -> None
     expect(page.get_by_label("Your prompt")).to_have_value("Typed ahead")
 
 
-def end_and_build(page: Page, program: RunningProgram) -> None:
+def end_and_build(page: Page, program: ScriptedProgram) -> None:
     page.get_by_role("button", name="End Chapter").click()
     page.get_by_role("dialog").get_by_role("button", name="End Chapter").click()
     expect(page.get_by_role("button", name="Reopen chapter")).to_be_visible()
@@ -197,7 +197,7 @@ def reset(page: Page) -> None:
     assert page.url != before
 
 
-def test_a_chapter_from_setup_to_download(page: Page, program: RunningProgram) -> None:
+def test_a_chapter_from_setup_to_download(page: Page, program: ScriptedProgram) -> None:
     set_up(page)
     lock(page)
     tab3 = page.context.new_page()

@@ -1,3 +1,4 @@
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -25,3 +26,12 @@ def password(settings: Settings, db: None) -> Iterator[str]:
 @pytest.fixture
 def no_password(settings: Settings) -> None:
     settings.PASSWORD = ""
+
+
+@pytest.fixture
+def free_port(settings: Settings) -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    settings.PORT = port
+    return port

@@ -1,20 +1,9 @@
 """Where the server listens."""
 
-import socket
-
 import pytest
 from pytest_django import Settings
 
 from storyengine.access.listening import PortTaken, open_listener
-
-
-@pytest.fixture
-def free_port(settings: Settings) -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    settings.PORT = port
-    return port
 
 
 def test_without_a_password_only_this_machine_is_served(settings: Settings, free_port: int) -> None:

@@ -347,7 +347,7 @@ class TestWaiting:
         monkeypatch.setattr(waiting, "recover", give_up)
 
         async def scenario() -> bool:
-            return await waiting.wait_until(is_job_over, job.pk, job.session_id, 60)
+            return await waiting.wait_until(is_job_over, job.pk, job.session_id, 5)
 
         assert in_loop(scenario) is True
         assert recovered == [job.session_id]

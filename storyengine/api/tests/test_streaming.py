@@ -8,7 +8,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from agents.database import in_database
-from agents.live import LIVE_REPLIES, ReplyEnded, ReplyText, follow
+from agents.live import LIVE_REPLIES, ReplyEnded, ReplyPart, ReplyText, follow
 from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import stop_reply
@@ -220,6 +220,49 @@ def test_a_silent_model_is_covered_by_comments(
     chunks = in_loop(scenario)
     assert chunks[0].startswith(b":")
     assert chunks[-1].startswith(b"event: turn\n")
+
+
+def test_leaving_while_the_model_is_silent_ends_the_listening(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streaming, "HEARTBEAT_SECONDS", 0.01)
+    ended = []
+
+    async def silence() -> AsyncGenerator[ReplyText]:
+        try:
+            await asyncio.Event().wait()
+            yield ReplyText("never")
+        finally:
+            ended.append(True)
+
+    async def scenario() -> None:
+        parts = streaming._with_pauses(silence())
+        assert await anext(parts) is None
+        await parts.aclose()
+
+    in_loop(scenario)
+    assert ended == [True]
+
+
+def test_a_reply_whose_task_broke_off_is_followed_until_the_turn_is_settled(
+    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a bug ends the task: the turn runs on until its lease is over."""
+    provider.enqueue("I step through.")
+    looked = []
+
+    async def break_off_first(turn_id: UUID) -> AsyncGenerator[ReplyPart]:
+        looked.append(turn_id)
+        if len(looked) == 1:
+            yield ReplyEnded(Turn(pk=turn_id, status=Turn.Status.RUNNING))
+            return
+        async for part in follow(turn_id):
+            yield part
+
+    monkeypatch.setattr(streaming, "follow", break_off_first)
+    events = in_loop(lambda: all_events(chapter))
+    assert events[-1][0] == "turn"
+    assert len(looked) == 2
 
 
 def test_a_reply_that_begins_anew_says_so() -> None:

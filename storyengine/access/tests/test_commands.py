@@ -1,0 +1,82 @@
+"""`prepare` and `serve`, as make and honcho call them."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from django.conf import settings as django_settings
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from storyengine.access.listening import open_listener
+
+
+@pytest.fixture
+def prepare(settings: Settings, free_port: int, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.PASSWORD = ""
+    # The test database is up to date, and migrating it here would end the test's transaction.
+    monkeypatch.setattr(
+        "storyengine.access.management.commands.prepare.call_command", lambda *args, **kwargs: None
+    )
+
+
+@pytest.mark.usefixtures("prepare")
+class TestPrepare:
+    @pytest.mark.parametrize(
+        ("llm", "processes"), [("embedded", "web worker model"), ("openai", "web worker")]
+    )
+    def test_it_names_what_honcho_has_to_start(
+        self, settings: Settings, free_port: int, llm: str, processes: str
+    ) -> None:
+        settings.LLM = llm
+        assert call_command("prepare") == f"--port {free_port} {processes}"
+
+    def test_a_taken_port_ends_it(self, free_port: int) -> None:
+        with open_listener() as listener:
+            listener.listen()
+            with pytest.raises(CommandError, match="is taken"):
+                call_command("prepare")
+
+
+@pytest.fixture
+def server(free_port: int, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    environment = os.environ | {"PORT": str(free_port), "STORYENGINE_DATA": str(tmp_path)}
+    for name in ("STORYENGINE_PASSWORD", "DATABASE_URL", "CELERY_BROKER_URL"):
+        environment.pop(name, None)
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "serve"],
+        cwd=django_settings.BASE_DIR,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+class TestServe:
+    def test_it_serves_when_it_says_so_and_stops_when_told(
+        self, server: "subprocess.Popen[str]", free_port: int
+    ) -> None:
+        assert server.stdout is not None
+        assert f"http://localhost:{free_port} (on this machine only)" in server.stdout.readline()
+
+        connection = HTTPConnection("127.0.0.1", free_port)
+        # No database was made: the answer needs none.
+        connection.request("GET", "/healthz", headers={"Host": "localhost"})
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (200, b'{"status": "ok"}')
+        assert response.getheader("Server") is None
+        connection.close()
+
+        server.send_signal(signal.SIGTERM)
+        rest, _ = server.communicate(timeout=30)
+        assert rest == ""
+        assert server.returncode in (0, -signal.SIGTERM)

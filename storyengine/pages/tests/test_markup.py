@@ -1,0 +1,192 @@
+"""What holds for every page: nothing inline, every field named, forms that work without script."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agents.models import Job
+from memory.models import NarrativeDraft
+from sessions.models import Session, Turn
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from storyengine.pages.tests.addresses import address
+from storyengine.pages.tests.reading import Element, all_of, read
+
+pytestmark = pytest.mark.django_db
+
+
+def a_draft() -> str:
+    return address(make_chapter(), "world")
+
+
+def a_locked_one() -> str:
+    return address(make_active_chapter(), "world")
+
+
+def a_question() -> str:
+    return address(make_chapter(), "play")
+
+
+def a_lock() -> str:
+    return address(make_chapter(state=State.LOCKING), "play")
+
+
+def play() -> str:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 2)
+    return address(chapter, "play")
+
+
+def a_running_reply() -> str:
+    return _with_turn(Turn.Status.RUNNING)
+
+
+def a_broken_reply() -> str:
+    return _with_turn(Turn.Status.FAILED)
+
+
+def _with_turn(status: Turn.Status) -> str:
+    chapter = make_active_chapter()
+    Turn.objects.create(
+        session=chapter,
+        submission_key="k",
+        status=status,
+        agent_slot=1,
+        user_text="Words.",
+        partial_text="Text.",
+        lease_until=timezone.now() + timedelta(minutes=5),
+    )
+    return address(chapter, "play")
+
+
+def an_ended_one() -> str:
+    return address(make_chapter(state=State.ENDED, tab1_locked=True), "play")
+
+
+def a_chapter() -> str:
+    chapter = make_chapter(state=State.ENDED, tab1_locked=True)
+    NarrativeDraft.objects.create(
+        session=chapter, target_words=100, source_snapshot={}, chapter_text="Prose."
+    )
+    return address(chapter, "draft")
+
+
+def a_build() -> str:
+    chapter = make_chapter(state=State.NARRATING, tab1_locked=True)
+    Job.objects.create(session=chapter, kind="narrate", key="n", partial_text="So far.")
+    return address(chapter, "draft")
+
+
+def a_transcript() -> str:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 2)
+    return address(chapter, "transcript")
+
+
+def the_library() -> str:
+    make_chapter()
+    return "/"
+
+
+PAGES: list[Callable[[], str]] = [
+    *(a_draft, a_locked_one, a_question, a_lock, play, a_running_reply, a_broken_reply),
+    *(an_ended_one, a_chapter, a_build, a_transcript, the_library),
+    *(lambda: "/", lambda: "/consent/", lambda: "/nothing/here"),
+]
+
+EVALUATED = ("hx-on", "hx-vars", "onclick", "onload", "onerror")
+
+
+@pytest.fixture(params=PAGES, ids=lambda build: build.__name__)
+def html(request: pytest.FixtureRequest, client: Client) -> str:
+    response = client.get(request.param())
+    assert response.status_code in (200, 404)
+    return response.content.decode()
+
+
+def test_nothing_is_inline_or_evaluated(html: str) -> None:
+    for element in read(html):
+        assert element.tag != "style"
+        assert "style" not in element.attributes
+        assert element.tag != "script" or not element.text.strip()
+        for name, value in element.attributes.items():
+            assert not name.startswith(EVALUATED)
+            assert not value.startswith(("javascript:", "js:"))
+            assert name != "hx-trigger" or "[" not in value
+
+
+def test_ids_are_unique(html: str) -> None:
+    ids = [one.attributes["id"] for one in read(html) if "id" in one.attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_field_has_a_name_for_those_who_cannot_see_it(html: str) -> None:
+    elements = read(html)
+    labelled = {one.attributes.get("for") for one in elements if one.tag == "label"}
+    for field in elements:
+        is_field = field.tag in ("input", "select", "textarea")
+        if not is_field or field.attributes.get("type") == "hidden" or "hidden" in field.attributes:
+            continue
+        is_named = (
+            field.attributes.get("id") in labelled
+            or "aria-label" in field.attributes
+            or any(parent.tag == "label" for parent in field.parents)
+        )
+        assert is_named, field.attributes
+
+
+def test_every_form_works_without_script_and_carries_its_token(html: str) -> None:
+    elements = read(html)
+    for form in all_of(html, "form"):
+        if form.attributes.get("method") == "dialog":
+            continue
+        assert form.attributes["method"] == "post"
+        assert form.attributes["action"].startswith("/")
+        assert (
+            form.attributes.get("hx-post", form.attributes["action"]) == form.attributes["action"]
+        )
+        inside = [one for one in elements if _is_inside(one, form)]
+        assert any(one.attributes.get("name") == "csrfmiddlewaretoken" for one in inside)
+
+
+def test_what_sends_has_a_place_for_refusals(html: str) -> None:
+    elements = read(html)
+    for at, element in enumerate(elements):
+        if "hx-post" in element.attributes:
+            assert any(one.has_class("refusal") for one in elements[at:])
+
+
+def test_every_page_has_a_title_and_one_main_part(html: str) -> None:
+    assert next(one.words for one in all_of(html, "title")).endswith("Story Engine")
+    assert len(all_of(html, "main")) == 1
+    for image in all_of(html, "img"):
+        assert "alt" in image.attributes
+
+
+def test_the_tabs_are_links_and_the_open_one_is_marked(client: Client, chapter: Session) -> None:
+    for name, label in (("world", "1 World"), ("play", "2 Play"), ("draft", "3 Chapter")):
+        html = client.get(address(chapter, name)).content.decode()
+        [tabs] = all_of(html, "nav", "tabs")
+        links = [one for one in read(html) if one.tag == "a" and _is_inside(one, tabs)]
+        assert [one.words for one in links] == ["1 World", "2 Play", "3 Chapter"]
+        assert [one.words for one in links if "aria-current" in one.attributes] == [label]
+
+
+def test_htmx_is_told_to_evaluate_nothing_and_to_show_refusals(client: Client) -> None:
+    [meta] = [one for one in all_of(client.get("/").content.decode(), "meta", name="htmx-config")]
+    config = json.loads(meta.attributes["content"])
+    assert config["allowEval"] is False
+    assert config["selfRequestsOnly"] is True
+    assert config["includeIndicatorStyles"] is False
+    assert config["responseHandling"][-1] == {"code": "...", "swap": True, "error": True}
+
+
+def _is_inside(element: Element, outer: Element) -> bool:
+    return any(
+        parent.tag == outer.tag and parent.attributes == outer.attributes
+        for parent in element.parents
+    )

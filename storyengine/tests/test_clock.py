@@ -1,0 +1,24 @@
+"""The clock of the worker."""
+
+import threading
+from types import SimpleNamespace
+
+from storyengine.celery import Clock, app
+
+
+def test_every_worker_has_one_and_it_dies_with_it() -> None:
+    """A thread ends with its process, however that ends."""
+    assert Clock in app.steps["worker"]
+    worker = SimpleNamespace(app=app)
+    clock = Clock(worker)
+    clock.start(worker)
+    (beat,) = [thread for thread in threading.enumerate() if thread.name == "Beat"]
+    assert beat.daemon
+    clock.stop(worker)
+    beat.join(timeout=30)
+    assert not beat.is_alive()
+
+
+def test_it_sweeps() -> None:
+    tasks = [entry["task"] for entry in app.conf.beat_schedule.values()]
+    assert tasks == ["agents.tasks.sweep"]
