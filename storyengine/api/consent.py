@@ -4,12 +4,16 @@ from django.http import HttpRequest
 from ninja import Router
 
 from agents.consent import grant, withdraw
+from sessions.text import clean_line
 from storyengine.api.bodies import ConsentBody
 from storyengine.api.documents import ConsentDocument
 from storyengine.api.problems import refusals
 from storyengine.api.reading import read_consent
 
 router = Router(tags=["Consent"])
+
+# As long as a name in the DNS can be.
+HOST_CHAR_LIMIT = 253
 
 
 @router.get("/consent", response={200: ConsentDocument, **refusals()})
@@ -21,8 +25,9 @@ def get_consent(request: HttpRequest) -> ConsentDocument:
 @router.post("/consent", response={200: ConsentDocument, **refusals(400, 403, 413, 415, 422)})
 def put_consent(request: HttpRequest, body: ConsentBody) -> ConsentDocument:
     """Allow the host that this program is set to use, or withdraw what was allowed."""
+    host = clean_line(body.host, limit=HOST_CHAR_LIMIT, label="The host")
     if body.allowed:
-        grant(body.host)
+        grant(host)
     else:
-        withdraw(body.host)
+        withdraw(host)
     return read_consent()
