@@ -5,6 +5,7 @@ import contextlib
 import contextvars
 import logging
 import uuid
+from collections.abc import Callable
 
 from django.db import transaction
 
@@ -38,29 +39,27 @@ logger = logging.getLogger(__name__)
 # How often the text so far and the claim on the turn go to the database.
 FLUSH_SECONDS = 1.0
 
+# The event loop itself keeps no task alive.
+_starting: set["asyncio.Task[OpenedTurn]"] = set()
+
 
 async def start_prompt(
     session_id: uuid.UUID, *, agent_slot: int, user_text: str, submission_key: str
 ) -> OpenedTurn:
     """Store the GM's prompt and start the reply in this process; see `open_prompt`."""
-    opened = await in_database(
-        open_prompt,
-        session_id,
-        agent_slot=agent_slot,
-        user_text=user_text,
-        submission_key=submission_key,
+    return await _store_and_start(
+        lambda: open_prompt(
+            session_id,
+            agent_slot=agent_slot,
+            user_text=user_text,
+            submission_key=submission_key,
+        )
     )
-    if opened.must_run:
-        _start_reply(opened.turn)
-    return opened
 
 
 async def start_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
     """Write the latest reply again; a summary of its prompt that is being written starts over."""
-    opened = await in_database(_open_reroll, session_id, submission_key)
-    if opened.must_run:
-        _start_reply(opened.turn)
-    return opened
+    return await _store_and_start(lambda: _open_reroll(session_id, submission_key))
 
 
 async def stop_reply(session_id: uuid.UUID) -> Turn:
@@ -76,9 +75,10 @@ async def stop_reply(session_id: uuid.UUID) -> Turn:
 
 def keep_reply(session_id: uuid.UUID) -> Turn:
     """Make the text of a stopped or broken reply the reply."""
-    turn = take_broken_text(broken_turn(get_chapter(session_id)))
-    if _commit(turn, turn.partial_text) is None:
-        raise WrongState("The chapter changed meanwhile; the text is still there. Try again.")
+    with transaction.atomic():
+        turn = take_broken_text(broken_turn(get_chapter(session_id)))
+        if _commit(turn, turn.partial_text) is None:
+            raise WrongState("The chapter changed meanwhile; the text is still there. Try again.")
     turn.refresh_from_db()
     return turn
 
@@ -89,6 +89,21 @@ def _open_reroll(session_id: uuid.UUID, submission_key: str) -> OpenedTurn:
         if opened.must_run and opened.turn.prompt_index:
             restart_summary_of(session_id, opened.turn.prompt_index)
         return opened
+
+
+async def _store_and_start(open_turn: Callable[[], OpenedTurn]) -> OpenedTurn:
+    """Finish also when the client leaves meanwhile: a turn that was stored must be started."""
+
+    async def run() -> OpenedTurn:
+        opened = await in_database(open_turn)
+        if opened.must_run:
+            _start_reply(opened.turn)
+        return opened
+
+    task = asyncio.ensure_future(run())
+    _starting.add(task)
+    task.add_done_callback(_starting.discard)
+    return await asyncio.shield(task)
 
 
 def _start_reply(turn: Turn) -> None:

@@ -173,6 +173,10 @@ class Turn(models.Model):
         return self.status == self.Status.RUNNING
 
     @property
+    def may_run_again(self) -> bool:
+        return self.is_broken or self.status == self.Status.SET_ASIDE
+
+    @property
     def is_broken(self) -> bool:
         """Waits for the GM to retry it, keep its text, or go on without it."""
         return self.status in (self.Status.FAILED, self.Status.STOPPED)

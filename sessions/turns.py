@@ -51,8 +51,8 @@ def open_prompt(
         raise InvalidInput("The prompt is empty. Write what happens, then send it.")
     key = _clean_key(submission_key)
     chapter = get_chapter(session_id)
-    earlier = chapter.turns.filter(submission_key=key).first()
-    if earlier is not None and not (earlier.is_broken or _is_set_aside(earlier)):
+    earlier = _find_earlier(chapter, key, Turn.Kind.PROMPT)
+    if earlier is not None and not earlier.may_run_again:
         return _answer_again(earlier)
     if agent_slot not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {agent_slot} in this chapter. Nothing was sent.")
@@ -70,8 +70,8 @@ def open_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
     """
     key = _clean_key(submission_key)
     chapter = get_chapter(session_id)
-    earlier = chapter.turns.filter(submission_key=key).first()
-    if earlier is not None and not (earlier.is_broken or _is_set_aside(earlier)):
+    earlier = _find_earlier(chapter, key, Turn.Kind.REROLL)
+    if earlier is not None and not earlier.may_run_again:
         return _answer_again(earlier)
     if chapter.prompt_index == 0:
         raise WrongState("There is no reply to write again yet. Send a prompt first.")
@@ -207,13 +207,16 @@ def recover_stale_turns(session_id: uuid.UUID | None = None) -> int:
 _BROKEN = (Turn.Status.FAILED, Turn.Status.STOPPED)
 
 
-def _is_set_aside(turn: Turn) -> bool:
-    return turn.status == Turn.Status.SET_ASIDE
-
-
 def _clean_key(submission_key: str) -> str:
     key = clean_line(submission_key, limit=SUBMISSION_KEY_CHAR_LIMIT, label="The submission's id")
     return key or str(uuid.uuid4())
+
+
+def _find_earlier(chapter: Session, key: str, kind: Turn.Kind) -> Turn | None:
+    earlier = chapter.turns.filter(submission_key=key).first()
+    if earlier is not None and earlier.kind != kind:
+        raise InvalidInput("This submission's id belongs to something else. Nothing was changed.")
+    return earlier
 
 
 def _answer_again(turn: Turn) -> OpenedTurn:

@@ -177,6 +177,25 @@ def test_a_reader_that_leaves_does_not_touch_the_reply(
     assert texts(chapter) == ["Go.", "I step in."]
 
 
+def test_a_client_that_leaves_at_once_does_not_keep_the_reply_from_starting(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    async def run() -> None:
+        request = asyncio.create_task(
+            start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        )
+        await asyncio.sleep(0)
+        request.cancel()
+        await asyncio.wait({request})
+        while not LIVE_REPLIES:
+            await asyncio.sleep(0.01)
+        for turn_id in list(LIVE_REPLIES):
+            await reply_is_over(turn_id)
+
+    async_to_sync(run)()
+    assert chapter.events.count() == 2
+
+
 def test_following_a_reply_that_is_over_tells_how_it_ended(
     chapter: Session, provider: ScriptedProvider
 ) -> None:

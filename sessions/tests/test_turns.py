@@ -236,6 +236,13 @@ def test_a_reroll_is_refused_once_memory_covers_its_prompt(chapter: Session) -> 
     assert not chapter.turns.exists()
 
 
+def test_a_key_belongs_to_one_kind_of_turn(chapter: Session) -> None:
+    fail_turn(send(chapter), error="No answer.", partial_text="")
+    with pytest.raises(InvalidInput):
+        open_reroll(chapter.pk, submission_key="k")
+    assert broken_turn(chapter).user_text == "The door opens."
+
+
 def test_a_reroll_needs_a_reply(chapter: Session) -> None:
     with pytest.raises(WrongState):
         open_reroll(chapter.pk, submission_key="r")

@@ -44,9 +44,7 @@ def list_sessions(
     return read_sessions(limit=limit, offset=offset)
 
 
-@router.post(
-    "/session", response={201: SessionDocument, **refusals(400, 403, 413, 415, 422)}
-)
+@router.post("/session", response={201: SessionDocument, **refusals(400, 403, 413, 415, 422)})
 def create_session(
     request: HttpRequest, response: HttpResponse, body: NewChapterBody | None = None
 ) -> Status[SessionDocument]:

@@ -184,4 +184,3 @@ def tab1_document(chapter: Session) -> Tab1Document:
         selected_agent_slots=chapter.selected_agent_slots,
         agent_names=shown_names(chapter),
     )
-

@@ -15,7 +15,7 @@ from storyengine.api.bodies import PromptBody
 from storyengine.api.documents import SessionDocument, TurnAnswer
 from storyengine.api.problems import CALL, WRITE, refusals
 from storyengine.api.reading import read_answer, read_session
-from storyengine.api.streaming import await_answer, detached, stream_answer
+from storyengine.api.streaming import await_answer, stream_answer
 
 router = Router(tags=["Play"])
 
@@ -55,13 +55,11 @@ async def send_prompt(
     The prompt is stored first. The reply is written also when the client leaves. A reply that
     fails (502) or is stopped (409) moves nothing; the problem carries the pending turn.
     """
-    opened = await detached(
-        start_prompt(
-            session_id,
-            agent_slot=body.agent_slot,
-            user_text=body.user_text,
-            submission_key=idempotency_key,
-        )
+    opened = await start_prompt(
+        session_id,
+        agent_slot=body.agent_slot,
+        user_text=body.user_text,
+        submission_key=idempotency_key,
     )
     return await _answer(request, opened)
 
@@ -75,7 +73,7 @@ async def reroll(
     request: HttpRequest, session_id: UUID, idempotency_key: IdempotencyKey = ""
 ) -> Status[TurnAnswer] | HttpResponseBase:
     """Have the latest reply written again, as another event of the same prompt."""
-    opened = await detached(start_reroll(session_id, submission_key=idempotency_key))
+    opened = await start_reroll(session_id, submission_key=idempotency_key)
     return await _answer(request, opened)
 
 

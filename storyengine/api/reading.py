@@ -79,8 +79,7 @@ def _document(chapter: Session) -> SessionDocument:
             MemoryBlockDocument.model_validate(block) for block in chapter.memory_blocks.all()
         ],
         narrative_drafts=[
-            NarrativeDraftDocument.model_validate(draft)
-            for draft in chapter.narrative_drafts.all()
+            NarrativeDraftDocument.model_validate(draft) for draft in chapter.narrative_drafts.all()
         ],
         pending_turn=PendingTurn.model_validate(pending) if pending else None,
         jobs=[JobDocument.model_validate(job) for job in latest_jobs(chapter).values()],
@@ -105,8 +104,11 @@ def read_answer(turn: Turn) -> TurnAnswer:
     events = events_of(turn)
     # A turn is marked as committed just before its own reply is written.
     own_reply = next(
-        (event for event in events
-         if event.role == Event.Role.AGENT and event.created_at >= turn.updated_at),
+        (
+            event
+            for event in events
+            if event.role == Event.Role.AGENT and event.created_at >= turn.updated_at
+        ),
         None,
     )
     if own_reply is None or turn.prompt_index is None:

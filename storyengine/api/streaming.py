@@ -4,9 +4,9 @@ Between two tokens nothing here touches the database.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any
 
 from django.http import HttpRequest, StreamingHttpResponse
 
@@ -29,17 +29,6 @@ from storyengine.api.reading import read_answer
 # A comment so often keeps proxies from closing a stream whose model still thinks.
 HEARTBEAT_SECONDS = 15.0
 HEARTBEAT = b": waiting\n\n"
-
-R = TypeVar("R")
-_detached: set["asyncio.Task[Any]"] = set()
-
-
-async def detached(work: Coroutine[Any, Any, R]) -> R:
-    """Finish `work` even when the client leaves meanwhile: a stored turn must also be started."""
-    task = asyncio.create_task(work)
-    _detached.add(task)
-    task.add_done_callback(_detached.discard)
-    return await asyncio.shield(task)
 
 
 async def await_answer(opened: OpenedTurn) -> TurnAnswer:
@@ -95,7 +84,7 @@ def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
             shown.append(part.text)
             return {"text": part.text, "is_restart": True}
         shown.append(before)
-        added = part.text[len(before):]
+        added = part.text[len(before) :]
     shown.append(added)
     return {"text": added} if added else None
 

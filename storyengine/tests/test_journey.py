@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 # Where the pictures of the three tabs are left to be looked at.
 SCREENSHOTS = Path("test-results/screenshots")
 WIDTHS = {"1280": (1280, 900), "390": (390, 844)}
+WORLD = "A harbour at the edge of the ice.\nDread."
 WARNING = (
     "Warning, resetting the chapter will delete all cells from the Story Engine, please make sure "
     "you have saved any and all character and setting information before you reset."
@@ -89,7 +90,7 @@ def expect_panel(page: Page, slot: int) -> None:
 def set_up(page: Page) -> None:
     page.goto("/")
     page.get_by_role("button", name="chapter").first.click()
-    page.get_by_label("World, kind of story, tone").fill("A harbour at the edge of the ice.\nDread.")
+    page.get_by_label("World, kind of story, tone").fill(WORLD)
     page.get_by_label("This chapter, this place").fill("Night. The lighthouse is dark.")
     page.get_by_label("Agents in this chapter").select_option("3")
     page.get_by_role("radio", name="2 Agent Orange").check()
@@ -99,9 +100,7 @@ def set_up(page: Page) -> None:
     expect(page.locator("#saved-state")).to_contain_text("saved")
     expect(page.locator("output[for=world-text]")).to_have_text("40/5,000")
     page.reload()
-    expect(page.get_by_label("World, kind of story, tone")).to_have_value(
-        "A harbour at the edge of the ice.\nDread."
-    )
+    expect(page.get_by_label("World, kind of story, tone")).to_have_value(WORLD)
     photograph(page, "tab1")
 
 

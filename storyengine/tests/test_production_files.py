@@ -21,7 +21,7 @@ def test_compose_has_the_commands_of_the_procfile() -> None:
     compose = read("compose.yaml")
     for name in ("web", "worker"):
         assert f"command: {procfile()[name].removeprefix('exec ')}" in compose.replace(">- ", "")
-    assert "honcho --env /dev/null start --port 8000 web worker model" in compose
+    assert "storyengine.processes --port 8000 web worker model" in compose
 
 
 def test_compose_does_not_start_without_a_password() -> None:

@@ -108,9 +108,7 @@ class TestLock:
         chapter = make_chapter()
 
         async def scenario() -> Any:
-            request = asyncio.create_task(
-                acall("POST", address(chapter, "lock"), Prefer="wait=60")
-            )
+            request = asyncio.create_task(acall("POST", address(chapter, "lock"), Prefer="wait=60"))
             while not await in_database(Job.objects.exists):
                 await asyncio.sleep(0)
             await acall("POST", address(chapter, "reset"))
@@ -120,9 +118,7 @@ class TestLock:
 
 
 class TestEnd:
-    def test_it_waits_for_the_last_memory(
-        self, provider: ScriptedProvider, run_jobs: Jobs
-    ) -> None:
+    def test_it_waits_for_the_last_memory(self, provider: ScriptedProvider, run_jobs: Jobs) -> None:
         chapter = make_active_chapter()
         add_prompts(chapter, 2)
         response = call("POST", address(chapter, "end"))
@@ -220,7 +216,9 @@ class TestBuildNarrative:
     ) -> None:
         chapter = ended_chapter()
         NarrativeDraft.objects.create(
-            session=chapter, target_words=900, chapter_text="Old.",
+            session=chapter,
+            target_words=900,
+            chapter_text="Old.",
             source_snapshot={"max_prompt_index_used": 1, "memory_block_ids_used": []},
         )
         provider.enqueue(ProviderRefused("The key is wrong."))
@@ -333,9 +331,7 @@ class TestWaiting:
         self, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(waiting, "_RECOVERY_SECONDS", 0.0)
-        job = Job.objects.create(
-            session=make_chapter(state=State.LOCKING), kind="lock", key="lock"
-        )
+        job = Job.objects.create(session=make_chapter(state=State.LOCKING), kind="lock", key="lock")
         recovered = []
 
         def give_up(session_id: Any) -> None:

@@ -15,14 +15,34 @@ from storyengine.api.tests.calling import address, assert_problem, call
 pytestmark = pytest.mark.django_db
 
 TAB1_FIELDS = {
-    "world_text", "chapter_text", "selected_agent_slots", "agent_names",
+    "world_text",
+    "chapter_text",
+    "selected_agent_slots",
+    "agent_names",
     "agent_identity_text_by_slot",
 }
 SESSION_FIELDS = {
-    "session_id", "title", "state", "prompt_index", "last_summarized_prompt_index",
-    "selected_agent_slots", "agent_names", "next_agent_slot", "tab1_locked", "is_ending",
-    "narrative_agent_definition_text", "target_words", "config", "tab1", "events",
-    "memory_blocks", "narrative_drafts", "pending_turn", "jobs", "created_at", "last_played_at",
+    "session_id",
+    "title",
+    "state",
+    "prompt_index",
+    "last_summarized_prompt_index",
+    "selected_agent_slots",
+    "agent_names",
+    "next_agent_slot",
+    "tab1_locked",
+    "is_ending",
+    "narrative_agent_definition_text",
+    "target_words",
+    "config",
+    "tab1",
+    "events",
+    "memory_blocks",
+    "narrative_drafts",
+    "pending_turn",
+    "jobs",
+    "created_at",
+    "last_played_at",
 }
 
 
@@ -31,16 +51,28 @@ def full_chapter() -> Session:
     chapter = make_active_chapter(agent_names={"2": "Mara"})
     add_prompts(chapter, 7)
     block = MemoryBlock.objects.create(
-        session=chapter, type="world_chapter_lock", from_prompt_index=0, to_prompt_index=0,
+        session=chapter,
+        type="world_chapter_lock",
+        from_prompt_index=0,
+        to_prompt_index=0,
         json_payload={"memory_type": "world_chapter_lock", "canon_locks": ["ночь"]},
     )
     NarrativeDraft.objects.create(
-        session=chapter, narrative_agent_definition_text="past tense", target_words=900,
+        session=chapter,
+        narrative_agent_definition_text="past tense",
+        target_words=900,
         source_snapshot={"max_prompt_index_used": 7, "memory_block_ids_used": [str(block.pk)]},
         chapter_text="It was night.",
     )
-    Job.objects.create(session=chapter, kind="summarize", key="1-7", error="It failed.",
-                       status="failed", from_prompt_index=1, to_prompt_index=7)
+    Job.objects.create(
+        session=chapter,
+        kind="summarize",
+        key="1-7",
+        error="It failed.",
+        status="failed",
+        from_prompt_index=1,
+        to_prompt_index=7,
+    )
     turn = open_prompt(chapter.pk, agent_slot=2, user_text="Go.", submission_key="k1").turn
     fail_turn(turn, error="No answer.", partial_text="I g")
     chapter.refresh_from_db()
@@ -75,38 +107,67 @@ class TestGet:
         assert document["session_id"] == str(chapter.pk)
         assert document["agent_names"] == {"1": "Agent Red", "2": "Mara", "3": "Agent Yellow"}
         assert set(document["tab1"]) == {
-            "world_text", "chapter_text", "agent_identity_text_by_slot",
+            "world_text",
+            "chapter_text",
+            "agent_identity_text_by_slot",
         }
         assert len(document["events"]) == 14
         assert [event["role"] for event in document["events"][:2]] == ["user", "agent"]
         assert set(document["events"][0]) == {
-            "event_id", "session_id", "prompt_index", "role", "agent_slot", "text", "created_at",
+            "event_id",
+            "session_id",
+            "prompt_index",
+            "role",
+            "agent_slot",
+            "text",
+            "created_at",
         }
         assert set(document["memory_blocks"][0]) == {
-            "block_id", "session_id", "type", "from_prompt_index", "to_prompt_index",
-            "json_payload", "created_at",
+            "block_id",
+            "session_id",
+            "type",
+            "from_prompt_index",
+            "to_prompt_index",
+            "json_payload",
+            "created_at",
         }
         draft = document["narrative_drafts"][0]
-        assert {"draft_id", "session_id", "narrative_agent_definition_text", "source_snapshot",
-                "chapter_text", "created_at"} <= set(draft)
+        assert {
+            "draft_id",
+            "session_id",
+            "narrative_agent_definition_text",
+            "source_snapshot",
+            "chapter_text",
+            "created_at",
+        } <= set(draft)
         assert draft["source_snapshot"] == {
             "max_prompt_index_used": 7,
             "memory_block_ids_used": [document["memory_blocks"][0]["block_id"]],
         }
         assert document["pending_turn"] == {
-            "turn_id": str(Turn.objects.get().pk), "submission_key": "k1", "kind": "prompt",
-            "status": "failed", "agent_slot": 2, "user_text": "Go.", "partial_text": "I g",
+            "turn_id": str(Turn.objects.get().pk),
+            "submission_key": "k1",
+            "kind": "prompt",
+            "status": "failed",
+            "agent_slot": 2,
+            "user_text": "Go.",
+            "partial_text": "I g",
             "error": "No answer.",
             "submitted_at": document["pending_turn"]["submitted_at"],
         }
         job = document["jobs"][0]
-        assert {"kind": "summarize", "status": "failed", "error": "It failed.",
-                "progress": {}}.items() <= job.items()
+        assert {
+            "kind": "summarize",
+            "status": "failed",
+            "error": "It failed.",
+            "progress": {},
+        }.items() <= job.items()
 
     def test_memory_is_answered_exactly_as_it_is_stored(self) -> None:
         document = call("GET", address(full_chapter())).json()
         assert document["memory_blocks"][0]["json_payload"] == {
-            "memory_type": "world_chapter_lock", "canon_locks": ["ночь"],
+            "memory_type": "world_chapter_lock",
+            "canon_locks": ["ночь"],
         }
 
     def test_queries_do_not_grow_with_the_chapter(
@@ -161,15 +222,18 @@ class TestTab1:
     def test_it_saves_and_answers_with_all_five_fields(self) -> None:
         chapter = make_chapter()
         sent = {
-            "world_text": "A world.\r\nWide.", "chapter_text": "A quay.",
-            "selected_agent_slots": [1, 2], "agent_names": {"1": "Mara", "2": ""},
+            "world_text": "A world.\r\nWide.",
+            "chapter_text": "A quay.",
+            "selected_agent_slots": [1, 2],
+            "agent_names": {"1": "Mara", "2": ""},
             "agent_identity_text_by_slot": {"1": "A pilot."},
         }
         saved = call("PUT", address(chapter, "tab1"), sent)
         assert saved.status_code == 200
         assert set(saved.json()) == TAB1_FIELDS
         assert saved.json() == {
-            "world_text": "A world.\nWide.", "chapter_text": "A quay.",
+            "world_text": "A world.\nWide.",
+            "chapter_text": "A quay.",
             "selected_agent_slots": [1, 2],
             "agent_names": {"1": "Mara", "2": "Agent Orange"},
             "agent_identity_text_by_slot": {"1": "A pilot.", "2": "A priest.", "3": "A child."},
@@ -254,13 +318,19 @@ class TestTitle:
 class TestNarrativeAgent:
     def test_it_saves_what_is_sent(self) -> None:
         chapter = make_chapter()
-        first = call("PUT", address(chapter, "narrative-agent"), {
-            "narrative_agent_definition_text": "Past tense.", "target_words": 5_000,
-        })
+        first = call(
+            "PUT",
+            address(chapter, "narrative-agent"),
+            {
+                "narrative_agent_definition_text": "Past tense.",
+                "target_words": 5_000,
+            },
+        )
         assert first.status_code == 200
         second = call("PUT", address(chapter, "narrative-agent"), {"target_words": 100})
         assert second.json() == {
-            "narrative_agent_definition_text": "Past tense.", "target_words": 100,
+            "narrative_agent_definition_text": "Past tense.",
+            "target_words": 100,
         }
         document = call("GET", address(chapter)).json()
         assert second.json().items() <= document.items()

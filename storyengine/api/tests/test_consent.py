@@ -17,7 +17,9 @@ def _foreign(provider: ScriptedProvider) -> None:
 @pytest.mark.usefixtures("_foreign")
 def test_a_host_is_allowed_and_withdrawn() -> None:
     assert call("GET", "/api/consent").json() == {
-        "provider_host": "models.example", "provider_allowed": False, "hosts": [],
+        "provider_host": "models.example",
+        "provider_allowed": False,
+        "hosts": [],
     }
     allowed = call("POST", "/api/consent", {"host": "models.example", "allowed": True})
     assert allowed.status_code == 200
@@ -68,5 +70,7 @@ def test_with_a_model_on_this_machine_there_is_nothing_to_allow(
     provider: ScriptedProvider,
 ) -> None:
     assert call("GET", "/api/consent").json() == {
-        "provider_host": "", "provider_allowed": True, "hosts": [],
+        "provider_host": "",
+        "provider_allowed": True,
+        "hosts": [],
     }

@@ -12,7 +12,6 @@ from agents.providers.scripted import Script, ScriptedProvider
 from agents.tests.playing import play
 from sessions.models import Event, Session, Turn
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from storyengine.api.streaming import detached
 from storyengine.api.tests.calling import acall, address, assert_problem, call, in_loop
 
 pytestmark = pytest.mark.django_db
@@ -47,9 +46,11 @@ class TestPrompt:
         assert response.status_code == 201
         assert set(answer) == ANSWER_FIELDS
         assert (answer["prompt_index"], answer["kind"]) == (1, "prompt")
-        assert [(event["role"], event["agent_slot"], event["text"])
-                for event in answer["events"]] == [
-            ("user", None, "The door opens."), ("agent", 1, "I step through."),
+        assert [
+            (event["role"], event["agent_slot"], event["text"]) for event in answer["events"]
+        ] == [
+            ("user", None, "The door opens."),
+            ("agent", 1, "I step through."),
         ]
         document = call("GET", address(chapter)).json()
         assert document["events"] == answer["events"]
@@ -165,7 +166,9 @@ class TestFailure:
         assert problem["pending_turn"] == call("GET", address(chapter)).json()["pending_turn"]
         pending = problem["pending_turn"]
         assert (pending["status"], pending["user_text"], pending["partial_text"]) == (
-            "failed", "The door opens.", "I step",
+            "failed",
+            "The door opens.",
+            "I step",
         )
         assert (pending["submission_key"], pending["error"]) == ("k1", "The reply broke off.")
         assert not Event.objects.exists()
@@ -222,9 +225,7 @@ class TestStopAndKeep:
 
         return in_loop(scenario)
 
-    def test_stop_keeps_the_text_so_far(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
+    def test_stop_keeps_the_text_so_far(self, chapter: Session, provider: ScriptedProvider) -> None:
         reply, stopped = self.stop_one(chapter, provider)
         assert stopped.status_code == 200
         pending = stopped.json()["pending_turn"]
@@ -266,7 +267,9 @@ class TestReroll:
         assert response.status_code == 201
         assert (answer["kind"], answer["prompt_index"]) == ("reroll", 1)
         assert [event["text"] for event in answer["events"]] == [
-            "The door opens.", "First.", "Second.",
+            "The door opens.",
+            "First.",
+            "Second.",
         ]
 
     def test_with_no_reply_there_is_nothing_to_write_again(self, chapter: Session) -> None:
@@ -299,27 +302,3 @@ def test_a_reply_goes_on_when_the_client_leaves(
         return await in_database(Turn.objects.get)
 
     assert in_loop(scenario).status == Turn.Status.COMMITTED
-
-
-def test_what_has_begun_is_finished_when_the_client_leaves_at_once() -> None:
-    """Between the storing of a turn and the start of its reply nothing may be lost."""
-    gate, steps = asyncio.Event(), []
-
-    async def store_and_start() -> None:
-        steps.append("stored")
-        await gate.wait()
-        steps.append("started")
-
-    async def scenario() -> None:
-        request = asyncio.create_task(detached(store_and_start()))
-        while not steps:
-            await asyncio.sleep(0)
-        request.cancel()
-        await asyncio.wait({request})
-        assert request.cancelled()
-        gate.set()
-        for _ in range(10):
-            await asyncio.sleep(0)
-
-    in_loop(scenario)
-    assert steps == ["stored", "started"]

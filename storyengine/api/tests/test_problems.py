@@ -22,8 +22,16 @@ def send(path: str, content: str | bytes, content_type: str = JSON, method: str 
 
 @pytest.mark.parametrize(
     "path",
-    ["/api/", "/api/nothing", "/api/session/", "/api/session/1/prompt", "/api/session/%ff",
-     "/api/session/00000000-0000-0000-0000-000000000000/nothing", "/api/docs/x", "/api/%00"],
+    [
+        "/api/",
+        "/api/nothing",
+        "/api/session/",
+        "/api/session/1/prompt",
+        "/api/session/%ff",
+        "/api/session/00000000-0000-0000-0000-000000000000/nothing",
+        "/api/docs/x",
+        "/api/%00",
+    ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_an_unknown_path_is_404(method: str, path: str) -> None:
@@ -50,8 +58,13 @@ def test_a_method_that_does_not_work_here_is_405(method: str, action: str, allow
 
 @pytest.mark.parametrize(
     "content_type",
-    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
-     "application/octet-stream", ""],
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/octet-stream",
+        "",
+    ],
 )
 def test_a_body_that_is_not_json_is_415(content_type: str) -> None:
     chapter = make_chapter()
@@ -78,9 +91,18 @@ def test_a_charset_may_be_named() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"{", b"", b"{'a': 1}", b"NaN", b'{"world_text": "\xff"}', b'{"world_text": "a\nb"}',
-        b"[" * 200_000, b'{"a":' * 100_000, b'{"target_words": ' + b"9" * 5_000 + b"}",
-        b'{"target_words": Infinity}', '{"world_text": "x"}'.encode("utf-16"), b"\x00",
+        b"{",
+        b"",
+        b"{'a': 1}",
+        b"NaN",
+        b'{"world_text": "\xff"}',
+        b'{"world_text": "a\nb"}',
+        b"[" * 200_000,
+        b'{"a":' * 100_000,
+        b'{"target_words": ' + b"9" * 5_000 + b"}",
+        b'{"target_words": Infinity}',
+        '{"world_text": "x"}'.encode("utf-16"),
+        b"\x00",
     ],
 )
 def test_what_is_not_json_at_all_is_a_clear_refusal(content: bytes) -> None:
@@ -111,7 +133,8 @@ def test_a_body_of_unknown_length_is_measured(settings: Settings) -> None:
 def test_the_largest_honest_tab1_fits() -> None:
     sea = "🌊" * 5_000
     body = {
-        "world_text": sea, "chapter_text": sea,
+        "world_text": sea,
+        "chapter_text": sea,
         "selected_agent_slots": [1, 2, 3, 4, 5, 6, 7],
         "agent_identity_text_by_slot": {str(slot): sea for slot in range(1, 8)},
     }
@@ -132,7 +155,7 @@ def test_a_bug_is_answered_as_a_problem_and_logged(
 
 
 def test_json_carries_everything_that_can_be_stored() -> None:
-    text = "ночь \ud800 \u2028 \"\\\n\x00"
+    text = 'ночь \ud800 \u2028 "\\\n\x00'
     assert json.loads(to_json({"text": text})) == {"text": text}
 
 

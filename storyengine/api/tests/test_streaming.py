@@ -268,16 +268,23 @@ def test_a_reply_whose_task_broke_off_is_followed_until_the_turn_is_settled(
 def test_a_reply_that_begins_anew_says_so() -> None:
     shown: list[str] = []
     parts = [
-        ("", True), ("One ", True), ("two", False), ("One two three", True),
-        ("One two three", True), ("Other", True), ("", True),
+        ("", True),
+        ("One ", True),
+        ("two", False),
+        ("One two three", True),
+        ("One two three", True),
+        ("Other", True),
+        ("", True),
     ]
-    events = [
-        streaming._token(ReplyText(text, is_restart), shown)
-        for text, is_restart in parts
-    ]
+    events = [streaming._token(ReplyText(text, is_restart), shown) for text, is_restart in parts]
     assert events == [
-        None, {"text": "One "}, {"text": "two"}, {"text": " three"},
-        None, {"text": "Other", "is_restart": True}, {"text": "", "is_restart": True},
+        None,
+        {"text": "One "},
+        {"text": "two"},
+        {"text": " three"},
+        None,
+        {"text": "Other", "is_restart": True},
+        {"text": "", "is_restart": True},
     ]
 
 
