@@ -13,7 +13,9 @@
     const chosen = document.querySelector('[name="agent_slot"]:checked');
     if (!box || !chosen) return;
     box.placeholder = `What happens in front of ${chosen.dataset.name}?`;
-    chosen.closest(".pill").scrollIntoView({ block: "nearest", inline: "nearest" });
+    const pill = chosen.closest(".pill");
+    const row = pill.parentElement;
+    row.scrollLeft = pill.offsetLeft - (row.clientWidth - pill.offsetWidth) / 2;
   };
 
   document.addEventListener("change", ({ target }) => {

@@ -65,6 +65,11 @@
     box.focus();
   });
 
+  // The finished reply is newer than what a poll may be bringing.
+  document.addEventListener("htmx:sseBeforeMessage", (event) => {
+    if (event.target.id === "running") htmx.trigger("#main", "htmx:abort");
+  });
+
   // A button that was pressed is gone after the reply; the next words belong into the box.
   document.addEventListener("htmx:load", (event) => {
     const isDone = event.target.id === "prompt-controls" && event.target.querySelector("[data-send]");

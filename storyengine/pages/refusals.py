@@ -37,7 +37,12 @@ def refuse(request: HttpRequest, error: ChapterError) -> HttpResponse:
         response["HX-Retarget"] = _SLOT
         response["HX-Reswap"] = "innerHTML"
         return response
-    context |= {"back": _way_back(request), "words": _sent_words(request)}
+    leads_to_list = error.status == 404 or _session_id(request) is None
+    context |= {
+        "back": reverse("pages:library") if leads_to_list else _way_back(request),
+        "leads_to_list": leads_to_list,
+        "words": _sent_words(request),
+    }
     return show(request, "refusal.html", context, status=error.status)
 
 

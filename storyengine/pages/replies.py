@@ -53,7 +53,8 @@ async def reroll(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_POST
 async def stop(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     await stop_reply(session_id)
-    return await sync_to_async(answer_play)(request, session_id)
+    # The stream, which every page with a Stop button follows, brings what is shown next.
+    return nothing_new() if request.htmx else await sync_to_async(answer_play)(request, session_id)
 
 
 @require_POST

@@ -70,3 +70,26 @@ class TestConsent:
     ) -> None:
         response = client.get("/consent/", {"chapter": "https://evil.example/"})
         assert "evil.example" not in response.content.decode()
+
+    def test_tab_2_leads_there_while_nothing_can_be_answered(
+        self, client: Client, chapter: Session, foreign: ScriptedProvider
+    ) -> None:
+        def links() -> set[str]:
+            html = client.get(address(chapter, "play")).content.decode()
+            return {one.attributes["href"] for one in all_of(html, "a")}
+
+        there = f"/consent/?chapter={chapter.pk}"
+        assert there in links()
+        grant(HOST)
+        assert there not in links()
+
+    def test_the_lock_leads_there_first(
+        self, client: Client, draft: Session, foreign: ScriptedProvider
+    ) -> None:
+        html = client.get(address(draft, "play")).content.decode()
+        assert f"/consent/?chapter={draft.pk}" in {
+            one.attributes["href"] for one in all_of(html, "a")
+        }
+        assert address(draft, "lock") not in {
+            one.attributes["action"] for one in all_of(html, "form")
+        }

@@ -302,10 +302,12 @@ class TestStop:
             while text != "One two ":
                 text += (await anext(following))[1]
             response = await htmx_post(address(chapter, "stop"), {"shape": "playing"})
-            await settle()
-            return response
+            assert response.status_code == 204
+            return [frame async for frame in following][-1]
 
-        broken = by_id(async_to_sync(scenario)().content.decode(), "broken").words
+        name, html = async_to_sync(scenario)()
+        assert name == "ended"
+        broken = by_id(html, "broken").words
         assert "Agent Orange: One two" in broken
         assert "Stopped." in broken
 
