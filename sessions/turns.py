@@ -125,8 +125,7 @@ def commit_turn(turn: Turn, reply_text: str) -> list[Event] | None:
         return None
     events = []
     if is_prompt:
-        slot = next_slot(turn.agent_slot, chapter.selected_agent_slots)
-        Session.objects.filter(pk=chapter.pk).update(next_agent_slot=slot)
+        _rotate_panel(turn, chapter)
         events.append(_write_event(turn, chapter, Event.Role.USER, turn.user_text))
     events.append(_write_event(turn, chapter, Event.Role.AGENT, scrub_reply(reply_text)))
     return events
@@ -241,7 +240,10 @@ def _try_claim_flight(chapter: Session, turn: Turn) -> bool:
     rerolling = turn.prompt_index if turn.kind == Turn.Kind.REROLL else None
     if rerolling is not None:
         free = free.filter(Q(last_summarized_prompt_index__lt=rerolling), prompt_index=rerolling)
-    return bool(free.update(turn_in_flight=turn.turn_id, rerolling_prompt_index=rerolling))
+    claim = {"turn_in_flight": turn.turn_id, "rerolling_prompt_index": rerolling}
+    if turn.kind == Turn.Kind.PROMPT:
+        claim["next_agent_slot"] = turn.agent_slot
+    return bool(free.update(**claim))
 
 
 def _refusal(chapter: Session, turn: Turn) -> ChapterError:
@@ -290,6 +292,14 @@ def _break_turn(
         turn_in_flight=None, rerolling_prompt_index=None
     )
     return True
+
+
+def _rotate_panel(turn: Turn, chapter: Session) -> None:
+    """Go on to the next character, unless the GM has chosen another panel meanwhile."""
+    slot = next_slot(turn.agent_slot, chapter.selected_agent_slots)
+    Session.objects.filter(pk=chapter.pk, next_agent_slot=turn.agent_slot).update(
+        next_agent_slot=slot
+    )
 
 
 def _write_event(turn: Turn, chapter: Session, role: Event.Role, text: str) -> Event:

@@ -7,11 +7,13 @@ from typing import Any, cast
 from celery import Celery, bootsteps
 from celery.beat import EmbeddedService, Scheduler
 from celery.exceptions import SecurityWarning
+from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
 # It warns whoever runs as root of pickled tasks; these are JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
+TRANSPORT_ALIASES["filesystem"] = "storyengine.folder_broker:Transport"
 app = Celery("storyengine")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

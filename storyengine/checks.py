@@ -9,10 +9,10 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Tags, register
 
+from agents.embedded.catalogue import KNOWN_MODELS
 from agents.providers.openai_compatible import host_of
 
 SHORTEST_GOOD_PASSWORD = 12
-EMBEDDED_MODELS = ("qwen2.5-coder-1.5b", "smollm2-135m")
 
 
 @register(Tags.security)
@@ -48,12 +48,12 @@ def check_model(
 
 def _check_embedded_model() -> list[CheckMessage]:
     name = settings.EMBEDDED_MODEL
-    if name in EMBEDDED_MODELS or Path(name).expanduser().is_file():
+    if name in KNOWN_MODELS or Path(name).expanduser().is_file():
         return []
     return [
         checks.Error(
             f"STORYENGINE_EMBEDDED_MODEL is {name!r}, which is neither a known model nor a file.",
-            hint=f"Use {' or '.join(EMBEDDED_MODELS)}, or the path of a GGUF file.",
+            hint=f"Use {' or '.join(KNOWN_MODELS)}, or the path of a GGUF file.",
             id="storyengine.E002",
         )
     ]

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from sessions.chapters import choose_panel
 from sessions.exceptions import InvalidInput, TooLong, TurnInFlight, WrongState
 from sessions.models import Event, Session, Turn
 from sessions.states import State
@@ -65,6 +66,14 @@ def test_the_panel_goes_to_the_next_higher_slot_and_wraps_round(
     commit_turn(send(chapter, slot=slot), "Yes.")
     chapter.refresh_from_db()
     assert chapter.next_agent_slot == follows
+
+
+def test_a_panel_that_was_chosen_during_the_reply_stays(chapter: Session) -> None:
+    turn = send(chapter, slot=1)
+    choose_panel(chapter.pk, 3)
+    commit_turn(turn, "Yes.")
+    chapter.refresh_from_db()
+    assert chapter.next_agent_slot == 3
 
 
 def test_a_failed_turn_moves_nothing_and_keeps_words_and_text(chapter: Session) -> None:
