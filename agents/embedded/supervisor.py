@@ -1,0 +1,101 @@
+"""Keeps the embedded model available: fetches it, runs llama.cpp, restarts what dies."""
+
+import logging
+import threading
+import time
+
+from agents.embedded.exceptions import ServerFailed, WeightsUnavailable
+from agents.embedded.report import Report
+from agents.embedded.server import LlamaServer
+from agents.embedded.weights import Weights, obtain_weights
+from agents.models import EmbeddedServer
+
+logger = logging.getLogger(__name__)
+
+# A server that has not loaded its model by then is taken to hang.
+LOAD_SECONDS = 600.0
+CHECK_SECONDS = 3.0
+# Checks in a row without an answer, each with its own time-out, before a server is taken to hang.
+MISSED_CHECKS = 5
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 60.0
+# A server that ran for so long was sound: what ends it is a new trouble.
+SOUND_SECONDS = 120.0
+
+
+class _Stopped(Exception):
+    """The program is being stopped."""
+
+
+class Supervisor:
+    """One embedded model, from the fetching to the end of the program."""
+
+    def __init__(self, choice: str, stopping: threading.Event) -> None:
+        self._choice = choice
+        self._stopping = stopping
+        self._report = Report(choice)
+
+    def run(self) -> None:
+        """Keep the model running until `stopping` is set."""
+        pause = FIRST_PAUSE_SECONDS
+        try:
+            while True:
+                began = time.monotonic()
+                try:
+                    self._serve(obtain_weights(self._choice, self._show_progress))
+                except (WeightsUnavailable, ServerFailed) as failure:
+                    logger.warning("%s", failure)
+                    self._report.show(EmbeddedServer.Phase.FAILED, message=str(failure))
+                if time.monotonic() - began > SOUND_SECONDS:
+                    pause = FIRST_PAUSE_SECONDS
+                self._wait(pause)
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        except _Stopped:
+            return
+        finally:
+            self._report.withdraw()
+
+    def _show_progress(self, done: int, total: int) -> None:
+        self._check_stopping()
+        self._report.show_progress(done, total)
+
+    def _serve(self, weights: Weights) -> None:
+        """Run the server for as long as it answers; raises ServerFailed, or _Stopped."""
+        self._report.show(EmbeddedServer.Phase.LOADING, model=weights.name)
+        server = LlamaServer(weights.path, weights.name)
+        try:
+            self._wait_until_up(server)
+            self._report.show(
+                EmbeddedServer.Phase.READY,
+                base_url=server.base_url,
+                context_window=server.context_window(),
+                message=weights.notice,
+            )
+            logger.info("The embedded model %s is ready.", weights.name)
+            missed = 0
+            while missed < MISSED_CHECKS:
+                self._wait(CHECK_SECONDS)
+                missed = 0 if server.check() else missed + 1
+            raise ServerFailed("The embedded model no longer answers and is started again.")
+        finally:
+            server.end()
+
+    def _wait_until_up(self, server: LlamaServer) -> None:
+        deadline = time.monotonic() + LOAD_SECONDS
+        while not server.wait_until_up(0.2):
+            self._check_stopping()
+            self._report.renew()
+            if time.monotonic() > deadline:
+                raise ServerFailed("The embedded model took too long to load.")
+
+    def _wait(self, seconds: float) -> None:
+        """Pause, visibly alive."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self._report.renew()
+            self._stopping.wait(min(left, CHECK_SECONDS))
+            self._check_stopping()
+
+    def _check_stopping(self) -> None:
+        if self._stopping.is_set():
+            raise _Stopped

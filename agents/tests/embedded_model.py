@@ -1,0 +1,27 @@
+"""The small embedded model, run for real once for all tests of a module."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from agents.embedded.catalogue import SMOLLM2
+from agents.embedded.exceptions import WeightsUnavailable
+from agents.embedded.server import LlamaServer
+from agents.embedded.weights import cache_folder, fetch
+
+
+@contextmanager
+def run_small_model() -> Iterator[LlamaServer]:
+    """A server that is up; the test is skipped if the weights cannot be had."""
+    try:
+        path = fetch(SMOLLM2, cache_folder(), lambda done, total: None)
+    except WeightsUnavailable as unavailable:
+        pytest.skip(f"The small embedded model cannot be had: {unavailable}")
+    server = LlamaServer(path, SMOLLM2.name)
+    try:
+        while not server.wait_until_up(1):
+            pass
+        yield server
+    finally:
+        server.end()

@@ -1,0 +1,118 @@
+"""The real llama.cpp server with the small model: who may use it, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from agents.embedded.access_key import access_key
+from agents.embedded.exceptions import ServerFailed
+from agents.embedded.server import LlamaServer
+from agents.tests.embedded_model import run_small_model
+
+pytestmark = pytest.mark.real_model
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LlamaServer]:
+    with run_small_model() as running:
+        yield running
+
+
+def ask(server: LlamaServer, path: str, headers: dict[str, str]) -> tuple[int, dict[str, str]]:
+    body = json.dumps({"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 1})
+    headers = {"Content-Type": "application/json", **headers}
+    request = urllib.request.Request(server.base_url + path, body.encode(), headers)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, dict(answer.headers)
+    except urllib.error.HTTPError as error:
+        return error.code, dict(error.headers)
+
+
+def test_it_serves_on_loopback_with_room_for_a_long_prompt(server: LlamaServer) -> None:
+    assert server.base_url.startswith("http://127.0.0.1:")
+    assert server.check()
+    assert server.context_window() == 8192
+
+
+def test_it_answers_only_who_has_the_key(server: LlamaServer) -> None:
+    assert ask(server, "/chat/completions", {})[0] == 401
+    assert ask(server, "/chat/completions", {"Authorization": "Bearer wrong"})[0] == 401
+    assert ask(server, "/chat/completions", {"Authorization": f"Bearer {access_key()}"})[0] == 200
+
+
+def test_no_web_page_may_read_its_answers(server: LlamaServer) -> None:
+    headers = {"Authorization": f"Bearer {access_key()}", "Origin": "https://page.example"}
+    _status, answer = ask(server, "/chat/completions", headers)
+    allowed = {value for name, value in answer.items() if name.lower().endswith("allow-origin")}
+    assert not allowed & {"*", "https://page.example"}
+
+
+def test_the_key_is_not_in_the_list_of_processes(server: LlamaServer) -> None:
+    command = Path(f"/proc/{server.pid}/cmdline")
+    if command.exists():
+        assert access_key() not in command.read_text()
+
+
+def test_a_killed_server_is_noticed() -> None:
+    with run_small_model() as server:
+        os.kill(server.pid, signal.SIGKILL)
+        with pytest.raises(ServerFailed, match="memory"):
+            while server.check():
+                time.sleep(0.01)
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF" + bytes(100))
+    server = LlamaServer(tmp_path / "bad.gguf", "bad")
+    try:
+        with pytest.raises(ServerFailed, match=r"bad\.gguf"):
+            while not server.wait_until_up(1):
+                pass
+    finally:
+        server.end()
+
+
+def test_it_does_not_outlive_its_parent() -> None:
+    script = (
+        "import django; django.setup()\n"
+        "from agents.tests.embedded_model import run_small_model\n"
+        "with run_small_model() as server:\n"
+        "    print(server.pid, flush=True)\n"
+        "    input()\n"
+    )
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "storyengine.settings"}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=settings.BASE_DIR,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.communicate()
+    while is_running(child):
+        time.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A zombie, until whoever inherited it looks.
+    status = Path(f"/proc/{pid}/stat")
+    return not (status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] == "Z")

@@ -1,0 +1,222 @@
+"""The supervisor with a stand-in for llama.cpp: what it starts, restarts and tells the pages."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import DatabaseError
+from django.utils import timezone
+
+from agents.embedded import report, supervisor
+from agents.embedded.exceptions import ServerFailed, WeightsUnavailable
+from agents.embedded.status import ALIVE_FOR, describe, is_coming, is_ready, read_embedded_server
+from agents.embedded.supervisor import Supervisor
+from agents.embedded.weights import OnProgress, Weights
+from agents.models import EmbeddedServer
+
+Phase = EmbeddedServer.Phase
+WEIGHTS = Weights(Path("model.gguf"), "model")
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _embedded(settings: pytest.FixtureRequest) -> None:
+    settings.LLM = "embedded"  # type: ignore[attr-defined]
+
+
+class Play:
+    """What happens, in order, at the points where the supervisor looks at its server."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        # Each is called by a check of the server and returns whether it answers.
+        self.checks: deque[Callable[[], bool]] = deque()
+        self.seen: list[EmbeddedServer | None] = []
+        self.started: list[str] = []
+        self.ended = 0
+
+    def look(self) -> None:
+        self.seen.append(read_embedded_server())
+
+    def stop(self) -> bool:
+        self.look()
+        self.stopping.set()
+        return True
+
+    def crash(self) -> bool:
+        self.look()
+        raise ServerFailed("It crashed.")
+
+    def miss(self) -> bool:
+        return False
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> Play:
+    play = Play()
+
+    class StandIn:
+        base_url = "http://127.0.0.1:1/v1"
+
+        def __init__(self, model_file: Path, model_name: str) -> None:
+            play.started.append(model_name)
+
+        def wait_until_up(self, seconds: float) -> bool:
+            play.look()
+            return True
+
+        def check(self) -> bool:
+            return play.checks.popleft()()
+
+        def context_window(self) -> int:
+            return 4096
+
+        def end(self) -> None:
+            play.ended += 1
+
+    monkeypatch.setattr(supervisor, "LlamaServer", StandIn)
+    monkeypatch.setattr(supervisor, "obtain_weights", lambda choice, on_progress: WEIGHTS)
+    monkeypatch.setattr(supervisor, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(supervisor, "LONGEST_PAUSE_SECONDS", 0.001)
+    return play
+
+
+def run(play: Play) -> None:
+    Supervisor("model", play.stopping).run()
+
+
+def test_it_loads_serves_and_withdraws(play: Play) -> None:
+    play.checks.append(play.stop)
+    run(play)
+    loading, ready = play.seen
+    assert loading is not None
+    assert ready is not None
+    assert (loading.phase, ready.phase) == (Phase.LOADING, Phase.READY)
+    assert is_coming(loading)
+    assert not is_ready(loading)
+    assert is_ready(ready)
+    assert (ready.model, ready.base_url) == ("model", "http://127.0.0.1:1/v1")
+    assert ready.context_window == 4096
+    assert play.ended == 1
+    assert read_embedded_server() is None
+
+
+def test_a_crash_is_told_and_the_server_started_again(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play.checks.extend([play.crash, play.stop])
+    shown: list[tuple[str, str]] = []
+    show = report.Report.show
+
+    def note(self: report.Report, phase: EmbeddedServer.Phase, **fields: str) -> None:
+        shown.append((phase, fields.get("message", "")))
+        show(self, phase, **fields)
+
+    monkeypatch.setattr(report.Report, "show", note)
+    run(play)
+    phases = [phase for phase, _message in shown]
+    assert phases == [Phase.LOADING, Phase.READY, Phase.FAILED, Phase.LOADING, Phase.READY]
+    assert shown[2][1] == "It crashed."
+    assert (len(play.started), play.ended) == (2, 2)
+
+
+def test_a_server_that_hangs_is_started_again(play: Play) -> None:
+    play.checks.extend([play.miss] * supervisor.MISSED_CHECKS)
+    play.checks.append(play.stop)
+    run(play)
+    assert (len(play.started), play.ended) == (2, 2)
+
+
+def test_a_server_that_is_slow_once_is_left_alone(play: Play) -> None:
+    play.checks.extend([play.miss, lambda: True] * supervisor.MISSED_CHECKS)
+    play.checks.append(play.stop)
+    run(play)
+    assert len(play.started) == 1
+
+
+def test_weights_that_cannot_be_had_are_asked_for_again(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def obtain(choice: str, on_progress: OnProgress) -> Weights:
+        asked.append(choice)
+        if len(asked) == 1:
+            raise WeightsUnavailable("No network.")
+        server = read_embedded_server()
+        assert server is not None
+        assert describe(server) == "No network."
+        assert not is_coming(server)
+        return WEIGHTS
+
+    monkeypatch.setattr(supervisor, "obtain_weights", obtain)
+    play.checks.append(play.stop)
+    run(play)
+    assert asked == ["model", "model"]
+
+
+def test_the_fetching_shows_how_far_it_is(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "_PROGRESS_SECONDS", -1)
+
+    def obtain(choice: str, on_progress: OnProgress) -> Weights:
+        on_progress(0, 1_117_000_000)
+        on_progress(312_000_000, 1_117_000_000)
+        assert describe(read_embedded_server()) == (
+            "The embedded model is being fetched: 312 of 1,117 MB."
+        )
+        return WEIGHTS
+
+    monkeypatch.setattr(supervisor, "obtain_weights", obtain)
+    play.checks.append(play.stop)
+    run(play)
+
+
+def test_stopping_ends_a_running_fetch(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    def obtain(choice: str, on_progress: OnProgress) -> Weights:
+        play.stopping.set()
+        on_progress(1, 2)
+        raise AssertionError("The fetch went on.")
+
+    monkeypatch.setattr(supervisor, "obtain_weights", obtain)
+    run(play)
+    assert read_embedded_server() is None
+
+
+def test_a_stand_in_model_says_so(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = Weights(Path("small.gguf"), "small", "The small one answers instead.")
+    monkeypatch.setattr(supervisor, "obtain_weights", lambda choice, on_progress: weights)
+    play.checks.append(play.stop)
+    run(play)
+    ready = play.seen[-1]
+    assert ready is not None
+    assert (ready.model, describe(ready)) == ("small", "The small one answers instead.")
+
+
+def test_a_database_that_is_away_ends_nothing(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise DatabaseError("away")
+
+    play.checks.append(play.stop)
+    monkeypatch.setattr(EmbeddedServer.objects, "bulk_create", fail)
+    run(play)
+    assert len(play.started) == 1
+
+
+class TestStatus:
+    def test_a_row_nobody_renews_is_not_running(self) -> None:
+        old = timezone.now() - ALIVE_FOR - timedelta(seconds=1)
+        EmbeddedServer.objects.create(phase=Phase.READY, model="model", alive_at=old)
+        server = read_embedded_server()
+        assert not is_ready(server)
+        assert not is_coming(server)
+        assert "make run" in describe(server)
+
+    def test_nothing_is_read_for_another_provider(self, settings: pytest.FixtureRequest) -> None:
+        EmbeddedServer.objects.create(phase=Phase.READY, model="model")
+        settings.LLM = "openai"  # type: ignore[attr-defined]
+        assert read_embedded_server() is None
