@@ -28,13 +28,8 @@ help: ## list these commands
 	@echo "Story Engine"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
-# Honcho stops its processes on INT and TERM; a closed terminal sends HUP, which becomes a TERM here.
 run: .venv/installed staticfiles/staticfiles.json ## start the program; Ctrl-C stops it
-	@arguments=$$(python manage.py prepare) || exit 1; \
-	(trap '' HUP; exec python -m honcho --env /dev/null start $$arguments) & honcho=$$!; \
-	trap : INT; trap "kill $$honcho" HUP TERM; \
-	while kill -0 $$honcho 2>/dev/null; do wait $$honcho; status=$$?; done; \
-	test $$status -eq 130 || exit $$status
+	@arguments=$$(python manage.py prepare) && exec python -m storyengine.processes $$arguments
 
 test: .venv/installed-dev ## run the whole test suite; needs no server
 	@$(TEST_ENVIRONMENT) python -m pytest $(PYTEST)

@@ -161,11 +161,14 @@ class TurnDelta(_Shape):
 Shape = WorldChapterLock | TurnDelta
 
 # What a small model is held to, so that it ends: characters of a text, entries of a list.
-_TIGHT_LENGTH = 120
+_TIGHT_LENGTH = 160
 _TIGHT_LENGTHS = {
-    "premise": 250,
-    "canon_locks": 160,
-    "event": 160,
+    "premise": 300,
+    "rules_of_reality": 200,
+    "key_lore": 200,
+    "open_mysteries": 200,
+    "canon_locks": 200,
+    "event": 200,
     "color": 10,
     "from_marker": 8,
     "to_marker": 8,

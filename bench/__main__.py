@@ -44,7 +44,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(options: argparse.Namespace) -> int:
-    environment = {} if options.embedded else model_environment(options.model_server or "")
+    environment = model_environment(options)
     load_before = os.getloadavg()[0]
     with open_processes(environment) as processes:
         try:
@@ -58,11 +58,13 @@ def main(options: argparse.Namespace) -> int:
     return 0 if all(figure.passed is not False for figure in figures) else 1
 
 
-def model_environment(base_url: str) -> dict[str, str]:
+def model_environment(options: argparse.Namespace) -> dict[str, str]:
+    if options.embedded:
+        wanted = "STORYENGINE_EMBEDDED_MODEL"
+        return {wanted: os.environ[wanted]} if wanted in os.environ else {}
     names = {f"STORYENGINE_MODEL_AGENT_{number}": f"agent-{number}" for number in range(10)}
     return {
         "STORYENGINE_LLM": "openai",
-        "OPENAI_BASE_URL": base_url,
         "OPENAI_API_KEY": "unused",
         "STORYENGINE_CONTEXT_WINDOW": "128000",
         "STORYENGINE_MAX_OUTPUT": "16000",

@@ -181,3 +181,12 @@ def test_json_is_laid_out(client: Client, chapter: Session) -> None:
 def test_a_list_of_records_does_not_load_long_texts(client: Client, chapter: Session) -> None:
     listed = client.get(address(LLMArtifact, "changelist")).context["cl"].result_list[0]
     assert listed.get_deferred_fields() == {"raw_input_ref", "raw_output_ref", "layers"}
+
+
+def test_a_record_is_loaded_at_once(
+    client: Client, chapter: Session, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    client.get("/admin/")  # makes the account
+    artifact = LLMArtifact.objects.get()
+    with django_assert_max_num_queries(3):  # the account, the record, its chapter
+        client.get(address(LLMArtifact, "change", artifact.pk))

@@ -16,7 +16,7 @@ Runner = subprocess.Popen[str]
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Iterator[Runner]:
-    (tmp_path / "Procfile").write_text("sleeper: exec sleep 1000\n")
+    (tmp_path / "Procfile").write_text("sleeper: exec sleep 100\n")
     process = subprocess.Popen(
         [sys.executable, "-m", "storyengine.processes", "--port", "8000", "sleeper"],
         cwd=tmp_path,
@@ -27,7 +27,10 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
     )
     yield process
     process.kill()
-    process.communicate()
+    process.wait()
+    # Not communicate(): a process that was left over would keep it waiting.
+    assert process.stdout is not None
+    process.stdout.close()
 
 
 def wait_for_the_sleeper(runner: Runner) -> int:
