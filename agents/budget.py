@@ -1,7 +1,7 @@
 """How many tokens a text will cost: estimated without a tokenizer, calibrated by reported usage."""
 
 from agents.capabilities import ModelFacts
-from agents.declarations import Agent
+from agents.declarations import CHARACTERS, Agent
 from agents.models import TokenCalibration
 from agents.providers.base import Usage
 
@@ -23,10 +23,10 @@ def weigh(text: str) -> float:
 
 
 def read_weight_per_token(model: str) -> float:
-    calibration = TokenCalibration.objects.filter(model=model).first()
-    if calibration is None or calibration.tokens <= 0:
+    sums = TokenCalibration.objects.filter(model=model).values_list("weight", "tokens").first()
+    if sums is None or sums[1] <= 0:
         return DEFAULT_WEIGHT_PER_TOKEN
-    return min(max(calibration.weight / calibration.tokens, 1.0), 6.0)
+    return min(max(sums[0] / sums[1], 1.0), 6.0)
 
 
 def calibrate(model: str, weight: float, usage: Usage) -> None:
@@ -45,6 +45,8 @@ def calibrate(model: str, weight: float, usage: Usage) -> None:
 def output_limit(agent: Agent, facts: ModelFacts) -> int:
     """Tokens the agent may write, hidden reasoning included; never over half the window."""
     wanted = agent.output_tokens + (agent.reasoning_tokens if facts.reasons else 0)
+    if facts.character_output and agent.agent_id in CHARACTERS:
+        wanted = min(wanted, facts.character_output)
     return min(wanted, facts.max_output, facts.context_window // 2)
 
 

@@ -18,6 +18,7 @@ class ModelFacts:
 
     context_window: int
     max_output: int
+    character_output: int
     token_parameter: str
     accepts_temperature: bool
     reasons: bool

@@ -7,7 +7,7 @@ from agents.declarations import CHARACTERS, Agent
 from agents.layers import Layer, Piece, Trim, text_layer
 from agents.prompt_files import render_prompt
 from memory.chunks import recent_context_start
-from memory.recall import memory_layer_pieces
+from memory.recall import recall
 from sessions.access import get_chapter
 from sessions.models import Session, Turn
 from sessions.roster import character
@@ -53,7 +53,7 @@ def memory_layer(chapter: Session, *, name: str = "STRUCTURED_MEMORY") -> Layer:
 
     Its share is fixed, so that the growing context behind it does not change it between summaries.
     """
-    pieces = tuple(Piece(full, brief) for full, brief in memory_layer_pieces(chapter))
+    pieces = tuple(Piece(full, brief) for full, brief in recall(chapter))
     return Layer(
         name, pieces, trim=Trim.CONDENSE, gives_way=2, keep_first=1, keep_last=1, share=0.4
     )

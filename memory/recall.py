@@ -1,15 +1,23 @@
 """Memory as prompts carry it: one compact text a block, oldest first."""
 
+import uuid
+from functools import lru_cache
+
 from memory.models import MemoryBlock
 from memory.rendering import render_delta_brief, render_memory
 from sessions.models import Session
 
 
-def memory_layer_pieces(chapter: Session) -> list[tuple[str, str]]:
+def recall(chapter: Session) -> list[tuple[str, str]]:
     """Each block in full and, for a delta, in the brief form that small windows fall back to."""
-    blocks = list(chapter.memory_blocks.order_by("created_at"))
-    briefs = (
-        render_delta_brief(block) if block.type == MemoryBlock.Type.TURN_DELTA else ""
-        for block in blocks
-    )
-    return list(zip(render_memory(blocks), briefs, strict=True))
+    block_ids = chapter.memory_blocks.order_by("created_at").values_list("pk", flat=True)
+    return [_render(block_id) for block_id in block_ids]
+
+
+@lru_cache(maxsize=2_048)
+def _render(block_id: uuid.UUID) -> tuple[str, str]:
+    """Once a process and block: blocks never change, and every prompt asks for all of them."""
+    block = MemoryBlock.objects.get(pk=block_id)
+    (full,) = render_memory([block])
+    is_delta = block.type == MemoryBlock.Type.TURN_DELTA
+    return full, render_delta_brief(block) if is_delta else ""

@@ -91,10 +91,13 @@ class Supervisor:
     def _wait(self, seconds: float) -> None:
         """Pause, visibly alive."""
         deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
+        while True:
+            self._check_stopping()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
             self._report.renew()
             self._stopping.wait(min(left, CHECK_SECONDS))
-            self._check_stopping()
 
     def _check_stopping(self) -> None:
         if self._stopping.is_set():

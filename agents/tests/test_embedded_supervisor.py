@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.db import DatabaseError
 from django.utils import timezone
+from pytest_django import Settings
 
 from agents.embedded import report, supervisor
 from agents.embedded.exceptions import ServerFailed, WeightsUnavailable
@@ -24,8 +25,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _embedded(settings: pytest.FixtureRequest) -> None:
-    settings.LLM = "embedded"  # type: ignore[attr-defined]
+def _embedded(settings: Settings) -> None:
+    settings.LLM = "embedded"
 
 
 class Play:
@@ -78,6 +79,8 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         def end(self) -> None:
             play.ended += 1
 
+    # The connection is the test's, with its transaction.
+    monkeypatch.setattr(report, "close_old_connections", lambda: None)
     monkeypatch.setattr(supervisor, "LlamaServer", StandIn)
     monkeypatch.setattr(supervisor, "obtain_weights", lambda choice, on_progress: WEIGHTS)
     monkeypatch.setattr(supervisor, "CHECK_SECONDS", 0.0)
@@ -216,7 +219,7 @@ class TestStatus:
         assert not is_coming(server)
         assert "make run" in describe(server)
 
-    def test_nothing_is_read_for_another_provider(self, settings: pytest.FixtureRequest) -> None:
+    def test_nothing_is_read_for_another_provider(self, settings: Settings) -> None:
         EmbeddedServer.objects.create(phase=Phase.READY, model="model")
-        settings.LLM = "openai"  # type: ignore[attr-defined]
+        settings.LLM = "openai"
         assert read_embedded_server() is None

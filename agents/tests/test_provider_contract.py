@@ -47,6 +47,11 @@ async def read_all(provider: Provider, request: ModelRequest = REQUEST) -> list[
     return [part async for part in provider.stream(request)]
 
 
+async def read_into(parts: list[StreamPart], provider: Provider) -> None:
+    async for part in provider.stream(REQUEST):
+        parts.append(part)
+
+
 def text_of(parts: list[StreamPart]) -> str:
     return "".join(part.text for part in parts if isinstance(part, TextDelta))
 
@@ -112,9 +117,6 @@ class ProviderContract(ABC):
 class FailingContract(ABC):
     """How failures show, for providers whose failures a test can choose."""
 
-    #: What leads to each error; the first ones before any text.
-    failures: ClassVar[dict[type[ProviderError], object]]
-
     @abstractmethod
     def failing(self, error: type[ProviderError]) -> Opened:
         """A provider whose next reply fails so; StreamBroken after the words of TEXT."""
@@ -142,13 +144,12 @@ class FailingContract(ABC):
 
     def test_what_came_before_a_break_was_given_on(self) -> None:
         async def scenario() -> None:
-            pieces = []
+            parts: list[StreamPart] = []
             async with self.failing(StreamBroken) as provider:
                 with pytest.raises(StreamBroken):
-                    async for part in provider.stream(REQUEST):
-                        assert isinstance(part, TextDelta)
-                        pieces.append(part.text)
-            assert "".join(pieces) == TEXT
+                    await read_into(parts, provider)
+            assert text_of(parts) == TEXT
+            assert all(isinstance(part, TextDelta) for part in parts)
 
         asyncio.run(scenario())
 
