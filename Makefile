@@ -10,9 +10,9 @@ export PYTHONUNBUFFERED = 1
 
 PIP_INSTALL = python -m pip install --quiet --disable-pip-version-check --requirement
 
-# The suite sets these itself where it needs them; a shell that has them set must not change it.
-TEST_ENVIRONMENT = env -u STORYENGINE_PASSWORD -u STORYENGINE_API_TOKEN -u STORYENGINE_HTTPS -u STORYENGINE_LLM \
-	-u OPENAI_API_KEY -u OPENAI_BASE_URL -u ALLOWED_HOSTS -u DEBUG -u SECRET_KEY -u PORT
+# What a shell has set for the program must not change what is tested.
+TEST_ENVIRONMENT = env -u ALLOWED_HOSTS -u DEBUG -u PORT -u SECRET_KEY \
+	$(addprefix -u ,$(filter-out STORYENGINE_DATA STORYENGINE_TEST_%,$(filter STORYENGINE_% OPENAI_%,$(.VARIABLES))))
 
 # What an installation that other machines reach sets (see docs/settings.md).
 PRODUCTION_ENVIRONMENT = env DEBUG=false STORYENGINE_HTTPS=true ALLOWED_HOSTS=story.example.org \

@@ -94,14 +94,17 @@ async def call_model(
     return Reply(outcome.text, was_cut=outcome.finished is not None and outcome.finished.was_cut)
 
 
-async def warm_model(agent: Agent, compose: Compose) -> None:
-    """Have the model read a prompt's start, for its cache; nothing is written, so none is kept.
+async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> None:
+    """Have the model read a prompt's start, for its cache; what it would write is thrown away.
 
     Raises what `call_model` raises.
     """
     call = await in_database(_prepare, agent, compose, None, 1)
+    outcome = _Outcome()
     async with aclosing(call.provider.stream(call.request)) as parts:
         await anext(parts, None)
+    outcome.finished = Finished()
+    await in_database(_record, agent, session_id, call, outcome)
 
 
 def _prepare(

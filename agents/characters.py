@@ -6,12 +6,13 @@ from itertools import groupby
 from agents.declarations import CHARACTERS, Agent
 from agents.layers import Layer, Piece, Trim, text_layer
 from agents.prompt_files import render_prompt
+from agents.prose import without_middle
 from memory.chunks import recent_context_start
 from memory.recall import recall
 from sessions.access import get_chapter
 from sessions.models import Session, Turn
 from sessions.roster import character
-from sessions.transcript import chosen_events, render_events
+from sessions.transcript import chosen_events, render_event
 
 
 def agent_of(turn: Turn) -> Agent:
@@ -60,10 +61,14 @@ def memory_layer(chapter: Session, *, name: str = "STRUCTURED_MEMORY") -> Layer:
 
 
 def prompt_pieces(chapter: Session, first: int, last: int | None) -> tuple[Piece, ...]:
-    """One piece a prompt: the GM's words with the chosen reply."""
+    """One piece a prompt: the GM's words with the chosen reply; in brief, without long middles."""
     events = chosen_events(chapter, from_prompt=first, to_prompt=last)
-    by_prompt = groupby(events, key=lambda event: event.prompt_index)
-    return tuple(Piece(render_events(turn, chapter)) for _, turn in by_prompt)
+    pieces = []
+    for _, turn in groupby(events, key=lambda event: event.prompt_index):
+        texts = [render_event(event, chapter).rendered for event in turn]
+        brief = "\n\n".join(without_middle(text) for text in texts)
+        pieces.append(Piece("\n\n".join(texts), brief))
+    return tuple(pieces)
 
 
 def _recent_context(chapter: Session, before: int | None) -> Layer:
@@ -71,8 +76,8 @@ def _recent_context(chapter: Session, before: int | None) -> Layer:
     return Layer(
         "RECENT_CONTEXT",
         prompt_pieces(chapter, recent_context_start(chapter), last),
-        trim=Trim.OLDEST_FIRST,
+        trim=Trim.CONDENSE,
         gives_way=1,
-        keep_last=2,
+        keep_last=1,
         step=3,
     )

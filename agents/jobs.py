@@ -183,18 +183,15 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> list[Job]:
 
 
 def latest_jobs(chapter: Session) -> dict[str, Job]:
-    """The newest job of each kind; of the summaries, the one that play is waiting for."""
+    """The newest job of each kind; of the summaries, the one of the next chunk if there is one."""
     jobs: dict[str, Job] = {}
-    for job in chapter.jobs.order_by("created_at").defer("inputs", "finished_scenes"):
+    for job in chapter.jobs.order_by("created_at").defer("inputs", "scenes", "finished_scenes"):
         earlier = jobs.get(job.kind)
-        if earlier is None or not _is_next_summary(earlier, chapter):
+        if earlier is None or _is_next_summary(job, chapter) >= _is_next_summary(earlier, chapter):
             jobs[job.kind] = job
     return jobs
 
 
 def _is_next_summary(job: Job, chapter: Session) -> bool:
-    return (
-        job.kind == Job.Kind.SUMMARIZE
-        and job.is_live
-        and job.from_prompt_index == chapter.last_summarized_prompt_index + 1
-    )
+    is_wanted = job.status not in (Job.Status.DONE, Job.Status.CANCELLED)
+    return is_wanted and job.from_prompt_index == chapter.last_summarized_prompt_index + 1

@@ -19,6 +19,8 @@ class Trim(Enum):
     OLDEST_FIRST = "oldest first"
     # Oldest pieces take their brief form first, and are dropped only when all of them have.
     CONDENSE = "condense"
+    # The same, but nothing is dropped.
+    SHORTEN = "shorten"
 
 
 @dataclass(frozen=True)
@@ -117,15 +119,15 @@ def assemble(
 
 def _trim(layer: Layer, room: float, tokens_of: Callable[[Layer], float]) -> Layer:
     """Shorten the layer by its rule until it has at most `room` tokens or its floor is reached."""
-    if layer.trim is Trim.CONDENSE:
+    if layer.trim in (Trim.CONDENSE, Trim.SHORTEN):
         for at in range(layer.keep_first, len(layer.pieces) - layer.keep_last):
             if tokens_of(layer) <= room:
                 return layer
             piece = layer.pieces[at]
-            if piece.brief:
+            if piece.brief and piece.brief != piece.text:
                 shortened = (*layer.pieces[:at], Piece(piece.brief), *layer.pieces[at + 1 :])
                 layer = replace(layer, pieces=shortened)
-    if layer.trim is not Trim.NEVER:
+    if layer.trim in (Trim.CONDENSE, Trim.OLDEST_FIRST):
         floor = layer.keep_first + layer.keep_last
         while len(layer.pieces) > floor and tokens_of(layer) > room:
             spare = len(layer.pieces) - floor

@@ -18,7 +18,7 @@ from agents.prompt_files import render_prompt
 from agents.schemas import WorldChapterLock, check_roster, lock_schema_for
 from agents.watch import Watch
 from memory.blocks import write_lock
-from sessions.access import get_chapter
+from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
 from sessions.states import State, move, try_move
@@ -66,12 +66,14 @@ async def write_world_memory(job: Job, watch: Watch) -> None:
 def give_up(job: Job, error: Exception) -> None:
     """Make Tab 1 editable again, with the error beside it."""
     with transaction.atomic():
+        lock_chapter(job.session_id)
         if fail(job, f"{error} Tab 1 can be edited again, and everything you wrote is there."):
             try_move(Session.objects.filter(pk=job.session_id), State.DRAFT_TAB1)
 
 
 @transaction.atomic
 def _store(job: Job, payload: dict[str, Any]) -> None:
+    lock_chapter(job.session_id)
     if finish(job) and write_lock(job.session_id, payload) is None:
         transaction.set_rollback(True)
 

@@ -76,7 +76,9 @@ class Job(models.Model):
     error = models.TextField(blank=True)
     # What a page shows: {"words": int, "target_words": int, "scene": int, "scenes": int}
     progress = models.JSONField(default=dict, blank=True)
-    # What a resumed narration starts from: the scenes that are finished.
+    # How a narration divides the chapter: {"first": int, "last": int, "target_words": int} a scene.
+    scenes = models.JSONField(default=list, blank=True)
+    # What a resumed narration starts from: the texts of the first of those scenes.
     finished_scenes = models.JSONField(default=list, blank=True)
     # The text so far, for the page that watches it grow.
     partial_text = models.TextField(blank=True)

@@ -5,7 +5,7 @@ Finished scenes are stored with the job, so that a build that failed is resumed,
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.db import transaction
@@ -26,7 +26,7 @@ from agents.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
 from agents.watch import Watch
 from memory.drafts import write_draft
 from memory.models import MemoryBlock
-from sessions.access import get_chapter
+from sessions.access import get_chapter, lock_chapter
 from sessions.models import Session
 from sessions.states import State, move, try_move
 
@@ -34,6 +34,8 @@ from sessions.states import State, move, try_move
 DONE_WORD = "DONE"
 # A scene that falls short of its target is continued so often at most.
 MAX_CONTINUATIONS = 5
+# Words to ask for when an output limit cut a scene that is nearly long enough.
+LEAST_CONTINUED = 80
 # Close enough to the target to be left alone.
 ENOUGH = 0.92
 
@@ -72,6 +74,7 @@ def request_build(session_id: uuid.UUID) -> Job:
 @transaction.atomic
 def cancel_build(session_id: uuid.UUID) -> Session:
     """Stop writing; earlier drafts stay as they are."""
+    lock_chapter(session_id)
     get_chapter(session_id)
     move(
         Session.objects.filter(pk=session_id, state=State.NARRATING),
@@ -99,9 +102,11 @@ async def write_chapter(job: Job, watch: Watch) -> None:
 
 def give_up(job: Job, error: Exception) -> None:
     """Show the error; drafts stay, and finished scenes wait for the next build."""
-    kept = len(Job.objects.values_list("finished_scenes", flat=True).get(pk=job.pk))
+    finished = Job.objects.filter(pk=job.pk).values_list("finished_scenes", flat=True).first()
+    kept = len(finished or [])
     hint = f" {kept} finished scenes are kept: build again to go on from there." if kept else ""
     with transaction.atomic():
+        lock_chapter(job.session_id)
         if fail(job, f"{error}{hint} Earlier drafts are unchanged."):
             try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)
 
@@ -116,13 +121,12 @@ async def _write_scene(
     text, was_cut = await _call(job, layers, watch)
     for _ in range(MAX_CONTINUATIONS):
         words = len(text.split())
-        if words >= scene.target_words * ENOUGH:
+        if words >= scene.target_words * ENOUGH and not was_cut:
             break
         text = text.rstrip() if not was_cut else end_at_sentence(text)
         watch.show(f"{base}{text}\n\n")
-        more, was_cut = await _call(
-            job, [*layers, *_continuation(text, scene.target_words - words)], watch
-        )
+        missing = max(scene.target_words - words, LEAST_CONTINUED)
+        more, was_cut = await _call(job, [*layers, *_continuation(text, missing)], watch)
         if more.strip().strip(".").upper() == DONE_WORD or repeats(more, text):
             break
         text = f"{text}\n\n{more.strip()}"
@@ -146,8 +150,7 @@ def _scene_layers(job: Job, material: _Material, number: int, finished: list[str
         Layer(
             "FULL_CHAPTER_CONTEXT",
             material.pieces[scene.first - 1 : scene.last],
-            trim=Trim.OLDEST_FIRST,
-            keep_last=1,
+            trim=Trim.SHORTEN,
         ),
     ]
     target = str(scene.target_words)
@@ -198,23 +201,31 @@ def _inputs(chapter: Session) -> dict[str, Any]:
 
 def _read_material(job: Job) -> _Material:
     chapter = get_chapter(job.session_id)
+    pieces = prompt_pieces(chapter, 1, job.inputs["max_prompt_index"])
+    if not job.scenes:
+        # Once a build: what is finished belongs to this division, whatever model goes on with it.
+        scenes = [asdict(scene) for scene in _plan(chapter, pieces, job.inputs["target_words"])]
+        owned(job).update(scenes=scenes)
+        job.scenes = scenes
+    return _Material(memory_layer(chapter), pieces, [Scene(**scene) for scene in job.scenes])
+
+
+def _plan(chapter: Session, pieces: tuple[Piece, ...], target_words: int) -> list[Scene]:
     facts = model_facts(NARRATOR.agent_id)
     weight_per_token = read_weight_per_token(model_name(NARRATOR.agent_id))
     limit = output_limit(NARRATOR, facts)
     prose_tokens = limit - (NARRATOR.reasoning_tokens if facts.reasons else 0)
-    pieces = prompt_pieces(chapter, 1, job.inputs["max_prompt_index"])
     deltas = chapter.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
-    scenes = plan_scenes(
+    return plan_scenes(
         list(deltas.values_list("from_prompt_index", "to_prompt_index")),
         [weigh(piece.text) / weight_per_token for piece in pieces],
-        job.inputs["target_words"],
+        target_words,
         NarratorLimits(
             # Memory may take 0.4 of the window, the chapter so far and the rest need room too.
             transcript_tokens=input_budget(facts, limit) * 0.4,
             words_per_call=max(200, int(prose_tokens / TOKENS_PER_WORD)),
         ),
     )
-    return _Material(memory_layer(chapter), pieces, scenes)
 
 
 def _keep_scenes(job: Job, finished: list[str]) -> bool:
@@ -223,6 +234,7 @@ def _keep_scenes(job: Job, finished: list[str]) -> bool:
 
 @transaction.atomic
 def _store(job: Job, watch: Watch) -> None:
+    lock_chapter(job.session_id)
     if not finish(job, progress=watch.progress):
         return
     write_draft(

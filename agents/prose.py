@@ -2,6 +2,7 @@
 
 import re
 
+_LEFT_OUT = " [...] "
 _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
 
 
@@ -21,6 +22,13 @@ def last_words(text: str, count: int) -> str:
         if words >= count:
             break
     return "\n\n".join(reversed(paragraphs))
+
+
+def without_middle(text: str, head: int = 420, tail: int = 180) -> str:
+    """The beginning and the end of a long text; a short one as it is."""
+    if len(text) <= head + tail + len(_LEFT_OUT):
+        return text
+    return text[:head] + _LEFT_OUT + text[-tail:]
 
 
 def repeats(more: str, text: str) -> bool:

@@ -7,14 +7,14 @@ import logging
 import uuid
 from collections.abc import Callable
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from agents.calls import call_model
 from agents.characters import agent_of, compose_reply
 from agents.database import in_database
 from agents.live import LIVE_REPLIES, LiveReply
 from agents.providers.exceptions import ProviderError
-from agents.summarizing import queue_due_summaries, restart_summary_of, ring_waiting_summaries
+from agents.summarizing import queue_due_summary, restart_summary_of, ring_waiting_summaries
 from agents.warmup import settle_warmup, warm_next_reply
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, WrongState
@@ -38,6 +38,9 @@ logger = logging.getLogger(__name__)
 
 # How often the text so far and the claim on the turn go to the database.
 FLUSH_SECONDS = 1.0
+
+# Seconds between the tries to commit a reply, all within the turn's lease.
+COMMIT_PAUSES = (0.2, 1.0, 3.0)
 
 # The event loop itself keeps no task alive.
 _starting: set["asyncio.Task[OpenedTurn]"] = set()
@@ -121,7 +124,7 @@ async def _write_reply(turn: Turn, live: LiveReply) -> None:
         reply = await call_model(
             agent_of(turn), turn.session_id, lambda: compose_reply(turn), on_text=live.append
         )
-        await in_database(_commit, turn, reply.text)
+        await _commit_patiently(turn, reply.text)
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
         await in_database(fail_turn, turn, error=str(error), partial_text=live.text)
@@ -138,11 +141,29 @@ async def _write_reply(turn: Turn, live: LiveReply) -> None:
         await warm_next_reply(turn.session_id)
 
 
+async def _commit_patiently(turn: Turn, text: str) -> None:
+    """A finished reply is paid for: a database that is away for a moment may not lose it."""
+    for pause in COMMIT_PAUSES:
+        try:
+            await in_database(_commit, turn, text)
+        except DatabaseError as error:
+            logger.warning("turn %s could not be committed: %s", turn.pk, type(error).__name__)
+            await asyncio.sleep(pause)
+        else:
+            return
+    await in_database(_commit, turn, text)
+
+
 async def _keep_claim(turn: Turn, live: LiveReply, reply_task: "asyncio.Task[None] | None") -> None:
     """Flush the text so far; end the reply when the turn was stopped or its chapter reset."""
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
-        if not await in_database(renew_turn, turn, live.text):
+        try:
+            is_ours = await in_database(renew_turn, turn, live.text)
+        except DatabaseError as error:
+            logger.warning("turn %s could not be renewed: %s", turn.pk, type(error).__name__)
+            continue
+        if not is_ours:
             if reply_task is not None and not live.is_over:
                 reply_task.cancel()
             return
@@ -161,7 +182,7 @@ def _commit(turn: Turn, text: str) -> list[Event] | None:
     if events is None:
         logger.info("turn %s ended elsewhere; its reply is dropped", turn.turn_id)
         return None
-    queue_due_summaries(get_chapter(turn.session_id))
+    queue_due_summary(get_chapter(turn.session_id))
     if turn.kind == Turn.Kind.REROLL:
         ring_waiting_summaries(turn.session_id)
     return events

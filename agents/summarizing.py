@@ -22,7 +22,7 @@ from agents.schemas import TurnDelta, json_schema_for
 from agents.watch import Watch
 from memory.blocks import write_delta
 from memory.chunks import due_chunks
-from sessions.access import get_chapter
+from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import WrongState
 from sessions.models import Event, Session
 from sessions.states import State, try_move
@@ -32,30 +32,33 @@ from sessions.transcript import chosen_events
 BACK_OFF_SECONDS = (15, 60, 300, 900)
 
 
-def queue_due_summaries(chapter: Session) -> bool:
-    """Queue a job for every chunk that memory does not cover; False when there is none.
+def queue_due_summary(chapter: Session) -> bool:
+    """Queue a job for the next chunk that memory does not cover; False when there is none.
 
-    Earlier chunks that failed or wait are tried again now.
+    One at a time, because each delta builds on the one before. A chunk that failed or waits is
+    tried again now.
     """
     chunks = due_chunks(chapter, is_ending=chapter.is_ending)
-    for chunk in chunks:
-        queue_job(
-            chapter.pk,
-            Job.Kind.SUMMARIZE,
-            f"{chunk.first}-{chunk.last}",
-            from_prompt_index=chunk.first,
-            to_prompt_index=chunk.last,
-        )
-    if chunks:
-        try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
-    return bool(chunks)
+    if not chunks:
+        return False
+    chunk = chunks[0]
+    queue_job(
+        chapter.pk,
+        Job.Kind.SUMMARIZE,
+        f"{chunk.first}-{chunk.last}",
+        from_prompt_index=chunk.first,
+        to_prompt_index=chunk.last,
+    )
+    try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
+    return True
 
 
 def retry_summary(session_id: uuid.UUID) -> Session:
     """Try now what failed or waits; the answer to the banner's Retry."""
     with transaction.atomic():
+        lock_chapter(session_id)
         chapter = get_chapter(session_id)
-        if not chapter.is_playable or not queue_due_summaries(chapter):
+        if not chapter.is_playable or not queue_due_summary(chapter):
             raise WrongState("There is no memory waiting to be written.")
     return get_chapter(session_id)
 
@@ -100,6 +103,7 @@ def give_up(job: Job, error: Exception) -> None:
     A failure at the end of the chapter leaves it in play: the GM ends it again.
     """
     with transaction.atomic():
+        lock_chapter(job.session_id)
         chapter = Session.objects.filter(pk=job.session_id)
         is_ending = chapter.filter(is_ending=True).exists()
         may_help = not isinstance(error, ConsentMissing) and not (
@@ -115,6 +119,7 @@ def give_up(job: Job, error: Exception) -> None:
 
 @transaction.atomic
 def _store(job: Job, payload: dict[str, Any], event_ids: list[uuid.UUID]) -> None:
+    lock_chapter(job.session_id)
     if not finish(job):
         return
     block = write_delta(
@@ -138,7 +143,7 @@ def settle_memory(session_id: uuid.UUID) -> None:
     """After a delta, or when the end is asked for: go on with the next chunk, end, or play on."""
     chapter = get_chapter(session_id)
     row = Session.objects.filter(pk=session_id)
-    if queue_due_summaries(chapter):
+    if queue_due_summary(chapter):
         return
     if chapter.is_ending:
         try_move(row, State.ENDED, is_ending=False)
@@ -158,5 +163,5 @@ def _compose(chapter: Session, job: Job) -> Sequence[Layer]:
     return [
         text_layer("SYSTEM", render_prompt("context_summary"), role="system", has_heading=False),
         memory_layer(chapter, name="STRUCTURED_MEMORY_SO_FAR"),
-        Layer("RECENT_CONTEXT_CHUNK", prompt_pieces(chapter, first, last), trim=Trim.NEVER),
+        Layer("RECENT_CONTEXT_CHUNK", prompt_pieces(chapter, first, last), trim=Trim.SHORTEN),
     ]

@@ -69,4 +69,6 @@ def _is_warming(session_id: uuid.UUID, agent_slot: int) -> bool:
 async def _warm(session_id: uuid.UUID, agent_slot: int) -> None:
     # Without it only a head start is lost: the prompt itself will say what is wrong.
     with contextlib.suppress(ProviderError, ChapterError):
-        await warm_model(CHARACTERS[agent_slot], lambda: compose_start(session_id, agent_slot))
+        await warm_model(
+            CHARACTERS[agent_slot], session_id, lambda: compose_start(session_id, agent_slot)
+        )

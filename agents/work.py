@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from asgiref.sync import async_to_sync
+from django.db import DatabaseError
 
 from agents import locking, narrating, summarizing
 from agents.database import in_database
@@ -58,6 +59,15 @@ def work_on(job_id: uuid.UUID) -> None:
         flow.give_up(job, error)
 
 
+async def _renew(job: Job, watch: Watch) -> bool:
+    """A database that is away for a moment does not end the work; the lease may."""
+    try:
+        return await in_database(renew, job, partial_text=watch.text, progress=watch.progress)
+    except DatabaseError as error:
+        logger.warning("job %s could not be renewed: %s", job.pk, type(error).__name__)
+        return True
+
+
 async def _run_with_lease(flow: Flow, job: Job) -> None:
     watch = Watch()
     work = asyncio.ensure_future(flow.run(job, watch))
@@ -66,7 +76,7 @@ async def _run_with_lease(flow: Flow, job: Job) -> None:
             done, _ = await asyncio.wait({work}, timeout=RENEW_SECONDS)
             if done:
                 return await work
-            if not await in_database(renew, job, partial_text=watch.text, progress=watch.progress):
+            if not await _renew(job, watch):
                 logger.info("job %s is no longer this worker's; its work is dropped", job.pk)
                 return None
     finally:

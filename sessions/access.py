@@ -6,6 +6,15 @@ from sessions.exceptions import UnknownChapter
 from sessions.models import Session
 
 
+def lock_chapter(session_id: uuid.UUID) -> None:
+    """Make the others wait who change this chapter, until the transaction ends.
+
+    Whoever changes several rows of a chapter takes its Session row first: one order, so that no
+    two wait for each other. SQLite needs no lock, since its transactions take turns as a whole.
+    """
+    list(Session.objects.select_for_update().filter(pk=session_id).values_list("pk"))
+
+
 def get_chapter(session_id: uuid.UUID) -> Session:
     """The chapter with its Tab 1; raises UnknownChapter."""
     try:

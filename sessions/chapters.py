@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.utils import timezone
 
-from sessions.access import get_chapter
+from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import (
     AGENT_NAME_CHAR_LIMIT,
@@ -147,14 +147,17 @@ def reset_chapter(session_id: uuid.UUID) -> Session:
 
     Whatever is running for it finds its row gone and writes nothing.
     """
+    lock_chapter(session_id)
     chapter = Session.objects.filter(pk=get_chapter(session_id).pk)
     move(chapter, State.RESETTING, refusal="This chapter is being reset already.")
     chapter.delete()
     return create_chapter()
 
 
+@transaction.atomic
 def delete_chapter(session_id: uuid.UUID) -> None:
     """Delete the chapter with everything that belongs to it."""
+    lock_chapter(session_id)
     get_chapter(session_id).delete()
 
 

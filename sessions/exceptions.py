@@ -24,6 +24,10 @@ class TurnInFlight(WrongState):
     title = "A reply is being written"
 
 
+class KeyReused(WrongState):
+    title = "Sent already"
+
+
 class InvalidInput(ChapterError):
     status = 422
     title = "That cannot be accepted"

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import models, transaction
-from django.db.models import F, Q
+from django.db.models import F, Max, Q
 from django.utils import timezone
 
-from sessions.access import get_chapter
-from sessions.exceptions import ChapterError, InvalidInput, TurnInFlight, WrongState
+from sessions.access import get_chapter, lock_chapter
+from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.models import Event, Session, Turn
 from sessions.roster import next_slot
@@ -53,6 +53,11 @@ def open_prompt(
     chapter = get_chapter(session_id)
     earlier = _find_earlier(chapter, key, Turn.Kind.PROMPT)
     if earlier is not None and not earlier.may_run_again:
+        if (earlier.user_text, earlier.agent_slot) != (text, agent_slot):
+            raise KeyReused(
+                "This prompt was sent already, with other words or to another agent. "
+                "Nothing was changed; send yours again under an id of its own."
+            )
         return _answer_again(earlier)
     if agent_slot not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {agent_slot} in this chapter. Nothing was sent.")
@@ -172,6 +177,11 @@ def pending_turn(chapter: Session) -> Turn | None:
     return chapter.turns.filter(status__in=(Turn.Status.RUNNING, *_BROKEN)).first()
 
 
+def set_aside_turns(chapter: Session) -> list[Turn]:
+    """The prompts that the GM went on without, oldest first: their words are still there."""
+    return list(chapter.turns.filter(status=Turn.Status.SET_ASIDE).order_by("submitted_at"))
+
+
 def running_turn(chapter: Session) -> Turn:
     turn = chapter.turns.filter(status=Turn.Status.RUNNING).first()
     if turn is None:
@@ -212,6 +222,7 @@ def _clean_key(submission_key: str) -> str:
 
 
 def _find_earlier(chapter: Session, key: str, kind: Turn.Kind) -> Turn | None:
+    recover_stale_turns(chapter.pk)
     earlier = chapter.turns.filter(submission_key=key).first()
     if earlier is not None and earlier.kind != kind:
         raise InvalidInput("This submission's id belongs to something else. Nothing was changed.")
@@ -261,6 +272,8 @@ def _refusal(chapter: Session, turn: Turn) -> ChapterError:
 
 def _start_attempt(turn: Turn) -> Turn:
     now = timezone.now()
+    if not turn._state.adding:
+        _check_still_broken(turn)
     turn.status, turn.run_id = Turn.Status.RUNNING, uuid.uuid4()
     turn.error = turn.partial_text = ""
     turn.submitted_at, turn.lease_until = now, now + TURN_LEASE
@@ -269,6 +282,13 @@ def _start_attempt(turn: Turn) -> Turn:
         status=Turn.Status.SET_ASIDE
     )
     return turn
+
+
+def _check_still_broken(turn: Turn) -> None:
+    """The flight is ours; but the turn was read before, and may have been taken up meanwhile."""
+    unchanged = Turn.objects.filter(pk=turn.pk, run_id=turn.run_id)
+    if not unchanged.filter(status__in=(*_BROKEN, Turn.Status.SET_ASIDE)).exists():
+        raise WrongState("This prompt was taken up in another window meanwhile.")
 
 
 def _attempt(turn: Turn) -> models.QuerySet[Turn]:
@@ -283,6 +303,7 @@ def _break_turn(
     error: str,
     partial_text: str | None,
 ) -> bool:
+    lock_chapter(turn.session_id)
     changes: dict[str, object] = {"status": status, "error": error, "updated_at": timezone.now()}
     if partial_text is not None:
         changes["partial_text"] = scrub_reply(partial_text)
@@ -305,6 +326,10 @@ def _rotate_panel(turn: Turn, chapter: Session) -> None:
 def _write_event(turn: Turn, chapter: Session, role: Event.Role, text: str) -> Event:
     is_user = role == Event.Role.USER
     written_at: datetime = turn.submitted_at if is_user else timezone.now()
+    latest = chapter.events.aggregate(latest=Max("created_at"))["latest"]
+    if latest is not None and written_at <= latest:
+        # The order of events is the order of their times, also when a clock was set back.
+        written_at = latest + timedelta(microseconds=1)
     return Event.objects.create(
         session=chapter,
         prompt_index=chapter.prompt_index,

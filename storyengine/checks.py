@@ -112,6 +112,14 @@ def check_production(
                 id="storyengine.W004",
             )
         )
+    if not settings.HTTPS:
+        messages.append(
+            checks.Warning(
+                "STORYENGINE_HTTPS is not set: password, cookies and texts travel unencrypted.",
+                hint="Put a proxy that speaks HTTPS in front, and set it to true.",
+                id="storyengine.W007",
+            )
+        )
     if len(settings.PASSWORD) < SHORTEST_GOOD_PASSWORD:
         messages.append(
             checks.Warning(

@@ -1,5 +1,6 @@
 """Jobs are claimed once, kept by a lease, found again after a crash, and done in order."""
 
+import json
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
@@ -135,8 +136,6 @@ def test_locking_twice_is_refused(provider: ScriptedProvider) -> None:
 def test_the_lock_is_stored_exactly_as_returned(
     provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    import json
-
     payload = {**world_lock(), "surplus": {"kept": [1, 2]}}
     provider.enqueue(json.dumps(payload))
     chapter = make_chapter()
@@ -239,6 +238,53 @@ def test_a_failed_first_chunk_is_made_up_for_in_order(
     chapter.refresh_from_db()
     assert chunks_of(chapter) == [(1, 7), (8, 14)]
     assert (chapter.state, chapter.last_summarized_prompt_index) == (State.ACTIVE, 14)
+
+
+def test_the_banner_stays_while_a_failed_chunk_is_due(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    provider.enqueue(ProviderRefused("401"))
+    run_jobs()
+    add_prompts(chapter, 6)
+    provider.enqueue("I answer.", ProviderRefused("401"))
+    play(chapter)
+    run_jobs()
+    job = latest_jobs(chapter)["summarize"]
+    assert (job.from_prompt_index, job.status, job.error) == (1, Job.Status.FAILED, "401")
+    assert Job.objects.count() == 1
+
+
+def test_an_end_that_fails_at_an_earlier_chunk_leaves_nothing_queued(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 10)
+    provider.enqueue(ProviderRefused("401"))
+    request_end(chapter.pk)
+    run_jobs()
+    chapter.refresh_from_db()
+    assert (chapter.state, chapter.is_ending) == (State.ACTIVE, False)
+    assert latest_jobs(chapter)["summarize"].error == "401"
+    retry_summary(chapter.pk)
+    run_jobs()
+    assert chunks_of(chapter) == [(1, 7)]
+
+
+def test_seven_prompts_at_the_cap_can_be_summarised_in_a_small_window(
+    chapter: Session,
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    settings: pytest.FixtureRequest,
+) -> None:
+    settings.LLM, settings.MODEL = "openai", "a-model-nobody-knows"  # type: ignore[attr-defined]
+    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")  # type: ignore[attr-defined]
+    add_prompts(chapter, 7, text="x" * 4_990, reply="y" * 3_000)
+    provider.enqueue(json.dumps(turn_delta(1, 7)))
+    request_end(chapter.pk)
+    run_jobs()
+    chapter.refresh_from_db()
+    assert (chapter.state, chunks_of(chapter)) == (State.ENDED, [(1, 7)])
 
 
 def test_a_later_chunk_waits_for_the_earlier_one(chapter: Session) -> None:

@@ -161,6 +161,26 @@ def test_a_failed_build_keeps_drafts_and_is_resumed(
     )
 
 
+def test_a_build_is_resumed_along_its_own_plan_whatever_model_goes_on(
+    small_window: None,
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    settings: pytest.FixtureRequest,
+) -> None:
+    chapter = make_ended_chapter(14)
+    Session.objects.update(target_words=1_200)
+    provider.enqueue(words(700, "first"), ProviderBusy("503"))
+    request_build(chapter.pk)
+    run_jobs()
+    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 128_000, 16_000  # type: ignore[attr-defined]
+    provider.enqueue(words(700, "second"))
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == (
+        f"{words(700, 'first')}\n\n{words(700, 'second')}"
+    )
+
+
 def test_a_worker_killed_while_narrating_resumes_after_its_finished_scenes(
     small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -168,7 +188,12 @@ def test_a_worker_killed_while_narrating_resumes_after_its_finished_scenes(
     Session.objects.update(target_words=1_200)
     job = claim(request_build(chapter.pk).pk)
     Job.objects.update(
-        finished_scenes=[words(700, "first")], lease_until=timezone.now() - timedelta(seconds=1)
+        scenes=[
+            {"first": 1, "last": 7, "target_words": 600},
+            {"first": 8, "last": 14, "target_words": 600},
+        ],
+        finished_scenes=[words(700, "first")],
+        lease_until=timezone.now() - timedelta(seconds=1),
     )
     recover()
     provider.enqueue(words(700, "second"))
@@ -204,7 +229,7 @@ def test_a_second_build_adds_a_draft(provider: ScriptedProvider, run_jobs: RunJo
 
 def test_a_cut_chapter_ends_with_a_sentence(provider: ScriptedProvider, run_jobs: RunJobs) -> None:
     chapter = make_ended_chapter()
-    provider.enqueue(Script(words(199) + " and then it", was_cut=True))
+    provider.enqueue(Script(words(199) + " and then it", was_cut=True), "DONE")
     request_build(chapter.pk)
     run_jobs()
     assert NarrativeDraft.objects.get().chapter_text == words(199)

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from sessions.chapters import choose_panel
-from sessions.exceptions import InvalidInput, TooLong, TurnInFlight, WrongState
+from sessions.exceptions import InvalidInput, KeyReused, TooLong, TurnInFlight, WrongState
 from sessions.models import Event, Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
@@ -21,6 +21,7 @@ from sessions.turns import (
     pending_turn,
     recover_stale_turns,
     renew_turn,
+    set_aside_turns,
     stop_turn,
     take_broken_text,
 )
@@ -106,11 +107,46 @@ def test_a_second_submission_in_flight_is_refused_and_leaves_no_row(chapter: Ses
 
 def test_the_same_submission_after_success_is_the_same_turn(chapter: Session) -> None:
     commit_turn(send(chapter), "Yes.")
-    again = open_prompt(chapter.pk, agent_slot=2, user_text="Other words.", submission_key="k")
+    again = open_prompt(chapter.pk, agent_slot=1, user_text="The door opens.", submission_key="k")
     assert not again.must_run
     assert again.turn.prompt_index == 1
     chapter.refresh_from_db()
     assert chapter.prompt_index == 1
+
+
+def test_other_words_under_a_key_that_was_answered_are_refused(chapter: Session) -> None:
+    commit_turn(send(chapter), "Yes.")
+    with pytest.raises(KeyReused):
+        send(chapter, "Other words.")
+    with pytest.raises(KeyReused):
+        send(chapter, slot=2)
+
+
+def test_a_broken_turn_that_was_kept_in_another_window_is_not_kept_twice(chapter: Session) -> None:
+    stop_turn(send(chapter), partial_text="I step")
+    seen_before = broken_turn(chapter)
+    kept = take_broken_text(broken_turn(chapter))
+    commit_turn(kept, kept.partial_text)
+    with pytest.raises(WrongState):
+        take_broken_text(seen_before)
+    assert chapter.events.count() == 2
+
+
+def test_words_that_were_set_aside_can_be_read_again(chapter: Session) -> None:
+    fail_turn(send(chapter, key="one"), error="No answer.", partial_text="I st")
+    commit_turn(send(chapter, "Something else.", key="two"), "Yes.")
+    assert [turn.user_text for turn in set_aside_turns(chapter)] == ["The door opens."]
+
+
+def test_events_keep_their_order_when_the_clock_is_set_back(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_turn(send(chapter, "One.", key="one"), "Yes.")
+    earlier = timezone.now() - timedelta(hours=1)
+    monkeypatch.setattr("sessions.turns.timezone.now", lambda: earlier)
+    commit_turn(send(chapter, "Two.", key="two"), "No.")
+    texts = [event.text for event in chapter.events.order_by("created_at")]
+    assert texts == ["One.", "Yes.", "Two.", "No."]
 
 
 def test_the_same_submission_after_a_failure_runs_again(chapter: Session) -> None:

@@ -14,7 +14,7 @@ from sessions.exceptions import UnknownChapter
 from sessions.models import Session
 from sessions.roster import SLOTS, character
 from sessions.transcript import read_transcript
-from sessions.turns import pending_turn
+from sessions.turns import pending_turn, set_aside_turns
 from storyengine.pages.render import HttpRequest
 
 _RULE = "=" * 72
@@ -77,12 +77,12 @@ def _agent_heading(slot: int, chapter: Session) -> str:
 
 
 def _unsent(chapter: Session) -> list[str]:
-    """A prompt on its way, or one that broke: its words are in no event yet."""
-    turn = pending_turn(chapter)
-    if turn is None:
-        return []
+    """Prompts on their way, broken or set aside: their words are in no event."""
+    pending = pending_turn(chapter)
+    turns = [*set_aside_turns(chapter), *([pending] if pending else [])]
     return [
         _part("A prompt that was not answered", f"{turn.user_text}\n\n{turn.partial_text}".strip())
+        for turn in turns
     ]
 
 

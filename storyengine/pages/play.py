@@ -13,7 +13,7 @@ from agents.summarizing import retry_summary
 from sessions.access import get_chapter
 from sessions.chapters import choose_panel
 from sessions.transcript import read_transcript
-from sessions.turns import broken_turn, set_aside
+from sessions.turns import broken_turn, set_aside, set_aside_turns
 from storyengine.pages.header import header_context
 from storyengine.pages.numbers import read_whole_number
 from storyengine.pages.play_page import PlayPage, play_context, read_play
@@ -85,7 +85,10 @@ def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
     transcript = read_transcript(chapter, limit=None)
-    context = header_context(chapter, "play") | {"transcript": transcript}
+    context = header_context(chapter, "play") | {
+        "transcript": transcript,
+        "set_aside": set_aside_turns(chapter),
+    }
     return show(request, "play/transcript.html", context)
 
 

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import AsyncIterator
+from functools import partial
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest as DjangoHttpRequest
@@ -16,7 +17,7 @@ from agents.live import ReplyText, follow
 from agents.replies import start_prompt, start_reroll, stop_reply
 from agents.warmup import warm_reply
 from sessions.access import get_chapter
-from sessions.exceptions import InvalidInput, TurnInFlight, UnknownChapter
+from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownChapter
 from sessions.models import Turn
 from sessions.turns import pending_turn
 from storyengine.pages.numbers import read_whole_number
@@ -28,13 +29,17 @@ from storyengine.pages.render import HttpRequest, nothing_new
 @require_POST
 async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     key = request.POST.get("submission_key", "")
+    start = partial(
+        start_prompt,
+        session_id,
+        agent_slot=read_whole_number(request.POST.get("agent_slot", ""), "The agent"),
+        user_text=request.POST.get("user_text", ""),
+    )
     try:
-        await start_prompt(
-            session_id,
-            agent_slot=read_whole_number(request.POST.get("agent_slot", ""), "The agent"),
-            user_text=request.POST.get("user_text", ""),
-            submission_key=key,
-        )
+        await start(submission_key=key)
+    except KeyReused:
+        # The answer to the first sending was lost, and the GM wrote something else since.
+        await start(submission_key=str(uuid.uuid4()))
     except TurnInFlight:
         # The same form sent again, because its first answer was lost: it has arrived.
         if not await sync_to_async(_is_in_flight)(session_id, key):

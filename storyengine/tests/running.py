@@ -33,11 +33,14 @@ class ScriptedProgram(RunningProgram):
 
 @contextmanager
 def run_program(environment: dict[str, str]) -> Iterator[RunningProgram]:
-    """On a new database and queue; on those of the environment's servers if it names any."""
+    """On a new database and queue, or on the servers that are named for tests.
+
+    Never on those that the shell names for the program: somebody's chapters may lie there.
+    """
     servers = {
         name: value
         for name in ("DATABASE_URL", "CELERY_BROKER_URL")
-        if (value := os.environ.get(name))
+        if (value := os.environ.get(f"STORYENGINE_TEST_{name}"))
     }
     with open_processes({**environment, **servers}) as processes:
         yield RunningProgram(start_program(processes), processes)

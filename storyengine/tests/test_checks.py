@@ -14,6 +14,7 @@ def _good_configuration(settings: Settings) -> None:
     settings.DEBUG = False
     settings.PASSWORD = "correct horse battery staple"
     settings.API_TOKEN = "token"
+    settings.HTTPS = True
     settings.SECRET_KEY_IS_GENERATED = False
     settings.LLM = "openai"
     settings.OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -43,6 +44,7 @@ def test_a_good_configuration_is_silent() -> None:
         ({"OPENAI_BASE_URL": "http://llm.example/v1", "MODEL": "x"}, "storyengine.W003"),
         ({"SECRET_KEY_IS_GENERATED": True}, "storyengine.W004"),
         ({"PASSWORD": "short"}, "storyengine.W005"),
+        ({"HTTPS": False}, "storyengine.W007"),
         ({"OPENAI_BASE_URL": "http://localhost:11434/v1"}, "storyengine.W006"),
     ],
 )
