@@ -29,11 +29,11 @@ def test_a_short_chapter_from_lock_to_draft(program: RunningProgram) -> None:
         )
     )
     # The lock waits while the model is fetched and loaded.
-    chapter.lock(seconds=300)
+    chapter.lock(seconds=600)
     chapter.prompt(1, "Something knocks on the hull from below.")
     chapter.prompt(2, "Tom hears it too. What does he do?")
-    chapter.end(seconds=180)
-    chapter.build_narrative("Plain words.", 100, seconds=240)
+    chapter.end(seconds=600)
+    chapter.build_narrative("Plain words.", 100, seconds=600)
 
     document = chapter.read()
     assert document["state"] == "ENDED"

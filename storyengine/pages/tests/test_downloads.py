@@ -86,3 +86,20 @@ class TestEverything:
             *("Close to Mara.", "The finished prose."),
         ):
             assert part in text
+
+
+def test_words_that_were_set_aside_are_on_the_transcript_page_and_in_the_download(
+    client: Client, chapter: Session
+) -> None:
+    Turn.objects.create(
+        session=chapter,
+        submission_key="k",
+        agent_slot=1,
+        user_text="Words <i>nobody</i> answered.",
+        status=Turn.Status.SET_ASIDE,
+        lease_until=timezone.now(),
+    )
+    page = client.get(address(chapter, "transcript")).content.decode()
+    assert "Words &lt;i&gt;nobody&lt;/i&gt; answered." in page
+    everything = client.get(address(chapter, "download-everything")).content.decode()
+    assert "Words <i>nobody</i> answered." in everything
