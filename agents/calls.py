@@ -71,14 +71,18 @@ async def call_model(
     json_schema: Mapping[str, Any] | None = None,
     on_text: Callable[[str], None] | None = None,
     validate: Callable[[str], None] | None = None,
+    output_tokens: int | None = None,
+    stop: Sequence[str] = (),
 ) -> Reply:
     """Call the agent's model with the layers that `compose` (run where the ORM may be used) gives.
 
     `on_text` gets each piece of text as it arrives; `validate` may raise UnusableReply for the
-    whole of it. Raises ProviderError, or a ChapterError before anything is sent: consent missing,
-    rate limited, prompt too long. An artifact is stored in every case in which a model was called.
+    whole of it. `output_tokens` caps this call below the agent's own cap; `stop` are words at which
+    a small model is stopped. Raises ProviderError, or a ChapterError before anything is sent:
+    consent missing, rate limited, prompt too long. An artifact is stored in every case in which a
+    model was called.
     """
-    call = await in_database(_prepare, agent, compose, json_schema, None)
+    call = await in_database(_prepare, agent, compose, json_schema, output_tokens, stop)
     outcome = _Outcome()
     try:
         await _stream(call, outcome, on_text)
@@ -99,7 +103,7 @@ async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> N
 
     Raises what `call_model` raises.
     """
-    call = await in_database(_prepare, agent, compose, None, 1)
+    call = await in_database(_prepare, agent, compose, None, 1, ())
     outcome = _Outcome()
     async with aclosing(call.provider.stream(call.request)) as parts:
         await anext(parts, None)
@@ -112,6 +116,7 @@ def _prepare(
     compose: Compose,
     json_schema: Mapping[str, Any] | None,
     output_tokens: int | None,
+    stop: Sequence[str],
 ) -> _PreparedCall:
     check_consent()
     _check_rate()
@@ -126,10 +131,11 @@ def _prepare(
     request = ModelRequest(
         model=model,
         messages=prompt.messages,
-        max_output_tokens=output_tokens or limit,
+        max_output_tokens=limit if output_tokens is None else min(limit, output_tokens),
         token_parameter=facts.token_parameter,
         temperature=agent.temperature if facts.accepts_temperature else None,
         json_schema=json_schema if facts.json_schema else None,
+        extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
     )
     return _PreparedCall(provider, request, prompt)
 

@@ -19,6 +19,12 @@ def agent_of(turn: Turn) -> Agent:
     return CHARACTERS[turn.agent_slot]
 
 
+def others_cues(turn: Turn) -> list[str]:
+    """Where a small model begins to speak for somebody else: at the name of another character."""
+    others = (one for one in turn.session.characters if one.slot != turn.agent_slot)
+    return [f"\n{one.name}:" for one in others]
+
+
 def compose_reply(turn: Turn) -> list[Layer]:
     """The layers for this turn's prompt; for a re-roll, as if its first reply had not been."""
     # As it was when the turn was stored: nothing that a prompt carries has moved since.

@@ -12,6 +12,7 @@ from django.db import transaction
 
 from agents.budget import input_budget, output_limit, read_weight_per_token, weigh
 from agents.calls import call_model
+from agents.capabilities import facts_of
 from agents.characters import memory_layer, prompt_pieces
 from agents.consent import check_consent
 from agents.database import in_database
@@ -38,6 +39,8 @@ MAX_CONTINUATIONS = 5
 LEAST_CONTINUED = 80
 # Close enough to the target to be left alone.
 ENOUGH = 0.92
+# A scene that was cut is ended here all the same: a small model may never come to an end.
+MORE_THAN_ENOUGH = 1.15
 
 
 @dataclass(frozen=True)
@@ -118,23 +121,33 @@ async def _write_scene(
     scene = material.scenes[number - 1]
     base = watch.text
     layers = _scene_layers(job, material, number, finished)
-    text, was_cut = await _call(job, layers, watch)
+    text, was_cut = await _call(job, layers, watch, scene.target_words)
     for _ in range(MAX_CONTINUATIONS):
         words = len(text.split())
-        if words >= scene.target_words * ENOUGH and not was_cut:
+        if words >= scene.target_words * (MORE_THAN_ENOUGH if was_cut else ENOUGH):
             break
         text = text.rstrip() if not was_cut else end_at_sentence(text)
         watch.show(f"{base}{text}\n\n")
         missing = max(scene.target_words - words, LEAST_CONTINUED)
-        more, was_cut = await _call(job, [*layers, *_continuation(text, missing)], watch)
+        more, was_cut = await _call(job, [*layers, *_continuation(text, missing)], watch, missing)
         if more.strip().strip(".").upper() == DONE_WORD or repeats(more, text):
             break
         text = f"{text}\n\n{more.strip()}"
     return end_at_sentence(text) if was_cut else text.strip()
 
 
-async def _call(job: Job, layers: Sequence[Layer], watch: Watch) -> tuple[str, bool]:
-    reply = await call_model(NARRATOR, job.session_id, lambda: layers, on_text=watch.add)
+async def _call(
+    job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
+) -> tuple[str, bool]:
+    room = round(target_words * TOKENS_PER_WORD * 1.3) + 100
+    reply = await call_model(
+        NARRATOR,
+        job.session_id,
+        lambda: layers,
+        on_text=watch.add,
+        # Hidden reasoning counts as output, so that a reasoning model keeps its own cap.
+        output_tokens=None if facts_of(model_name(NARRATOR.agent_id)).reasons else room,
+    )
     return reply.text, reply.was_cut
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from django.db import DatabaseError, transaction
 
 from agents.calls import call_model
-from agents.characters import agent_of, compose_reply
+from agents.characters import agent_of, compose_reply, others_cues
 from agents.database import in_database
 from agents.live import LIVE_REPLIES, LiveReply
 from agents.providers.exceptions import ProviderError
@@ -122,7 +122,11 @@ async def _write_reply(turn: Turn, live: LiveReply) -> None:
     try:
         await settle_warmup(turn.session_id, turn.agent_slot)
         reply = await call_model(
-            agent_of(turn), turn.session_id, lambda: compose_reply(turn), on_text=live.append
+            agent_of(turn),
+            turn.session_id,
+            lambda: compose_reply(turn),
+            on_text=live.append,
+            stop=others_cues(turn),
         )
         await _commit_patiently(turn, reply.text)
     except (ProviderError, ChapterError) as error:

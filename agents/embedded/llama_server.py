@@ -17,6 +17,9 @@ SLOTS = 2
 CONTEXT_PER_SLOT = 8192
 # Prompts that are not in a slot now, read already: at 28 KB a token about a dozen of 3,000.
 CACHE_MIB = 1024
+# Tokens of prompts that are read in one go. While one is read nothing else happens: the other call
+# gets no word, and a call that was stopped holds its slot.
+BATCH = 128
 # Errors only: what llama.cpp logs beyond them may hold words of prompts.
 LOG_ERRORS = 1
 
@@ -37,6 +40,7 @@ def start(model_file: str, model_name: str, access_key: str) -> xllamacpp.Server
     params.n_parallel = SLOTS
     params.n_ctx = SLOTS * CONTEXT_PER_SLOT
     params.cache_ram_mib = CACHE_MIB
+    params.n_batch = params.n_ubatch = BATCH
     return xllamacpp.Server(params)
 
 

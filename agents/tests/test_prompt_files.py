@@ -55,8 +55,13 @@ class TestRenderPrompt:
         with pytest.raises(PromptFileError, match=r"greeting\.md holds a \$"):
             render_prompt("greeting")
 
-    @pytest.mark.parametrize("name", ["nothing", "../world_lock", "a.b", ""])
-    def test_an_unknown_file_is_an_error(self, folder: Path, name: str) -> None:
+    @pytest.mark.parametrize("name", ["nothing", "../outside", "a.b", ""])
+    def test_an_unknown_file_is_an_error(
+        self, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (folder / "outside.md").write_text("never shown")
+        (folder / "inside").mkdir()
+        monkeypatch.setattr(prompt_files, "PROMPTS_FOLDER", folder / "inside")
         with pytest.raises(PromptFileError):
             render_prompt(name)
 

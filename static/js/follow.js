@@ -15,6 +15,8 @@
   const settle = () => {
     for (const element of document.querySelectorAll("[data-follows], [data-keeps-place]")) {
       const place = places.get(element.id);
+      // A reader who has just scrolled up: the event of it comes later than the next words.
+      if (place?.element === element && element.scrollTop < place.top - 1) place.isAtEnd = false;
       if (place ? place.isAtEnd : element.hasAttribute("data-follows")) toEnd(element);
       else if (place && place.element !== element) element.scrollTop = place.top;
       note(element);
