@@ -41,6 +41,13 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process keeps of the database ends with the test that filled it."""
+    monkeypatch.setattr("agents.budget._weight_per_token", {})
+    monkeypatch.setattr("agents.calls._latest_count", None)
+
+
+@pytest.fixture(autouse=True)
 def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the jobs that the broker was told of, instead of a broker."""
     ids: list[str] = []

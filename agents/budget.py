@@ -12,6 +12,8 @@ DEFAULT_WEIGHT_PER_TOKEN = 3.0
 TOKENS_PER_MESSAGE = 8
 # A new report counts for a quarter, so that a few calls settle the estimate.
 _KEPT = 0.75
+# As this process last learned or read it.
+_weight_per_token: dict[str, float] = {}
 
 
 def weigh(text: str) -> float:
@@ -23,10 +25,12 @@ def weigh(text: str) -> float:
 
 
 def read_weight_per_token(model: str) -> float:
-    sums = TokenCalibration.objects.filter(model=model).values_list("weight", "tokens").first()
-    if sums is None or sums[1] <= 0:
-        return DEFAULT_WEIGHT_PER_TOKEN
-    return min(max(sums[0] / sums[1], 1.0), 6.0)
+    if model not in _weight_per_token:
+        sums = TokenCalibration.objects.filter(model=model).values_list("weight", "tokens").first()
+        if sums is None or sums[1] <= 0:
+            return DEFAULT_WEIGHT_PER_TOKEN
+        _weight_per_token[model] = sums[0] / sums[1]
+    return min(max(_weight_per_token[model], 1.0), 6.0)
 
 
 def calibrate(model: str, weight: float, usage: Usage) -> None:
@@ -40,6 +44,7 @@ def calibrate(model: str, weight: float, usage: Usage) -> None:
         known.weight = known.weight * _KEPT + weight
         known.tokens = known.tokens * _KEPT + usage.input_tokens
         known.save()
+    _weight_per_token[model] = known.weight / known.tokens
 
 
 def output_limit(agent: Agent, facts: ModelFacts) -> int:

@@ -30,7 +30,12 @@ from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
 
+# Run where the ORM may be used.
 Compose = Callable[[], Sequence[Layer]]
+OnText = Callable[[str], None]
+
+# The artifact's error of a call that the GM stopped, or that a shutdown did.
+STOPPED = "Stopped before the end."
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,11 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class _PreparedCall:
+class PreparedCall:
+    """A call that was checked and assembled; nothing has been sent."""
+
+    agent: Agent
+    session_id: uuid.UUID
     provider: Provider
     request: ModelRequest
     prompt: AssembledPrompt
@@ -62,6 +71,12 @@ class _Outcome:
     def text(self) -> str:
         return scrub_reply("".join(self.parts))
 
+    @property
+    def in_a_word(self) -> str:
+        if not self.error:
+            return "finished"
+        return "stopped" if self.error == STOPPED else "failed"
+
 
 async def call_model(
     agent: Agent,
@@ -69,55 +84,37 @@ async def call_model(
     compose: Compose,
     *,
     json_schema: Mapping[str, Any] | None = None,
-    on_text: Callable[[str], None] | None = None,
+    on_text: OnText | None = None,
     validate: Callable[[str], None] | None = None,
     output_tokens: int | None = None,
-    stop: Sequence[str] = (),
 ) -> Reply:
-    """Call the agent's model with the layers that `compose` (run where the ORM may be used) gives.
-
-    `on_text` gets each piece of text as it arrives; `validate` may raise UnusableReply for the
-    whole of it. `output_tokens` caps this call below the agent's own cap; `stop` are words at which
-    a small model is stopped. Raises ProviderError, or a ChapterError before anything is sent:
-    consent missing, rate limited, prompt too long. An artifact is stored in every case in which a
-    model was called.
-    """
-    call = await in_database(_prepare, agent, compose, json_schema, output_tokens, stop)
-    outcome = _Outcome()
-    try:
-        await _stream(call, outcome, on_text)
-        if validate is not None:
-            validate(outcome.text)
-    except ProviderError as error:
-        outcome.error = str(error) or type(error).__name__
-        raise
-    finally:
-        if not outcome.finished and not outcome.error:
-            outcome.error = "Stopped before the end."
-        await in_database(_record, agent, session_id, call, outcome)
-    return Reply(outcome.text, was_cut=outcome.finished is not None and outcome.finished.was_cut)
+    """Prepare a call and make it; see `prepare_call` and `make_call`."""
+    call = await in_database(
+        prepare_call,
+        agent,
+        session_id,
+        compose,
+        json_schema=json_schema,
+        output_tokens=output_tokens,
+    )
+    return await make_call(call, on_text=on_text, validate=validate)
 
 
-async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> None:
-    """Have the model read a prompt's start, for its cache; what it would write is thrown away.
-
-    Raises what `call_model` raises.
-    """
-    call = await in_database(_prepare, agent, compose, None, 1, ())
-    outcome = _Outcome()
-    async with aclosing(call.provider.stream(call.request)) as parts:
-        await anext(parts, None)
-    outcome.finished = Finished()
-    await in_database(_record, agent, session_id, call, outcome)
-
-
-def _prepare(
+def prepare_call(
     agent: Agent,
+    session_id: uuid.UUID,
     compose: Compose,
-    json_schema: Mapping[str, Any] | None,
-    output_tokens: int | None,
-    stop: Sequence[str],
-) -> _PreparedCall:
+    *,
+    json_schema: Mapping[str, Any] | None = None,
+    output_tokens: int | None = None,
+    stop: Sequence[str] = (),
+) -> PreparedCall:
+    """Fit the layers that `compose` gives to the agent's model.
+
+    `output_tokens` caps this call below the agent's own cap; `stop` are words at which a small
+    model is stopped. Raises a ChapterError: consent missing, rate limited, prompt too long, model
+    not ready.
+    """
     check_consent()
     _check_rate()
     provider, model = current_provider(), model_name(agent.agent_id)
@@ -137,22 +134,74 @@ def _prepare(
         json_schema=json_schema if facts.json_schema else None,
         extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
     )
-    return _PreparedCall(provider, request, prompt)
+    return PreparedCall(agent, session_id, provider, request, prompt)
+
+
+async def make_call(
+    call: PreparedCall,
+    *,
+    on_text: OnText | None = None,
+    validate: Callable[[str], None] | None = None,
+) -> Reply:
+    """Call the model and store an artifact, however the call ends.
+
+    `on_text` gets each piece of text as it arrives; `validate` may raise UnusableReply for the
+    whole of it. Raises ProviderError.
+    """
+    outcome = _Outcome()
+    try:
+        await _stream(call, outcome, on_text)
+        if validate is not None:
+            validate(outcome.text)
+    except ProviderError as error:
+        outcome.error = str(error) or type(error).__name__
+        raise
+    finally:
+        if not outcome.finished and not outcome.error:
+            outcome.error = STOPPED
+        await in_database(_record, call, outcome)
+    return Reply(outcome.text, was_cut=outcome.finished is not None and outcome.finished.was_cut)
+
+
+async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> None:
+    """Have the model read a prompt's start, for its cache; what it would write is thrown away.
+
+    Raises what `call_model` raises.
+    """
+    call = await in_database(prepare_call, agent, session_id, compose, output_tokens=1)
+    outcome = _Outcome()
+    async with aclosing(call.provider.stream(call.request)) as parts:
+        await anext(parts, None)
+    outcome.finished = Finished()
+    await in_database(_record, call, outcome)
 
 
 def _check_rate() -> None:
-    """A guard against runaway loops and surprise bills: calls of all chapters in a minute."""
-    since = timezone.now() - timedelta(minutes=1)
-    if LLMArtifact.objects.filter(created_at__gte=since).count() >= settings.CALLS_PER_MINUTE:
+    """A guard against runaway loops and surprise bills: calls of all chapters in a minute.
+
+    Each process counts after each of its calls, and before one only where the limit was not far.
+    """
+    limit = settings.CALLS_PER_MINUTE
+    if _latest_count is not None and _latest_count < limit // 2:
+        return
+    if _count_calls() >= limit:
         raise RateLimited(
-            f"More than {settings.CALLS_PER_MINUTE} model calls were made within a minute. "
+            f"More than {limit} model calls were made within a minute. "
             "Nothing was sent and your words are kept; try again in a minute."
         )
 
 
-async def _stream(
-    call: _PreparedCall, outcome: _Outcome, on_text: Callable[[str], None] | None
-) -> None:
+def _count_calls() -> int:
+    global _latest_count
+    since = timezone.now() - timedelta(minutes=1)
+    _latest_count = LLMArtifact.objects.filter(created_at__gte=since).count()
+    return _latest_count
+
+
+_latest_count: int | None = None
+
+
+async def _stream(call: PreparedCall, outcome: _Outcome, on_text: OnText | None) -> None:
     # Closed at once when the reply is stopped, so that the server stops writing too.
     async with aclosing(call.provider.stream(call.request)) as parts:
         async for part in parts:
@@ -171,17 +220,17 @@ async def _stream(
         )
 
 
-def _record(agent: Agent, session_id: uuid.UUID, call: _PreparedCall, outcome: _Outcome) -> None:
+def _record(call: PreparedCall, outcome: _Outcome) -> None:
     """Store the call's artifact, unless its chapter was reset meanwhile."""
     messages = [asdict(message) for message in call.request.messages]
     usage = outcome.finished.usage if outcome.finished else None
     now = time.perf_counter()
     with transaction.atomic():
-        if not Session.objects.filter(pk=session_id).exists():
+        if not Session.objects.filter(pk=call.session_id).exists():
             return
         LLMArtifact.objects.create(
-            session_id=session_id,
-            agent_id=agent.agent_id,
+            session_id=call.session_id,
+            agent_id=call.agent.agent_id,
             provider=call.provider.name,
             model=call.request.model,
             input_hash=hashlib.sha256(json.dumps(messages).encode()).hexdigest(),
@@ -195,12 +244,13 @@ def _record(agent: Agent, session_id: uuid.UUID, call: _PreparedCall, outcome: _
         )
         if usage is not None:
             calibrate(call.request.model, call.prompt.weight, usage)
+        _count_calls()
     logger.info(
-        "model call agent=%s model=%s ms=%s failed=%s",
-        agent.agent_id,
+        "model call agent=%s model=%s ms=%s %s",
+        call.agent.agent_id,
         call.request.model,
         _milliseconds(outcome.started, now),
-        bool(outcome.error),
+        outcome.in_a_word,
     )
 
 

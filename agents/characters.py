@@ -1,6 +1,8 @@
 """What a character is told: five layers whose order the specification fixes."""
 
 import uuid
+from datetime import datetime
+from functools import lru_cache
 from itertools import groupby
 
 from agents.declarations import CHARACTERS, Agent
@@ -37,6 +39,11 @@ def compose_reply(turn: Turn) -> list[Layer]:
 def compose_start(session_id: uuid.UUID, agent_slot: int) -> list[Layer]:
     """All of the next prompt to this character but the GM's words, to warm a cache with."""
     return _unchanged_start(get_chapter(session_id), agent_slot, None)
+
+
+def read_context_ahead(chapter: Session) -> None:
+    """Have the next prompt's context at hand: a GM who has sent a prompt waits for it."""
+    _recent_context(chapter, None)
 
 
 def _unchanged_start(chapter: Session, slot: int, before: int | None) -> list[Layer]:
@@ -78,12 +85,21 @@ def prompt_pieces(chapter: Session, first: int, last: int | None) -> tuple[Piece
 
 
 def _recent_context(chapter: Session, before: int | None) -> Layer:
+    first = recent_context_start(chapter)
     last = chapter.prompt_index if before is None else before - 1
     return Layer(
         "RECENT_CONTEXT",
-        prompt_pieces(chapter, recent_context_start(chapter), last),
+        _kept_pieces(chapter.pk, chapter.last_played_at, first, last),
         trim=Trim.CONDENSE,
         gives_way=1,
         keep_last=1,
         step=3,
     )
+
+
+@lru_cache(maxsize=256)
+def _kept_pieces(
+    session_id: uuid.UUID, _last_played_at: datetime | None, first: int, last: int
+) -> tuple[Piece, ...]:
+    """Once for each state of play, which only a committed turn changes."""
+    return prompt_pieces(get_chapter(session_id), first, last)

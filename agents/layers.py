@@ -7,6 +7,7 @@ What does not fit gives way in the order of `gives_way`, each layer by its own r
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from typing import Literal
 
 from agents.budget import TOKENS_PER_MESSAGE, weigh
@@ -51,10 +52,14 @@ class Layer:
     step: int = 1
     share: float | None = None
 
-    @property
+    @cached_property
     def text(self) -> str:
         body = "\n\n".join(piece.text for piece in self.pieces)
         return f"## {self.name}\n{body}" if self.has_heading else body
+
+    @cached_property
+    def weight(self) -> float:
+        return weigh(self.text)
 
 
 def text_layer(
@@ -92,7 +97,7 @@ def assemble(
     """Fit the layers into the budget; raises PromptTooLong when their floors do not fit."""
 
     def tokens_of(layer: Layer) -> float:
-        return weigh(layer.text) / weight_per_token
+        return layer.weight / weight_per_token
 
     fitted = [
         layer if layer.share is None else _trim(layer, layer.share * budget_tokens, tokens_of)
@@ -113,7 +118,7 @@ def assemble(
             _record(before, after, round(tokens_of(after)))
             for before, after in zip(originals, fitted, strict=True)
         ),
-        weight=sum(weigh(layer.text) for layer in fitted),
+        weight=sum(layer.weight for layer in fitted),
     )
 
 

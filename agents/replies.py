@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from django.db import DatabaseError, transaction
 
-from agents.calls import call_model
-from agents.characters import agent_of, compose_reply, others_cues
+from agents.calls import PreparedCall, make_call, prepare_call
+from agents.characters import agent_of, compose_reply, others_cues, read_context_ahead
 from agents.database import in_database
 from agents.live import LIVE_REPLIES, LiveReply
 from agents.providers.exceptions import ProviderError
@@ -98,9 +98,9 @@ async def _store_and_start(open_turn: Callable[[], OpenedTurn]) -> OpenedTurn:
     """Finish also when the client leaves meanwhile: a turn that was stored must be started."""
 
     async def run() -> OpenedTurn:
-        opened = await in_database(open_turn)
-        if opened.must_run:
-            _start_reply(opened.turn)
+        opened, call = await in_database(_open_and_prepare, open_turn)
+        if call is not None:
+            _start_reply(opened.turn, call)
         return opened
 
     task = asyncio.ensure_future(run())
@@ -109,25 +109,39 @@ async def _store_and_start(open_turn: Callable[[], OpenedTurn]) -> OpenedTurn:
     return await asyncio.shield(task)
 
 
-def _start_reply(turn: Turn) -> None:
+def _open_and_prepare(
+    open_turn: Callable[[], OpenedTurn],
+) -> tuple[OpenedTurn, PreparedCall | ProviderError | ChapterError | None]:
+    """The stored turn with its call, or with what forbids the call; None when it was answered."""
+    opened = open_turn()
+    if not opened.must_run:
+        return opened, None
+    turn = opened.turn
+    try:
+        return opened, prepare_call(
+            agent_of(turn), turn.session_id, lambda: compose_reply(turn), stop=others_cues(turn)
+        )
+    except (ProviderError, ChapterError) as refusal:
+        return opened, refusal
+
+
+def _start_reply(turn: Turn, call: PreparedCall | ProviderError | ChapterError) -> None:
     live = LIVE_REPLIES[turn.turn_id] = LiveReply()
     # An empty context: the reply must not share the request's thread, which ends with it.
     live.task = asyncio.get_running_loop().create_task(
-        _write_reply(turn, live), context=contextvars.Context()
+        _write_reply(turn, call, live), context=contextvars.Context()
     )
 
 
-async def _write_reply(turn: Turn, live: LiveReply) -> None:
+async def _write_reply(
+    turn: Turn, call: PreparedCall | ProviderError | ChapterError, live: LiveReply
+) -> None:
     keeper = asyncio.create_task(_keep_claim(turn, live, asyncio.current_task()))
     try:
+        if not isinstance(call, PreparedCall):
+            raise call
         await settle_warmup(turn.session_id, turn.agent_slot)
-        reply = await call_model(
-            agent_of(turn),
-            turn.session_id,
-            lambda: compose_reply(turn),
-            on_text=live.append,
-            stop=others_cues(turn),
-        )
+        reply = await make_call(call, on_text=live.append)
         await _commit_patiently(turn, reply.text)
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
@@ -186,7 +200,9 @@ def _commit(turn: Turn, text: str) -> list[Event] | None:
     if events is None:
         logger.info("turn %s ended elsewhere; its reply is dropped", turn.turn_id)
         return None
-    queue_due_summary(get_chapter(turn.session_id))
+    chapter = get_chapter(turn.session_id)
+    queue_due_summary(chapter)
     if turn.kind == Turn.Kind.REROLL:
         ring_waiting_summaries(turn.session_id)
+    transaction.on_commit(lambda: read_context_ahead(chapter))
     return events

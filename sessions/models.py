@@ -173,6 +173,11 @@ class Turn(models.Model):
         return self.status == self.Status.RUNNING
 
     @property
+    def has_died(self) -> bool:
+        """Its process has not renewed it for too long."""
+        return self.is_running and self.lease_until < timezone.now()
+
+    @property
     def may_run_again(self) -> bool:
         return self.is_broken or self.status == self.Status.SET_ASIDE
 

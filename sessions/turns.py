@@ -12,7 +12,7 @@ from django.db import models, transaction
 from django.db.models import F, Max, Q
 from django.utils import timezone
 
-from sessions.access import get_chapter, lock_chapter
+from sessions.access import get_chapter, get_chapter_to_change, lock_chapter
 from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.models import Event, Session, Turn
@@ -50,8 +50,9 @@ def open_prompt(
     if not text.strip():
         raise InvalidInput("The prompt is empty. Write what happens, then send it.")
     key = _clean_key(submission_key)
-    chapter = get_chapter(session_id)
-    earlier = _find_earlier(chapter, key, Turn.Kind.PROMPT)
+    chapter = get_chapter_to_change(session_id)
+    unsettled = _unsettled_turns(chapter, key)
+    earlier = _find_earlier(unsettled, key, Turn.Kind.PROMPT)
     if earlier is not None and not earlier.may_run_again:
         if (earlier.user_text, earlier.agent_slot) != (text, agent_slot):
             raise KeyReused(
@@ -64,7 +65,7 @@ def open_prompt(
     turn = earlier or Turn(session=chapter, submission_key=key)
     turn.kind, turn.agent_slot, turn.user_text = Turn.Kind.PROMPT, agent_slot, text
     _claim_flight(chapter, turn)
-    return OpenedTurn(_start_attempt(turn), must_run=True)
+    return OpenedTurn(_start_attempt(turn, unsettled), must_run=True)
 
 
 @transaction.atomic
@@ -74,8 +75,9 @@ def open_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
     Refused with WrongState once memory covers the prompt.
     """
     key = _clean_key(submission_key)
-    chapter = get_chapter(session_id)
-    earlier = _find_earlier(chapter, key, Turn.Kind.REROLL)
+    chapter = get_chapter_to_change(session_id)
+    unsettled = _unsettled_turns(chapter, key)
+    earlier = _find_earlier(unsettled, key, Turn.Kind.REROLL)
     if earlier is not None and not earlier.may_run_again:
         return _answer_again(earlier)
     if chapter.prompt_index == 0:
@@ -88,7 +90,7 @@ def open_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
     turn.kind, turn.prompt_index = Turn.Kind.REROLL, chapter.prompt_index
     turn.agent_slot, turn.user_text = reply.agent_slot or 1, prompt.text
     _claim_flight(chapter, turn)
-    return OpenedTurn(_start_attempt(turn), must_run=True)
+    return OpenedTurn(_start_attempt(turn, unsettled), must_run=True)
 
 
 def renew_turn(turn: Turn, partial_text: str) -> bool:
@@ -158,9 +160,10 @@ def take_broken_text(turn: Turn) -> Turn:
     """Put a broken turn with text back in flight so that its text can be committed."""
     if not turn.partial_text.strip():
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
-    _claim_flight(turn.session, turn)
+    chapter = get_chapter_to_change(turn.session_id)
+    _claim_flight(chapter, turn)
     text = turn.partial_text
-    attempt = _start_attempt(turn)
+    attempt = _start_attempt(turn, _unsettled_turns(chapter, turn.submission_key))
     attempt.partial_text = text
     return attempt
 
@@ -221,9 +224,18 @@ def _clean_key(submission_key: str) -> str:
     return key or str(uuid.uuid4())
 
 
-def _find_earlier(chapter: Session, key: str, kind: Turn.Kind) -> Turn | None:
-    recover_stale_turns(chapter.pk)
-    earlier = chapter.turns.filter(submission_key=key).first()
+def _unsettled_turns(chapter: Session, key: str) -> list[Turn]:
+    """The turn of this submission, and those that are in flight or broken: one query for all."""
+    concerned = Q(submission_key=key) | Q(status__in=(Turn.Status.RUNNING, *_BROKEN))
+    turns = list(chapter.turns.filter(concerned))
+    if any(turn.has_died for turn in turns):
+        recover_stale_turns(chapter.pk)
+        turns = list(chapter.turns.filter(concerned))
+    return turns
+
+
+def _find_earlier(unsettled: list[Turn], key: str, kind: Turn.Kind) -> Turn | None:
+    earlier = next((turn for turn in unsettled if turn.submission_key == key), None)
     if earlier is not None and earlier.kind != kind:
         raise InvalidInput("This submission's id belongs to something else. Nothing was changed.")
     return earlier
@@ -237,14 +249,6 @@ def _answer_again(turn: Turn) -> OpenedTurn:
 
 def _claim_flight(chapter: Session, turn: Turn) -> None:
     """Raises WrongState when the chapter is not in play or another turn is in flight."""
-    if _try_claim_flight(chapter, turn):
-        return
-    # The owner of the flight may have died: look once, then refuse.
-    if not recover_stale_turns(chapter.pk) or not _try_claim_flight(chapter, turn):
-        raise _refusal(get_chapter(chapter.pk), turn)
-
-
-def _try_claim_flight(chapter: Session, turn: Turn) -> bool:
     free = Session.objects.filter(
         pk=chapter.pk, state__in=PLAYABLE, is_ending=False, turn_in_flight=None
     )
@@ -254,7 +258,8 @@ def _try_claim_flight(chapter: Session, turn: Turn) -> bool:
     claim = {"turn_in_flight": turn.turn_id, "rerolling_prompt_index": rerolling}
     if turn.kind == Turn.Kind.PROMPT:
         claim["next_agent_slot"] = turn.agent_slot
-    return bool(free.update(**claim))
+    if not free.update(**claim):
+        raise _refusal(get_chapter(chapter.pk), turn)
 
 
 def _refusal(chapter: Session, turn: Turn) -> ChapterError:
@@ -270,7 +275,7 @@ def _refusal(chapter: Session, turn: Turn) -> ChapterError:
     )
 
 
-def _start_attempt(turn: Turn) -> Turn:
+def _start_attempt(turn: Turn, unsettled: list[Turn]) -> Turn:
     now = timezone.now()
     if not turn._state.adding:
         _check_still_broken(turn)
@@ -278,9 +283,9 @@ def _start_attempt(turn: Turn) -> Turn:
     turn.error = turn.partial_text = ""
     turn.submitted_at, turn.lease_until = now, now + TURN_LEASE
     turn.save()
-    Turn.objects.filter(session_id=turn.session_id, status__in=_BROKEN).update(
-        status=Turn.Status.SET_ASIDE
-    )
+    for other in unsettled:
+        if other.pk != turn.pk:
+            set_aside(other)
     return turn
 
 
