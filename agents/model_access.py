@@ -9,6 +9,7 @@ from django.conf import settings
 
 from agents.capabilities import ModelFacts, facts_of
 from agents.declarations import AGENTS
+from agents.embedded.catalogue import KNOWN_MODELS
 from agents.embedded.status import describe, is_coming, is_ready, read_embedded_server
 from agents.exceptions import ModelNotReady
 from agents.models import EmbeddedServer
@@ -56,10 +57,17 @@ def is_small_model(agent_id: int) -> bool:
 
 
 def provider_label() -> str:
-    """A few words for the page's header."""
+    """What all agents run on, and where, for the pages: "o4-mini at api.openai.com"."""
     if settings.LLM == "embedded":
-        return "embedded model"
-    return f"{model_name(1)} at {provider_host() or 'this machine'}"
+        server = read_embedded_server()
+        # What runs may be another model than the one that was asked for.
+        name = (server.model if server else settings.EMBEDDED_MODEL).rsplit("/", 1)[-1]
+        models = [KNOWN_MODELS[name].title if name in KNOWN_MODELS else name]
+    else:
+        models = list(dict.fromkeys(model_name(agent_id) for agent_id in AGENTS))
+    named = " and ".join(models) if len(models) < 3 else f"{len(models)} models"
+    host = provider_host()
+    return f"{named} at {host}" if host else f"{named} on this machine"
 
 
 @contextmanager

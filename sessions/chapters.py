@@ -1,8 +1,10 @@
 """Chapters as a whole: make, set up, copy, rename, reset and delete them."""
 
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from django.db import transaction
 from django.utils import timezone
@@ -92,9 +94,9 @@ def rename_chapter(session_id: uuid.UUID, title: str) -> Session:
 
 @transaction.atomic
 def copy_setup(session_id: uuid.UUID) -> Session:
-    """A fresh chapter with the same Tab 1."""
+    """A fresh chapter with the same Tab 1, and the title with the next number that is free."""
     source = get_chapter(session_id)
-    copy = create_chapter(source.title)
+    copy = create_chapter(_title_of_copy(source.title))
     copy.selected_agent_slots = source.selected_agent_slots
     copy.agent_names = source.agent_names
     copy.narrative_agent_definition_text = source.narrative_agent_definition_text
@@ -186,3 +188,13 @@ def _clean_tab1(text: str, label: str) -> str:
 
 def _clean_title(title: str) -> str:
     return clean_line(title, limit=TITLE_CHAR_LIMIT, label="The title")
+
+
+def _title_of_copy(title: str) -> str:
+    """The Lamp -> The Lamp (2) -> The Lamp (3)"""
+    stem, last = title, 1
+    if counted := re.fullmatch(r"(.*) \(([0-9]{1,3})\)", title):
+        stem, last = counted[1], int(counted[2])
+    endings = (f" ({number})" for number in count(last + 1))
+    titles = (stem[: TITLE_CHAR_LIMIT - len(ending)].rstrip() + ending for ending in endings)
+    return next(free for free in titles if not Session.objects.filter(title=free).exists())

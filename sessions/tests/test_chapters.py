@@ -102,6 +102,24 @@ def test_a_copy_has_the_setup_and_nothing_else() -> None:
     assert not copy.events.exists()
 
 
+@pytest.mark.parametrize(
+    ("title", "copied"),
+    [
+        ("The Lamp", "The Lamp (2)"),
+        ("The Lamp (2)", "The Lamp (3)"),
+        ("The Winter (1887)", "The Winter (1887) (2)"),
+        ("x" * 120, "x" * 116 + " (2)"),
+    ],
+)
+def test_a_copy_can_be_told_from_its_source(title: str, copied: str) -> None:
+    assert copy_setup(make_chapter(title=title).pk).title == copied
+
+
+def test_two_copies_have_two_titles() -> None:
+    chapter = make_chapter(title="The Lamp")
+    assert [copy_setup(chapter.pk).title for _ in range(2)] == ["The Lamp (2)", "The Lamp (3)"]
+
+
 def test_a_reset_deletes_everything_and_opens_a_new_id() -> None:
     chapter = make_active_chapter()
     add_prompts(chapter, 3)

@@ -1,32 +1,54 @@
 // New text is followed only by a reader who was at its end; others stay where they are.
 (() => {
   const NEARLY = 60;
+  // How much of what comes before stays in view above the last part.
+  const PEEK = 28;
+  const SCROLLED = "[data-follows], [data-shows-last]";
   const places = new Map();
   const page = document.scrollingElement;
 
+  // The end of a text is its last line; that of [data-shows-last], the beginning of its last part.
+  const endOf = (element) => {
+    const last = element.scrollHeight - element.clientHeight;
+    const part = element.matches("[data-shows-last]") && element.lastElementChild;
+    return part ? Math.min(last, part.offsetTop - element.firstElementChild.offsetTop - PEEK) : last;
+  };
   const note = (element) => {
-    const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < NEARLY;
+    const isAtEnd = Math.abs(endOf(element) - element.scrollTop) < NEARLY;
     places.set(element.id || "page", { element, isAtEnd, top: element.scrollTop });
   };
   const toEnd = (element) => {
-    element.scrollTop = element.scrollHeight;
+    element.scrollTop = Math.max(element.scrollTop, endOf(element));
   };
 
+  // A window that is resized, or a keyboard that opens, leaves a reader at the end there.
+  const sizes = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const place = places.get(target.id);
+      // One that was swapped out shrinks to nothing.
+      if (place.element !== target) continue;
+      if (place.isAtEnd) toEnd(target);
+      note(target);
+    }
+  });
+
   const settle = () => {
-    for (const element of document.querySelectorAll("[data-follows], [data-keeps-place]")) {
+    for (const element of document.querySelectorAll(SCROLLED)) {
       const place = places.get(element.id);
+      const isNew = place?.element !== element;
       // A reader who has just scrolled up: the event of it comes later than the next words.
-      if (place?.element === element && element.scrollTop < place.top - 1) place.isAtEnd = false;
-      if (place ? place.isAtEnd : element.hasAttribute("data-follows")) toEnd(element);
-      else if (place && place.element !== element) element.scrollTop = place.top;
+      if (!isNew && element.scrollTop < place.top - 1) place.isAtEnd = false;
+      if (isNew && place) element.scrollTop = place.top;
+      if (place?.isAtEnd ?? true) toEnd(element);
       note(element);
+      if (isNew) sizes.observe(element);
     }
     if (document.querySelector("[data-page-follows]") && places.get("page")?.isAtEnd) toEnd(page);
   };
 
   document.addEventListener("scroll", (event) => {
     const element = event.target === document ? page : event.target;
-    if (element === page || element.matches("[data-follows], [data-keeps-place]")) note(element);
+    if (element === page || element.matches(SCROLLED)) note(element);
   }, true);
   new MutationObserver(settle).observe(document.getElementById("main"), { childList: true, subtree: true });
   note(page);

@@ -3,7 +3,6 @@
 Between two tokens nothing here touches the database.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -25,10 +24,7 @@ from storyengine.api.problems import (
     to_json,
 )
 from storyengine.api.reading import read_answer
-
-# A comment so often keeps proxies from closing a stream whose model still thinks.
-HEARTBEAT_SECONDS = 15.0
-HEARTBEAT = b": waiting\n\n"
+from storyengine.pauses import HEARTBEAT, HEARTBEAT_SECONDS, with_pauses
 
 
 async def await_answer(opened: OpenedTurn) -> TurnAnswer:
@@ -55,7 +51,7 @@ async def _events(request: HttpRequest, opened: OpenedTurn) -> AsyncGenerator[by
         async with aclosing(_parts(opened)) as parts:
             async for part in parts:
                 if part is None:
-                    yield HEARTBEAT
+                    yield HEARTBEAT.encode()
                 elif isinstance(part, ReplyText):
                     if token := _token(part, shown):
                         yield _event("token", token)
@@ -96,7 +92,9 @@ async def _parts(opened: OpenedTurn) -> AsyncGenerator[ReplyPart | None]:
         yield ReplyEnded(opened.turn)
     try:
         while not is_over:
-            async with aclosing(_with_pauses(follow(opened.turn.turn_id))) as parts:
+            async with aclosing(
+                with_pauses(follow(opened.turn.turn_id), HEARTBEAT_SECONDS)
+            ) as parts:
                 async for part in parts:
                     is_over = isinstance(part, ReplyEnded) and not part.turn.is_running
                     # An end that leaves the turn running: its task broke off, or another attempt
@@ -105,26 +103,6 @@ async def _parts(opened: OpenedTurn) -> AsyncGenerator[ReplyPart | None]:
                         yield part
     except Turn.DoesNotExist:
         raise UnknownChapter("The chapter was reset while this reply was being written.") from None
-
-
-async def _with_pauses(source: AsyncGenerator[ReplyPart]) -> AsyncGenerator[ReplyPart | None]:
-    async with aclosing(source) as parts:
-        coming = asyncio.ensure_future(anext(parts, None))
-        try:
-            while True:
-                arrived, _ = await asyncio.wait({coming}, timeout=HEARTBEAT_SECONDS)
-                if arrived:
-                    part = coming.result()
-                    if part is None:
-                        return
-                    yield part
-                    coming = asyncio.ensure_future(anext(parts, None))
-                else:
-                    yield None
-        finally:
-            coming.cancel()
-            # The source can be closed only when nobody reads it any more.
-            await asyncio.gather(coming, return_exceptions=True)
 
 
 async def _answer(ended: ReplyEnded) -> TurnAnswer:

@@ -8,7 +8,7 @@ from sessions.models import Session
 
 
 def header_context(chapter: Session, tab: str) -> dict[str, Any]:
-    """The context of `_header.html`; `tab` is "world", "play" or "chapter"."""
+    """The context of `_chapter_header.html`; `tab` is "world", "play" or "chapter"."""
     return {
         "chapter": chapter,
         "tab": tab,

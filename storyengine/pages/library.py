@@ -2,6 +2,8 @@
 
 import uuid
 
+from django.conf import settings
+from django.db.models import Count
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -32,10 +34,11 @@ _TAB_OF_STATE = {
 def library(request: HttpRequest) -> HttpResponse:
     host = provider_host()
     context = {
-        "chapters": Session.objects.all(),
+        "chapters": Session.objects.annotate(draft_count=Count("narrative_drafts")),
         "model": provider_label(),
         "host": host,
         "is_allowed": is_allowed(host),
+        "is_embedded": settings.LLM == "embedded",
     }
     return show(request, "library/library.html", context)
 

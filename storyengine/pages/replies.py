@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from functools import partial
 
 from asgiref.sync import sync_to_async
@@ -24,6 +25,7 @@ from storyengine.pages.numbers import read_whole_number
 from storyengine.pages.play import UPDATE, answer_play
 from storyengine.pages.play_page import play_context, read_play
 from storyengine.pages.render import HttpRequest, nothing_new
+from storyengine.pauses import HEARTBEAT, HEARTBEAT_SECONDS, with_pauses
 
 
 @require_POST
@@ -89,11 +91,14 @@ async def _frames(
     request: DjangoHttpRequest, session_id: uuid.UUID, turn_id: uuid.UUID
 ) -> AsyncIterator[str]:
     try:
-        async for part in follow(turn_id):
-            if isinstance(part, ReplyText):
-                yield _frame("restart" if part.is_restart else "text", escape(part.text))
-            else:
-                yield _frame("ended", await in_database(_render_ended, request, part.turn))
+        async with aclosing(with_pauses(follow(turn_id), HEARTBEAT_SECONDS)) as parts:
+            async for part in parts:
+                if part is None:
+                    yield HEARTBEAT
+                elif isinstance(part, ReplyText):
+                    yield _frame("restart" if part.is_restart else "text", escape(part.text))
+                else:
+                    yield _frame("ended", await in_database(_render_ended, request, part.turn))
     except Turn.DoesNotExist:
         yield _frame("ended", await in_database(render_to_string, "play/_gone.html"))
 

@@ -5,6 +5,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -107,7 +108,15 @@ def locking_context(chapter: Session) -> dict[str, Any]:
     error = job.error if job else ""
     shown = f"{notice.text if notice else ''}|{error}"
     version = hashlib.sha256(shown.encode()).hexdigest()[:16]
-    return {"chapter": chapter, "notice": notice, "error": error, "version": version}
+    return {
+        "chapter": chapter,
+        "notice": notice,
+        "error": error,
+        "version": version,
+        # When this try was due: an earlier one's time would say nothing.
+        "waits_since": job.run_after if job else None,
+        "is_embedded": settings.LLM == "embedded",
+    }
 
 
 def _panels(chapter: Session) -> list[Panel]:

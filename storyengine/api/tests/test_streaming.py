@@ -222,28 +222,6 @@ def test_a_silent_model_is_covered_by_comments(
     assert chunks[-1].startswith(b"event: turn\n")
 
 
-def test_leaving_while_the_model_is_silent_ends_the_listening(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(streaming, "HEARTBEAT_SECONDS", 0.01)
-    ended = []
-
-    async def silence() -> AsyncGenerator[ReplyText]:
-        try:
-            await asyncio.Event().wait()
-            yield ReplyText("never")
-        finally:
-            ended.append(True)
-
-    async def scenario() -> None:
-        parts = streaming._with_pauses(silence())
-        assert await anext(parts) is None
-        await parts.aclose()
-
-    in_loop(scenario)
-    assert ended == [True]
-
-
 def test_a_reply_whose_task_broke_off_is_followed_until_the_turn_is_settled(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,12 @@ def plural(value: int, forms: str) -> str:
 
 
 @register.filter
+def seconds_since(moment: datetime) -> int:
+    """Whole seconds, 0 for a moment that is still to come."""
+    return max(0, int((timezone.now() - moment).total_seconds()))
+
+
+@register.filter
 def ago(moment: datetime) -> str:
     """just now; 3 hours ago"""
     if timezone.now() - moment < timedelta(minutes=1):

@@ -1,5 +1,6 @@
 """What the pages' scripts promise, tried in a real browser against the running program."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from typing import cast
@@ -22,6 +23,11 @@ READ_SELECTION = """() => {
   getSelection().removeAllRanges();
   getSelection().addRange(range);
   return getSelection().toString();
+}"""
+
+AT_END = """() => {
+  const shown = document.getElementById("transcript");
+  return shown.scrollHeight - shown.scrollTop - shown.clientHeight < 5;
 }"""
 
 
@@ -273,6 +279,91 @@ class TestTranscript:
         transcript.evaluate("element => { element.scrollTop = 40; }")
         expect_idle_later(page)
         assert transcript.evaluate("element => element.scrollTop") == 40
+
+    def test_a_window_that_changes_leaves_the_reader_at_the_end(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        for number in range(1, 4):
+            chapter.prompt(1, f"Beat {number}. " + "The tide turns. " * 40)
+        open_play(page, chapter)
+        for width, height in ((1280, 500), (390, 844), (390, 400), (1280, 900)):
+            page.set_viewport_size({"width": width, "height": height})
+            page.wait_for_function(AT_END)
+
+        page.locator("#transcript").evaluate("element => { element.scrollTop = 40; }")
+        page.set_viewport_size({"width": 1280, "height": 600})
+        assert distance_from_end(page) > 100
+
+
+class TestPlayArea:
+    @pytest.mark.parametrize(("width", "height"), [(1280, 900), (1366, 768), (390, 844)])
+    def test_all_of_it_fits_into_the_window(
+        self, page: Page, chapter: ChapterClient, width: int, height: int
+    ) -> None:
+        chapter.prompt(1, "Beat. " + "The tide turns. " * 200)
+        page.set_viewport_size({"width": width, "height": height})
+        open_play(page, chapter)
+        expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)
+        page.locator("#prompt-text").fill("A line.\n" * 4)
+        page.locator(".notices").evaluate("element => { element.textContent = 'A notice.'; }")
+        expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)
+        assert page.evaluate("document.documentElement.scrollHeight") == height
+
+    def test_in_a_window_that_is_too_small_the_page_scrolls(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "Beat. " + "The tide turns. " * 200)
+        page.set_viewport_size({"width": 390, "height": 400})
+        open_play(page, chapter)
+        assert page.locator("#transcript").evaluate("element => element.clientHeight") > 180
+        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        expect(page.locator("#prompt-text")).to_be_in_viewport(ratio=1)
+        expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)
+
+    def test_panels_that_do_not_fit_fade_where_there_are_more(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        page.set_viewport_size({"width": 390, "height": 844})
+        open_play(page, chapter)
+        row = page.locator("#prompt-panels")
+        expect(row).to_have_css("--fade-start", "0px")
+        expect(row).to_have_css("--fade-end", "40px")
+        page.locator("#panel-7").check()
+        expect(row).to_have_css("--fade-start", "40px")
+        expect(row).to_have_css("--fade-end", "0px")
+
+    def test_a_wait_for_the_first_word_is_counted_for_the_eye_only(
+        self, page: Page, program: ScriptedProgram, chapter: ChapterClient
+    ) -> None:
+        program.model.queue_faults("hang", agent=1)
+        open_play(page, chapter)
+        page.locator("#prompt-text").fill("Think about this.")
+        page.locator("#prompt-text").press("Enter")
+        waited = page.locator(".reply-wait .waited")
+        expect(waited).to_have_text(re.compile(r"^\d+ s$"))
+        expect(waited).to_have_attribute("aria-hidden", "true")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.locator("#broken")).to_be_visible()
+        expect(waited).to_have_count(0)
+
+
+class TestMemory:
+    def test_the_newest_block_is_seen_first_and_a_reader_stays(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        for number in range(1, 8):
+            chapter.prompt(1, f"Beat {number}.")
+        chapter.wait_for_memory(7, seconds=30)
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.goto(f"/chapters/{chapter.session_id}/chapter")
+        expect(page.get_by_role("heading", name="Prompts 1-7")).to_be_in_viewport()
+        expect(page.get_by_role("heading", name="World and chapter")).not_to_be_in_viewport()
+
+        blocks = page.locator("#memory-blocks")
+        blocks.evaluate("element => { element.scrollTop = 0; }")
+        chapter.prompt(1, "Beat 8.")
+        expect(page.locator("#meter")).to_contain_text("8 prompts", timeout=20_000)
+        assert blocks.evaluate("element => element.scrollTop") == 0
 
 
 def expect_idle_later(page: Page) -> None:

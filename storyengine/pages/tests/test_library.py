@@ -3,7 +3,9 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
+from memory.models import NarrativeDraft
 from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import make_active_chapter, make_chapter
@@ -37,6 +39,33 @@ class TestLibrary:
         assert address(chapter, "download-everything") in {
             one.attributes.get("href") for one in inside
         }
+
+    @pytest.mark.parametrize(
+        ("fields", "drafts", "words"),
+        [
+            ({}, 0, "Its setup is deleted for good."),
+            ({"tab1_locked": True}, 0, "Its setup and its memory are deleted for good."),
+            ({"prompt_index": 1}, 0, "1 prompt with every reply, and its memory are deleted"),
+            ({"prompt_index": 9}, 2, "9 prompts with every reply, its memory and 2 drafts are"),
+        ],
+    )
+    def test_the_question_names_what_there_is(
+        self, client: Client, fields: dict[str, Any], drafts: int, words: str
+    ) -> None:
+        chapter = make_chapter(**fields)
+        for _ in range(drafts):
+            NarrativeDraft.objects.create(
+                session=chapter, target_words=100, source_snapshot={}, chapter_text="Prose."
+            )
+        [dialog] = all_of(client.get("/").content.decode(), "dialog")
+        assert words in dialog.words
+
+    def test_only_the_embedded_model_makes_a_newcomer_wait(
+        self, client: Client, settings: Settings
+    ) -> None:
+        assert "minute" not in client.get("/").content.decode()
+        settings.LLM = "embedded"
+        assert "a minute or more" in client.get("/").content.decode()
 
     def test_titles_and_names_are_escaped(self, client: Client) -> None:
         make_chapter(title="<script>alert(1)</script>", agent_names={"1": "<img src=x>"})

@@ -14,6 +14,7 @@ from agents.live import LIVE_REPLIES
 from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from sessions.models import Session, Turn
+from storyengine.pages import replies
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import all_of, by_id
 
@@ -33,8 +34,8 @@ async def send(
     return await htmx_post(address(chapter, "prompt"), fields)
 
 
-async def frames(chapter: Session) -> AsyncIterator[Frame]:
-    """The events of the newest turn's stream, each as a browser would hand it on."""
+async def chunks(chapter: Session) -> AsyncIterator[str]:
+    """The newest turn's stream, as it is sent."""
     turn = await Turn.objects.order_by("submitted_at").alast()
     assert turn is not None
     response = await AsyncClient().get(address(chapter, "stream", turn.pk))
@@ -42,7 +43,13 @@ async def frames(chapter: Session) -> AsyncIterator[Frame]:
     assert response["Cache-Control"] == "no-store"
     assert response["X-Accel-Buffering"] == "no"
     async for chunk in cast(AsyncIterator[bytes], cast(StreamingHttpResponse, response)):
-        name, *data = chunk.decode().removesuffix("\n\n").split("\n")
+        yield chunk.decode()
+
+
+async def frames(chapter: Session) -> AsyncIterator[Frame]:
+    """The events of the newest turn's stream, each as a browser would hand it on."""
+    async for chunk in chunks(chapter):
+        name, *data = chunk.removesuffix("\n\n").split("\n")
         assert all(line.startswith("data: ") for line in data)
         yield (
             name.removeprefix("event: "),
@@ -197,6 +204,26 @@ class TestStream:
         assert "Send" in by_id(html, "prompt-controls").words
         assert by_id(html, "announcement").text == "Agent Orange: I <i>hear</i>\n\n  it & wait."
         assert by_id(html, "meter").words.startswith("9 prompts")
+
+    def test_a_silent_model_is_covered_by_comments(
+        self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(replies, "HEARTBEAT_SECONDS", 0.01)
+        gate = asyncio.Event()
+        provider.enqueue(Script("I hear it.", gate=gate))
+
+        async def scenario() -> list[str]:
+            await send(chapter)
+            sent = []
+            async with asyncio.timeout(20):
+                async for chunk in chunks(chapter):
+                    sent.append(chunk)
+                    gate.set()
+            return sent
+
+        sent = async_to_sync(scenario)()
+        assert sent[0].startswith(":")
+        assert sent[-1].startswith("event: ended\n")
 
     def test_after_a_commit_the_panel_and_the_box_are_left_alone(
         self, chapter: Session, provider: ScriptedProvider

@@ -98,6 +98,7 @@ class TestShowWorld:
         assert "Confirm" in dialog.words
         assert "Cancel" in dialog.words
         assert "New chapter with this setup" in html
+        assert "Only a reset opens this page again" in by_id(html, "locked-why").words
 
     def test_unlocked_there_is_no_reset(self, client: Client, draft: Session) -> None:
         assert "Reset Chapter" not in client.get(address(draft, "world")).content.decode()
@@ -229,6 +230,13 @@ class TestLockStatus:
         html = htmx.get(address(draft, "play")).content.decode()
         asked = by_id(html, "locking").attributes["hx-get"]
         assert htmx.get(asked).status_code == 204
+
+    def test_the_wait_is_counted_for_the_eye_only(self, htmx: Client, draft: Session) -> None:
+        htmx.post(address(draft, "lock"))
+        html = htmx.get(address(draft, "play")).content.decode()
+        [waited] = all_of(html, "span", "waited")
+        assert waited.attributes["aria-hidden"] == "true"
+        assert waited.attributes["data-waited"].isdecimal()
 
     def test_afterwards_it_leads_to_play(self, htmx: Client, chapter: Session) -> None:
         response = htmx.get(address(chapter, "lock-status"))
