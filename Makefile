@@ -15,7 +15,7 @@ TEST_ENVIRONMENT = env -u ALLOWED_HOSTS -u DEBUG -u PORT -u SECRET_KEY \
 	$(addprefix -u ,$(filter-out STORYENGINE_DATA STORYENGINE_TEST_%,$(filter STORYENGINE_% OPENAI_%,$(.VARIABLES))))
 
 # What an installation that other machines reach sets (see docs/settings.md).
-PRODUCTION_ENVIRONMENT = env DEBUG=false STORYENGINE_HTTPS=true ALLOWED_HOSTS=story.example.org \
+PRODUCTION_ENVIRONMENT = env DEBUG=false STORYENGINE_HTTPS=true STORYENGINE_HSTS=preload ALLOWED_HOSTS=story.example.org \
 	STORYENGINE_PASSWORD="$$(python -c 'import secrets; print(secrets.token_hex(16))')" \
 	STORYENGINE_API_TOKEN="$$(python -c 'import secrets; print(secrets.token_hex(16))')" \
 	SECRET_KEY="$$(python -c 'import secrets; print(secrets.token_urlsafe(50))')" \

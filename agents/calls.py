@@ -18,13 +18,14 @@ from django.utils import timezone
 from agents.budget import calibrate, input_budget, output_limit, read_weight_per_token
 from agents.consent import check_consent
 from agents.database import in_database
-from agents.declarations import Agent
+from agents.declarations import CHARACTERS, Agent
 from agents.exceptions import RateLimited
 from agents.layers import AssembledPrompt, Layer, assemble
 from agents.model_access import current_provider, model_facts, model_name
 from agents.models import LLMArtifact
 from agents.providers.base import Finished, ModelRequest, Provider, Usage
 from agents.providers.exceptions import ProviderError, UnusableReply
+from sessions.access import lock_chapter
 from sessions.models import Session
 from sessions.text import scrub_reply
 
@@ -132,6 +133,7 @@ def prepare_call(
         token_parameter=facts.token_parameter,
         temperature=agent.temperature if facts.accepts_temperature else None,
         json_schema=json_schema if facts.json_schema else None,
+        is_background=agent.agent_id not in CHARACTERS,
         extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
     )
     return PreparedCall(agent, session_id, provider, request, prompt)
@@ -226,6 +228,7 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
     usage = outcome.finished.usage if outcome.finished else None
     now = time.perf_counter()
     with transaction.atomic():
+        lock_chapter(call.session_id)
         if not Session.objects.filter(pk=call.session_id).exists():
             return
         LLMArtifact.objects.create(

@@ -22,9 +22,9 @@ def agent_of(turn: Turn) -> Agent:
 
 
 def others_cues(turn: Turn) -> list[str]:
-    """Where a small model begins to speak for somebody else: at the name of another character."""
+    """Where a small model leaves its part: at another character's name, or a heading."""
     others = (one for one in turn.session.characters if one.slot != turn.agent_slot)
-    return [f"\n{one.name}:" for one in others]
+    return [*(f"\n{one.name}:" for one in others), "\n## "]
 
 
 def compose_reply(turn: Turn) -> list[Layer]:
@@ -52,7 +52,7 @@ def _unchanged_start(chapter: Session, slot: int, before: int | None) -> list[La
     return [
         text_layer(
             "SYSTEM",
-            render_prompt("character", character_name=speaker.name),
+            render_prompt("character"),
             role="system",
             has_heading=False,
         ),

@@ -3,6 +3,7 @@
 import re
 
 _LEFT_OUT = " [...] "
+_HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
 _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
 
 
@@ -10,6 +11,11 @@ def end_at_sentence(text: str) -> str:
     """Without the broken sentence that an output limit left at the end."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     return text[: ends[-1]].rstrip() if ends else text.rstrip()
+
+
+def without_heading(text: str) -> str:
+    """Without a heading of the prompt that a small model began its reply with."""
+    return _HEADING.sub("", text, count=1)
 
 
 def last_words(text: str, count: int) -> str:

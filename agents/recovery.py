@@ -2,9 +2,16 @@
 
 import uuid
 
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
 from agents.jobs import due_jobs, requeue_expired, ring
+from agents.models import Job
 from agents.providers.exceptions import ProviderUnreachable
 from agents.work import FLOWS
+from sessions.access import lock_chapter
+from sessions.models import Session
+from sessions.states import State, try_move
 from sessions.turns import recover_stale_turns
 
 GIVEN_UP = ProviderUnreachable(
@@ -14,13 +21,34 @@ GIVEN_UP = ProviderUnreachable(
 
 
 def recover(session_id: uuid.UUID | None = None) -> None:
-    """Fail the turns and queue the jobs whose lease ran out; of one chapter, or of all."""
+    """Settle what was left: of one chapter, or of all.
+
+    Turns whose lease ran out are failed, such jobs queued again, and a chapter that waits for a
+    summary that nobody will write is back in play.
+    """
     recover_stale_turns(session_id)
     for job in requeue_expired(session_id):
         FLOWS[job.kind].give_up(job, GIVEN_UP)
+    _free_from_summaries(session_id)
 
 
 def ring_due_jobs() -> None:
     """Ring for every job that is due; a job rung twice is still done once."""
     for job_id in due_jobs().values_list("pk", flat=True):
         ring(job_id)
+
+
+def _free_from_summaries(session_id: uuid.UUID | None) -> None:
+    live = Job.objects.filter(
+        session_id=OuterRef("pk"),
+        kind=Job.Kind.SUMMARIZE,
+        status__in=(Job.Status.QUEUED, Job.Status.RUNNING),
+    )
+    stuck = Session.objects.filter(~Exists(live), state=State.SUMMARIZING)
+    if session_id is not None:
+        stuck = stuck.filter(pk=session_id)
+    for pk in stuck.values_list("pk", flat=True):
+        with transaction.atomic():
+            # A job queued meanwhile shows only to a query that starts under the lock.
+            lock_chapter(pk)
+            try_move(stuck.filter(pk=pk), State.ACTIVE, is_ending=False)

@@ -9,10 +9,12 @@ from collections.abc import Callable
 
 from django.db import DatabaseError, transaction
 
-from agents.calls import PreparedCall, make_call, prepare_call
+from agents.calls import PreparedCall, Reply, make_call, prepare_call
 from agents.characters import agent_of, compose_reply, others_cues, read_context_ahead
 from agents.database import in_database
 from agents.live import LIVE_REPLIES, LiveReply
+from agents.model_access import is_small_model
+from agents.prose import end_at_sentence, without_heading
 from agents.providers.exceptions import ProviderError
 from agents.summarizing import queue_due_summary, restart_summary_of, ring_waiting_summaries
 from agents.warmup import settle_warmup, warm_next_reply
@@ -142,7 +144,7 @@ async def _write_reply(
             raise call
         await settle_warmup(turn.session_id, turn.agent_slot)
         reply = await make_call(call, on_text=live.append)
-        await _commit_patiently(turn, reply.text)
+        await _commit_patiently(turn, _finished_text(turn, reply))
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
         await in_database(fail_turn, turn, error=str(error), partial_text=live.text)
@@ -157,6 +159,14 @@ async def _write_reply(
         live.finish()
     with contextlib.suppress(ProviderError, ChapterError):
         await warm_next_reply(turn.session_id)
+
+
+def _finished_text(turn: Turn, reply: Reply) -> str:
+    """A small model seldom ends by itself, so that its last sentence may be half a one."""
+    if not is_small_model(turn.agent_slot):
+        return reply.text
+    text = without_heading(reply.text)
+    return end_at_sentence(text) if reply.was_cut else text
 
 
 async def _commit_patiently(turn: Turn, text: str) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import threading
+import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,9 +14,9 @@ from django.db import DatabaseError
 from agents import locking, narrating, summarizing
 from agents.database import in_database
 from agents.exceptions import ModelNotReady
-from agents.jobs import claim, postpone, renew
+from agents.jobs import claim, owned, postpone, renew
 from agents.models import Job
-from agents.providers.exceptions import ProviderError
+from agents.providers.exceptions import ProviderError, ProviderUnreachable, StreamBroken
 from agents.watch import Watch
 from sessions.exceptions import ChapterError
 
@@ -22,8 +24,19 @@ logger = logging.getLogger(__name__)
 
 # How often the lease is renewed and the text so far is shown.
 RENEW_SECONDS = 2.0
+# How soon a running job notices that its worker is being stopped.
+NOTICE_SECONDS = 0.2
 # How soon to look again whether the embedded model has become ready.
 NOT_READY_SECONDS = 2.0
+# All processes are stopped together: a model server that went away may only have been the first.
+GONE_TOGETHER_SECONDS = 1.0
+
+# Set once this worker process has been told to end.
+STOPPING = threading.Event()
+
+
+class _WorkerStopping(Exception):
+    """The work is given back as it is; another worker, or this one's next start, goes on."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +55,58 @@ FLOWS: dict[str, Flow] = {
 
 
 def work_on(job_id: uuid.UUID) -> None:
-    """Do the job if it is due; a failure is settled by the job's flow, never raised."""
-    job = claim(job_id)
-    if job is None:
-        return
+    """Do the job if it is due; a failure is settled by the job's flow, never raised.
+
+    Work that is cut short because the worker ends is no failure: the job is queued again.
+    """
+    try:
+        # A worker that ends takes nothing up; the sweep of the next one rings again.
+        job = None if STOPPING.is_set() else claim(job_id)
+        if job is not None:
+            _work_on(job)
+    except DatabaseError as error:
+        # Not its message: PostgreSQL repeats there the row that it refused, texts and all. The
+        # lease runs out, and the job is queued again.
+        state = getattr(error.__cause__, "sqlstate", None)
+        logger.error("job %s: the database failed: %s %s", job_id, type(error).__name__, state)
+
+
+def _work_on(job: Job) -> None:
     flow = FLOWS[job.kind]
     try:
         async_to_sync(_run_with_lease)(flow, job)
-    except ModelNotReady as error:
-        if error.is_coming:
-            postpone(job, seconds=NOT_READY_SECONDS, counts=False)
-        else:
-            flow.give_up(job, error)
+    except _WorkerStopping:
+        _give_back(job)
     except (ProviderError, ChapterError) as error:
+        _settle(flow, job, error)
+
+
+def _settle(flow: Flow, job: Job, error: ProviderError | ChapterError) -> None:
+    if _is_server_gone(error) and STOPPING.wait(GONE_TOGETHER_SECONDS):
+        _give_back(job)
+    elif isinstance(error, ModelNotReady) and error.is_coming:
+        postpone(job, seconds=NOT_READY_SECONDS, counts=False)
+    elif not owned(job).exists():
+        _note_loss(job)
+    else:
         logger.warning("job %s (%s) failed: %s", job.pk, job.kind, type(error).__name__)
         flow.give_up(job, error)
+
+
+def _is_server_gone(error: Exception) -> bool:
+    if isinstance(error, ModelNotReady):
+        return not error.is_coming
+    return isinstance(error, ProviderUnreachable | StreamBroken)
+
+
+def _give_back(job: Job) -> None:
+    if postpone(job, seconds=0, counts=False):
+        logger.info("job %s (%s) is queued again: the worker is being stopped", job.pk, job.kind)
+
+
+def _note_loss(job: Job) -> None:
+    """The GM cancelled it, a re-roll took it, its chapter was reset: no failure."""
+    logger.info("job %s is no longer this worker's; its work is dropped", job.pk)
 
 
 async def _renew(job: Job, watch: Watch) -> bool:
@@ -71,13 +121,19 @@ async def _renew(job: Job, watch: Watch) -> bool:
 async def _run_with_lease(flow: Flow, job: Job) -> None:
     watch = Watch()
     work = asyncio.ensure_future(flow.run(job, watch))
+    renewed = time.monotonic()
     try:
         while True:
-            done, _ = await asyncio.wait({work}, timeout=RENEW_SECONDS)
+            done, _ = await asyncio.wait({work}, timeout=NOTICE_SECONDS)
             if done:
                 return await work
+            if STOPPING.is_set():
+                raise _WorkerStopping
+            if time.monotonic() - renewed < RENEW_SECONDS:
+                continue
+            renewed = time.monotonic()
             if not await _renew(job, watch):
-                logger.info("job %s is no longer this worker's; its work is dropped", job.pk)
+                _note_loss(job)
                 return None
     finally:
         if not work.done():

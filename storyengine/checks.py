@@ -14,6 +14,12 @@ from agents.providers.openai_compatible import host_of
 
 SHORTEST_GOOD_PASSWORD = 12
 
+# What stands in for the classes that Django's own checks (silenced in the settings) look for.
+PROTECTION = tuple(
+    f"storyengine.access.browser.{name}"
+    for name in ("SecurityMiddleware", "CsrfViewMiddleware", "XFrameOptionsMiddleware")
+)
+
 
 @register(Tags.security)
 def check_door(
@@ -37,6 +43,22 @@ def check_door(
             )
         )
     return messages
+
+
+@register(Tags.security)
+def check_middleware(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    return [
+        checks.Error(
+            f"{name} is not in MIDDLEWARE.",
+            hint="It stands in for Django's class of that name: forms, frames and headers are "
+            "unguarded without it. Put it back (see storyengine/settings).",
+            id="storyengine.E003",
+        )
+        for name in PROTECTION
+        if name not in settings.MIDDLEWARE
+    ]
 
 
 @register(Tags.compatibility)

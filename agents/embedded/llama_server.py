@@ -11,8 +11,8 @@ import sys
 
 import xllamacpp
 
-# Two calls at a time: a reply need not wait for a running summary.
-SLOTS = 2
+from agents.embedded.slots import SLOTS
+
 # Tokens that each slot can hold, prompt and answer together.
 CONTEXT_PER_SLOT = 8192
 # Prompts that are not in a slot now, read already: at 28 KB a token about a dozen of 3,000.

@@ -55,7 +55,9 @@ class Report:
         try:
             EmbeddedServer.objects.all().delete()
         except DatabaseError as error:
-            logger.warning("The state of the embedded model could not be withdrawn: %s", error)
+            logger.warning(
+                "The state of the embedded model could not be withdrawn: %s", type(error).__name__
+            )
 
     def _write(self) -> None:
         # A database that is away for a moment must not end the process that holds the model.
@@ -67,5 +69,7 @@ class Report:
                 [row], update_conflicts=True, unique_fields=["name"], update_fields=names
             )
         except DatabaseError as error:
-            logger.warning("The state of the embedded model could not be written: %s", error)
+            logger.warning(
+                "The state of the embedded model could not be written: %s", type(error).__name__
+            )
         self._written = time.monotonic()

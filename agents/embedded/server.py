@@ -16,6 +16,7 @@ from django.conf import settings
 
 from agents.embedded.access_key import access_key
 from agents.embedded.exceptions import ServerFailed
+from agents.embedded.library import NEEDS_AVX2
 
 _STOP_SECONDS = 5
 _HTTP_SECONDS = 10
@@ -117,7 +118,7 @@ class LlamaServer:
         if code == -signal.SIGKILL:
             return "The system ended the embedded model, most often for lack of free memory."
         if code == -signal.SIGILL:
-            return "The embedded model needs a processor with AVX2; this one has none."
+            return NEEDS_AVX2
         if has_loaded:
             return f"The embedded model stopped by itself (exit code {code})."
         return (

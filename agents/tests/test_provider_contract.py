@@ -4,6 +4,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -235,6 +236,19 @@ class TestEmbedded(ProviderContract):
             assert end.was_cut
             assert end.usage is not None
             assert end.usage.output_tokens == REQUEST.max_output_tokens
+
+        self.run(test)
+
+    def test_a_reply_is_written_beside_a_call_in_the_background(self) -> None:
+        long = Message("user", "The keeper counts the steps. " * 200)
+        summary = replace(REQUEST, messages=(long,), max_output_tokens=400, is_background=True)
+
+        async def test(provider: Provider) -> None:
+            async with aclosing(provider.stream(summary)) as background:
+                await anext(background)
+                *_pieces, end = await read_all(provider)
+                assert isinstance(end, Finished)
+                assert not isinstance(await anext(background), Finished)
 
         self.run(test)
 

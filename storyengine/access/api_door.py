@@ -10,12 +10,15 @@ from storyengine.access.inline import InlineMiddleware
 from storyengine.access.problem import problem
 
 API_PREFIX = "/api/"
+# What describes the API and holds no story: a browser that is logged in may read it as well.
+DOCUMENTATION = ("/api/docs", "/api/openapi.json")
 # What a browser says of requests that a page of another site did not cause.
 OWN_FETCH_SITES = ("same-origin", "none")
 
 
 class ApiDoorMiddleware(InlineMiddleware):
-    """No cookie opens the API, which is why it needs no CSRF token.
+    """No cookie opens the API, which is why it needs no CSRF token; its documentation, which only
+    answers GET, is left to storyengine.access.door.
 
     Without a password anything on this machine may call it; a browser is such a program too, so
     what a page of another site can make it send is refused.
@@ -24,16 +27,31 @@ class ApiDoorMiddleware(InlineMiddleware):
     def before(self, request: HttpRequest) -> JsonResponse | None:
         if not request.path_info.startswith(API_PREFIX):
             return None
-        refusal = _refuse_stranger(request) if settings.PASSWORD else _refuse_cross_site(request)
+        if not settings.PASSWORD:
+            refusal = _refuse_cross_site(request)
+        elif has_token(request) or is_documentation(request):
+            refusal = None
+        else:
+            refusal = refuse_stranger()
         return refusal or _refuse_body_that_is_not_json(request)
 
 
-def _refuse_stranger(request: HttpRequest) -> JsonResponse | None:
+def has_token(request: HttpRequest) -> bool:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return (
+        bool(settings.API_TOKEN)
+        and scheme.lower() == "bearer"
+        and constant_time_compare(token.strip(), settings.API_TOKEN)
+    )
+
+
+def is_documentation(request: HttpRequest) -> bool:
+    return request.method in ("GET", "HEAD") and request.path_info in DOCUMENTATION
+
+
+def refuse_stranger() -> JsonResponse:
     if not settings.API_TOKEN:
         return _unauthorized("Set STORYENGINE_API_TOKEN and restart; until then the API is closed.")
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and constant_time_compare(token.strip(), settings.API_TOKEN):
-        return None
     return _unauthorized("Send the header 'Authorization: Bearer' with STORYENGINE_API_TOKEN.")
 
 

@@ -13,14 +13,19 @@ from django.shortcuts import resolve_url
 from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
 
-from storyengine.access.api_door import API_PREFIX
+from storyengine.access.api_door import (
+    API_PREFIX,
+    has_token,
+    is_documentation,
+    refuse_stranger,
+)
 from storyengine.access.game_master import agame_master, game_master, store_password_once
 
 
 class DoorMiddleware(AuthenticationMiddleware):
     """Sets request.user, and with a password lets only the login page and /healthz through.
 
-    The API has a door of its own (storyengine.access.api_door).
+    The API has a door of its own (storyengine.access.api_door); a login opens its documentation.
     """
 
     def __call__(self, request: HttpRequest) -> Any:
@@ -54,14 +59,16 @@ class DoorMiddleware(AuthenticationMiddleware):
 
 def _is_open(request: HttpRequest) -> bool:
     path = request.path_info
-    return (
-        not settings.PASSWORD
-        or path in ("/healthz", resolve_url(settings.LOGIN_URL))
-        or path.startswith(API_PREFIX)
-    )
+    if not settings.PASSWORD or path in ("/healthz", resolve_url(settings.LOGIN_URL)):
+        return True
+    if is_documentation(request):
+        return has_token(request)
+    return path.startswith(API_PREFIX)
 
 
 def _refuse(request: HttpRequest) -> HttpResponse:
+    if is_documentation(request):
+        return refuse_stranger()
     login_url = resolve_url(settings.LOGIN_URL)
     if request.headers.get("HX-Request") == "true":
         # A redirect would put the login page into a part of the page.

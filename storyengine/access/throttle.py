@@ -7,15 +7,29 @@ TRIES = 10
 PAUSE_SECONDS = 300
 
 
-def is_paused(request: HttpRequest) -> bool:
-    return bool(cache.get(_key(request), 0) >= TRIES)
+def take_try(request: HttpRequest) -> bool:
+    """Count a try before it is made, so that parallel ones cannot pass the limit; False: refuse it.
+
+    The pause runs from the first try of a row.
+    """
+    key = _key(request)
+    while True:
+        cache.add(key, 0, timeout=PAUSE_SECONDS)
+        try:
+            return bool(cache.incr(key) <= TRIES)
+        except ValueError:
+            # The count ran out between the two.
+            continue
 
 
-def count_failure(request: HttpRequest) -> None:
-    """The pause runs from the first failure of a row."""
-    if not cache.add(_key(request), 1, timeout=PAUSE_SECONDS):
-        cache.incr(_key(request))
+def give_back_try(request: HttpRequest) -> None:
+    """The password was right: only wrong ones count."""
+    try:
+        cache.decr(_key(request))
+    except ValueError:
+        # The count ran out meanwhile.
+        return
 
 
 def _key(request: HttpRequest) -> str:
-    return f"login-failures-{request.META.get('REMOTE_ADDR', '')}"
+    return f"login-tries-{request.META.get('REMOTE_ADDR', '')}"

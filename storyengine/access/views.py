@@ -40,16 +40,16 @@ def log_in(request: HttpRequest) -> HttpResponse:
 
 def _try_password(request: HttpRequest) -> tuple[str, int]:
     """Log in; otherwise say why not."""
-    if throttle.is_paused(request):
-        return "Too many wrong passwords. Wait five minutes and try again.", 429
     form = PasswordForm(request.POST)
     if not form.is_valid():
         return "Type the password.", 422
+    if not throttle.take_try(request):
+        return "Too many wrong passwords. Wait five minutes and try again.", 429
     store_password()
     user = authenticate(request, username=USERNAME, password=form.cleaned_data["password"])
     if user is None:
-        throttle.count_failure(request)
         return "That is not the password.", 403
+    throttle.give_back_try(request)
     login(request, user)
     return "", 200
 

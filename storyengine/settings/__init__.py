@@ -32,6 +32,8 @@ PORT = read_int("PORT", 8000, minimum=1, maximum=65_000)
 PASSWORD = read_text("STORYENGINE_PASSWORD")
 API_TOKEN = read_text("STORYENGINE_API_TOKEN")
 HTTPS = read_bool("STORYENGINE_HTTPS")
+# How far the promise reaches that browsers keep for a year, whatever is on other host names.
+HSTS = read_choice("STORYENGINE_HSTS", "host", ("host", "subdomains", "preload"))
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 # Loopback names stay allowed beside others, because health checks come from inside.
 ALLOWED_HOSTS = [*(read_list("ALLOWED_HOSTS", "*") if PASSWORD else []), *LOOPBACK_HOSTS]
@@ -74,7 +76,7 @@ MIDDLEWARE = [
     "storyengine.pages.refusals.RefusalMiddleware",
 ]
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
-# These look for Django's own classes by name; storyengine.checks looks at what they guard.
+# These look for Django's own classes by name; storyengine.checks looks for those that stand in.
 SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002", "security.W003"]
 
 ROOT_URLCONF = "storyengine.urls"
@@ -117,8 +119,8 @@ STORAGES = {
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
-SECURE_HSTS_PRELOAD = HTTPS
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and HSTS != "host"
+SECURE_HSTS_PRELOAD = HTTPS and HSTS == "preload"
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS

@@ -48,7 +48,11 @@ def run_program(environment: dict[str, str]) -> Iterator[RunningProgram]:
 
 @contextmanager
 def run_scripted_program(
-    *, first_token_ms: float = 0, tokens_per_second: float = 10_000
+    *,
+    first_token_ms: float = 0,
+    tokens_per_second: float = 10_000,
+    context_window: int = 128_000,
+    max_output: int = 16_000,
 ) -> Iterator[ScriptedProgram]:
     with start_fake_server(
         first_token_ms=first_token_ms, tokens_per_second=tokens_per_second
@@ -57,8 +61,8 @@ def run_scripted_program(
             "STORYENGINE_LLM": "openai",
             "OPENAI_BASE_URL": model.base_url,
             "OPENAI_API_KEY": "unused",
-            "STORYENGINE_CONTEXT_WINDOW": "128000",
-            "STORYENGINE_MAX_OUTPUT": "16000",
+            "STORYENGINE_CONTEXT_WINDOW": str(context_window),
+            "STORYENGINE_MAX_OUTPUT": str(max_output),
             **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
         }
         with run_program(environment) as program:

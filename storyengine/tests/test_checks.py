@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from django.core.checks import CheckMessage
+from django.core.checks import ERROR, CheckMessage, run_checks
+from django.utils.module_loading import import_string
 from pytest_django import Settings
 
 from storyengine import checks
@@ -24,7 +25,12 @@ def _good_configuration(settings: Settings) -> None:
 
 
 def all_checks() -> list[CheckMessage]:
-    return [*checks.check_door(), *checks.check_model(), *checks.check_production()]
+    return [
+        *checks.check_door(),
+        *checks.check_middleware(),
+        *checks.check_model(),
+        *checks.check_production(),
+    ]
 
 
 def test_a_good_configuration_is_silent() -> None:
@@ -72,3 +78,21 @@ def test_what_is_meant_so_is_not_remarked(settings: Settings, changes: dict[str,
     check: Callable[[], list[CheckMessage]]
     for check in (checks.check_door, checks.check_model):
         assert check() == []
+
+
+@pytest.mark.parametrize("name", checks.PROTECTION)
+def test_a_protection_that_is_missing_is_an_error(settings: Settings, name: str) -> None:
+    settings.MIDDLEWARE = [each for each in settings.MIDDLEWARE if each != name]
+    (message,) = run_checks(tags=["security"])
+    assert (message.id, message.level) == ("storyengine.E003", ERROR)
+    assert name in message.msg
+    assert message.hint
+
+
+def test_the_protections_stand_in_for_django_s_own() -> None:
+    for name in checks.PROTECTION:
+        own = import_string(name)
+        assert any(
+            base.__module__.startswith("django.middleware.") and base.__name__ == own.__name__
+            for base in own.__mro__
+        )

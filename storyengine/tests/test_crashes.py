@@ -1,7 +1,10 @@
-"""Processes that are killed in the middle of their work: nothing half-written, nothing lost."""
+"""Processes that end in the middle of their work: nothing half-written, nothing lost."""
 
-import threading
+import os
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,6 +19,8 @@ pytestmark = pytest.mark.processes
 
 # A dead worker's lease runs out after 20 seconds; the sweep looks every 15.
 RECOVERY_SECONDS = 90
+# Honcho kills what has not ended five seconds after it was told to.
+HONCHO_PATIENCE = 5
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +29,46 @@ def program() -> Iterator[ScriptedProgram]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def small_program() -> Iterator[ScriptedProgram]:
+    """With a model that writes a chapter scene by scene."""
+    with run_scripted_program(context_window=8_192, max_output=1_000) as running:
+        yield running
+
+
 @pytest.fixture
 def chapter(program: ScriptedProgram) -> ChapterClient:
+    return locked_chapter(program)
+
+
+def locked_chapter(program: ScriptedProgram) -> ChapterClient:
     program.model.clear_faults()
     client = ChapterClient(program.server)
     client.save_setup(setup_of(synthetic_session(10)))
     client.lock(seconds=30)
     return client
+
+
+@contextmanager
+def narration(chapter: ChapterClient, target_words: int) -> Iterator[None]:
+    """A build that somebody waits for; what goes wrong in that thread is raised at the end."""
+    thread = ThreadPoolExecutor(1)
+    build = thread.submit(chapter.build_narrative, "", target_words, seconds=RECOVERY_SECONDS)
+    try:
+        yield
+        build.result(timeout=RECOVERY_SECONDS)
+    finally:
+        thread.shutdown(wait=False)
+
+
+def scene_of(chapter: ChapterClient) -> int:
+    """The scene that is being written."""
+    return int(job_of(chapter, "narrate")["progress"].get("scene", 0))
+
+
+def job_of(chapter: ChapterClient, kind: str) -> dict[str, Any]:
+    job: dict[str, Any] = next(job for job in chapter.read()["jobs"] if job["kind"] == kind)
+    return job
 
 
 def check_tiling(document: dict[str, Any]) -> None:
@@ -64,19 +102,77 @@ def test_a_worker_killed_while_summarising_and_while_narrating(
 
     chapter.end(seconds=60)
     program.model.queue_faults("hang", agent=9)
-    narration = threading.Thread(
-        target=chapter.build_narrative, args=("", 2_600), kwargs={"seconds": RECOVERY_SECONDS}
-    )
-    narration.start()
-    wait_until(lambda: chapter.read()["state"] == "NARRATING", "the narration", seconds=30)
-    wait_until(lambda: is_being_called(program, 9), "the narrator", seconds=30)
-    program.processes.kill("worker")
-    program.restart("worker")
-    narration.join(timeout=RECOVERY_SECONDS)
+    with narration(chapter, 2_600):
+        wait_until(lambda: chapter.read()["state"] == "NARRATING", "the narration", seconds=30)
+        wait_until(lambda: is_being_called(program, 9), "the narrator", seconds=30)
+        program.processes.kill("worker")
+        program.restart("worker")
     document = chapter.read()
     assert document["state"] == "ENDED"
     assert len(document["narrative_drafts"]) == 1
     check_tiling(document)
+
+
+@pytest.mark.parametrize("ending", ["killed", "stopped"])
+def test_scenes_that_were_written_before_a_worker_ended_are_not_written_again(
+    small_program: ScriptedProgram, ending: str
+) -> None:
+    program, chapter = small_program, locked_chapter(small_program)
+    for number in range(1, 15):
+        chapter.prompt(1, f"Beat {number}.")
+    chapter.end(seconds=60)
+    before = len(calls_of_narrator(program))
+    # Slow enough that the second scene is still being written when the first is known to be done.
+    program.model.timing.first_token_ms = 1_000
+    with narration(chapter, 2_200):
+        wait_until(lambda: len(calls_of_narrator(program)) > before, "a scene", seconds=60)
+        program.model.queue_faults("hang", agent=9)
+        wait_until(lambda: is_being_called(program, 9), "the next scene", seconds=60)
+        program.model.timing.first_token_ms = 0
+        written = len(calls_of_narrator(program)) - before
+        wait_until(lambda: scene_of(chapter) == written + 1, "the page to know", seconds=30)
+        scenes = job_of(chapter, "narrate")["progress"]["scenes"]
+        assert 0 < written < scenes
+        if ending == "killed":
+            program.processes.kill("worker")
+        else:
+            stop_worker(program)
+            assert chapter.read()["state"] == "NARRATING"
+            assert job_of(chapter, "narrate")["status"] == "queued"
+            assert job_of(chapter, "narrate")["error"] == ""
+        program.restart("worker")
+    document = chapter.read()
+    assert document["state"] == "ENDED"
+    assert len(document["narrative_drafts"]) == 1
+    # One call a scene, those before the end counted, besides the one that was hanging.
+    assert len(calls_of_narrator(program)) - before == scenes
+
+
+@pytest.mark.parametrize(("agent", "kind"), [(0, "lock"), (8, "summarize")])
+def test_a_worker_that_is_stopped_fails_no_job(
+    program: ScriptedProgram, agent: int, kind: str
+) -> None:
+    program.model.clear_faults()
+    chapter = ChapterClient(program.server)
+    chapter.save_setup(setup_of(synthetic_session(10)))
+    if kind == "summarize":
+        chapter.lock(seconds=30)
+    program.model.queue_faults("hang", agent=agent)
+    thread = ThreadPoolExecutor(1)
+    if kind == "lock":
+        waiting = thread.submit(chapter.lock, seconds=RECOVERY_SECONDS)
+    else:
+        for number in range(1, 8):
+            chapter.prompt(1, f"Beat {number}.")
+        waiting = thread.submit(chapter.wait_for_memory, 7, seconds=RECOVERY_SECONDS)
+    thread.shutdown(wait=False)
+    wait_until(lambda: is_being_called(program, agent), kind, seconds=30)
+    stop_worker(program)
+    job = job_of(chapter, kind)
+    assert (job["status"], job["error"]) == ("queued", "")
+    program.restart("worker")
+    waiting.result(timeout=RECOVERY_SECONDS)
+    check_tiling(chapter.read())
 
 
 def test_a_web_process_killed_in_the_middle_of_a_reply(
@@ -112,6 +208,18 @@ def test_a_web_process_killed_in_the_middle_of_a_reply(
     )
     assert retried.status == 201
     check_tiling(chapter.read())
+
+
+def stop_worker(program: ScriptedProgram) -> None:
+    """As Ctrl-C does, through honcho; it has to be gone before honcho kills it."""
+    worker = program.processes.by_name["worker"]
+    os.killpg(worker.pid, signal.SIGTERM)
+    worker.wait(timeout=HONCHO_PATIENCE)
+
+
+def calls_of_narrator(program: ScriptedProgram) -> list[dict[str, Any]]:
+    """The finished ones; a call that hung until its client left is none."""
+    return [call for call in program.model.calls if call["agent"] == 9 and not call["fault"]]
 
 
 def is_being_called(program: ScriptedProgram, agent: int) -> bool:

@@ -37,6 +37,7 @@ class TestBadValues:
             ("STORYENGINE_CONTEXT_WINDOW", "-1"),
             ("STORYENGINE_CALLS_PER_MINUTE", "0"),
             ("STORYENGINE_HTTPS", "2"),
+            ("STORYENGINE_HSTS", "everywhere"),
             ("DATABASE_URL", "mysql://gm:hush-hush@localhost/x"),
             ("DATABASE_URL", "postgres://gm:hush-hush@localhost:port/x"),
             ("DATABASE_URL", "gm:hush-hush@localhost"),
@@ -49,6 +50,46 @@ class TestBadValues:
         assert name in run.stderr
         assert "Traceback" not in run.stderr
         assert "hush-hush" not in run.stderr + run.stdout
+
+
+class TestHSTS:
+    """What browsers are told to keep to for a year is no more than was asked for."""
+
+    @pytest.mark.parametrize(
+        ("variables", "header"),
+        [
+            ({}, "None"),
+            ({"STORYENGINE_HSTS": "preload"}, "None"),
+            ({"STORYENGINE_HTTPS": "true"}, "max-age=31536000"),
+            (
+                {"STORYENGINE_HTTPS": "true", "STORYENGINE_HSTS": "subdomains"},
+                "max-age=31536000; includeSubDomains",
+            ),
+            (
+                {"STORYENGINE_HTTPS": "true", "STORYENGINE_HSTS": "preload"},
+                "max-age=31536000; includeSubDomains; preload",
+            ),
+        ],
+    )
+    def test_it_reaches_as_far_as_was_asked_for(
+        self, variables: dict[str, str], header: str
+    ) -> None:
+        program = (
+            "import django; django.setup()\n"
+            "from django.test import Client\n"
+            "answer = Client(SERVER_NAME='localhost').get('/healthz', secure=True)\n"
+            "print(answer.get('Strict-Transport-Security'))"
+        )
+        unset = {"STORYENGINE_HTTPS": "", "STORYENGINE_HSTS": ""}
+        run = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", program],
+            cwd=settings.BASE_DIR,
+            env=os.environ | {"DJANGO_SETTINGS_MODULE": "storyengine.settings"} | unset | variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert run.stdout.strip() == header
 
 
 class TestReaders:

@@ -5,6 +5,8 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
+from storyengine.access.api_door import DOCUMENTATION
+
 READ = "/api/openapi.json"
 WRITE = "/api/session"
 TOKEN = "token-of-the-test-0123456789"
@@ -104,12 +106,40 @@ class TestWithPassword:
         assert client.get(READ).status_code == 200
         assert client.post(WRITE, "{}", content_type="application/json").status_code == 201
 
-    def test_a_login_does_not_open_it(
-        self, client: Client, settings: Settings, password: str
+    @pytest.mark.parametrize("path", DOCUMENTATION)
+    @pytest.mark.parametrize("token", [TOKEN, ""])
+    def test_a_login_opens_its_documentation(
+        self, client: Client, settings: Settings, password: str, path: str, token: str
+    ) -> None:
+        settings.API_TOKEN = token
+        assert client.get(path).status_code == 401
+        client.post("/login", {"password": password})
+        assert client.get(path).status_code == 200
+        assert client.head(path).status_code in (200, 405)
+
+    def test_a_login_opens_its_documentation_under_asgi(
+        self, async_client: AsyncClient, password: str
+    ) -> None:
+        assert async_to_sync(async_client.get)("/api/docs").status_code == 401
+        async_to_sync(async_client.post)("/login", {"password": password})
+        assert async_to_sync(async_client.get)("/api/docs").status_code == 200
+
+    @pytest.mark.parametrize("path", [WRITE, "/api/no-such-thing", "/api/docs/", "/api/docs/x"])
+    def test_a_login_opens_nothing_else(
+        self, client: Client, settings: Settings, password: str, path: str
     ) -> None:
         settings.API_TOKEN = TOKEN
         client.post("/login", {"password": password})
-        assert client.get(READ).status_code == 401
+        for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
+            assert client.generic(method, path).status_code == 401
+
+    @pytest.mark.parametrize("path", DOCUMENTATION)
+    def test_a_login_only_reads_the_documentation(
+        self, client: Client, settings: Settings, password: str, path: str
+    ) -> None:
+        settings.API_TOKEN = TOKEN
+        client.post("/login", {"password": password})
+        assert client.post(path, "{}", content_type="application/json").status_code == 401
 
     def test_the_token_is_needed_under_asgi(
         self, async_client: AsyncClient, settings: Settings

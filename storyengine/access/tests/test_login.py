@@ -1,9 +1,17 @@
 """The login page."""
 
-import pytest
-from django.contrib.auth.models import User
-from django.test import Client
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
+import pytest
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.core.cache.backends.locmem import LocMemCache
+from django.http import HttpRequest
+from django.test import Client, RequestFactory
+
+from storyengine.access import throttle, views
 from storyengine.access.throttle import TRIES
 
 
@@ -47,6 +55,67 @@ class TestLogin:
         for _ in range(TRIES):
             assert client.post("/login", {"password": "guess"}).status_code == 403
         assert client.post("/login", {"password": password}).status_code == 429
+
+    def test_guesses_at_once_do_not_pass_the_limit(
+        self, password: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        guesses = 3 * TRIES
+        tried: list[str] = []
+        all_are_here = Barrier(guesses)
+
+        def refuse(_request: HttpRequest, *, username: str, password: str) -> None:
+            tried.append(password)
+
+        def guess() -> int:
+            request = RequestFactory().post("/login", {"password": "guess"})
+            all_are_here.wait(timeout=30)
+            return views._try_password(request)[1]
+
+        monkeypatch.setattr(views, "authenticate", refuse)
+        monkeypatch.setattr(views, "store_password", lambda: None)
+        with ThreadPoolExecutor(guesses) as threads:
+            answers = [each.result() for each in [threads.submit(guess) for _ in range(guesses)]]
+        assert len(tried) == TRIES
+        assert sorted(answers) == [403] * TRIES + [429] * (guesses - TRIES)
+
+    def test_a_guess_counts_before_its_answer_is_known(
+        self, client: Client, password: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        counted: list[int] = []
+
+        def look(request: HttpRequest, *, username: str, password: str) -> None:
+            counted.append(cache.get(throttle._key(request)))
+
+        monkeypatch.setattr(views, "authenticate", look)
+        client.post("/login", {"password": "guess"})
+        assert counted == [1]
+
+    def test_right_passwords_do_not_count(self, client: Client, password: str) -> None:
+        for _ in range(TRIES + 1):
+            assert client.post("/login", {"password": password}).status_code == 302
+
+    def test_a_count_that_runs_out_in_between_begins_anew(
+        self, client: Client, password: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        increase = LocMemCache.incr
+
+        def run_out(own: LocMemCache, key: str) -> int:
+            monkeypatch.setattr(LocMemCache, "incr", increase)
+            own.delete(key)
+            return increase(own, key)
+
+        monkeypatch.setattr(LocMemCache, "incr", run_out)
+        assert client.post("/login", {"password": "guess"}).status_code == 403
+
+    def test_a_count_that_runs_out_during_a_login_is_no_trouble(
+        self, client: Client, password: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def check_slowly(request: HttpRequest, *, username: str, password: str) -> object:
+            cache.clear()
+            return authenticate(request, username=username, password=password)
+
+        monkeypatch.setattr(views, "authenticate", check_slowly)
+        assert client.post("/login", {"password": password}).status_code == 302
 
     def test_the_pause_is_the_guesser_s_alone(self, client: Client, password: str) -> None:
         for _ in range(TRIES):

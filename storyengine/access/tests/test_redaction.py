@@ -1,8 +1,10 @@
 """Secrets stay out of logs and error pages."""
 
 import logging
+import sys
 
 import pytest
+from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import path
@@ -74,6 +76,79 @@ def test_a_database_password_is_a_secret(
     monkeypatch.setitem(settings.DATABASES["default"], "PASSWORD", "db-password")
     record = logging.LogRecord("x", logging.ERROR, "x", 1, "no route to %s", ("db-password",), None)
     assert RedactingFormatter().format(record) == "no route to [secret]"
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "CELERY_BROKER_URL"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "redis://gm:p%40ss!word@broker:6379/0",
+        "redis://:p%40ss!word@broker",
+        "redis://a:other@one;redis://:p%40ss!word@two/0",
+    ],
+)
+def test_the_password_in_an_address_is_a_secret(
+    monkeypatch: pytest.MonkeyPatch, name: str, written: str
+) -> None:
+    monkeypatch.setenv(name, written)
+    record = logging.LogRecord("x", logging.ERROR, "x", 1, f"{written} p@ss!word", (), None)
+    line = RedactingFormatter().format(record)
+    assert "p%40ss!word" not in line
+    assert "p@ss!word" not in line
+    assert "other" not in line
+    assert "[secret]" in line
+
+
+def test_an_address_that_is_none_ends_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CELERY_BROKER_URL", "redis://[::1")
+    record = logging.LogRecord("x", logging.ERROR, "x", 1, "a line", (), None)
+    assert RedactingFormatter().format(record) == "a line"
+
+
+REFUSED_ROW = (
+    'null value in column "x" violates not-null constraint\n'
+    "DETAIL:  Failing row contains (7, The lamp\n\nis dark, null).\n"
+)
+
+
+class ServersError(Exception):
+    """Stands for psycopg's, from which Django makes its own with the same words."""
+
+
+def refuse_row() -> None:
+    try:
+        raise ServersError(REFUSED_ROW)
+    except ServersError as error:
+        raise IntegrityError(*error.args) from error
+
+
+@pytest.mark.parametrize("message", ["it broke", "it broke: %s", "Task x raised: %r"])
+def test_what_a_database_says_of_a_row_is_left_out(message: str) -> None:
+    try:
+        refuse_row()
+    except IntegrityError as error:
+        arguments = (error,) if "%" in message else ()
+        info = sys.exc_info()
+    record = logging.LogRecord("x", logging.ERROR, "x", 1, message, arguments, info)
+    line = RedactingFormatter().format(record)
+    assert "lamp" not in line
+    assert "dark" not in line
+    assert "IntegrityError" in line
+    assert "in refuse_row" in line
+
+
+def test_what_a_database_said_before_is_left_out_as_well() -> None:
+    try:
+        try:
+            refuse_row()
+        except IntegrityError as error:
+            raise RuntimeError("after that") from error
+    except RuntimeError:
+        info = sys.exc_info()
+    record = logging.LogRecord("x", logging.ERROR, "x", 1, "it broke", (), info)
+    line = RedactingFormatter().format(record)
+    assert "lamp" not in line
+    assert "after that" in line
 
 
 def test_a_short_value_does_not_garble_the_log(settings: Settings) -> None:

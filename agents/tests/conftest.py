@@ -1,0 +1,24 @@
+from collections.abc import Iterator
+
+import pytest
+from pytest_django import Settings
+
+from agents.providers.guard import allow_real_calls, forbid_real_calls
+
+
+@pytest.fixture
+def small_window(settings: Settings) -> None:
+    """A model for which 5,000 words are out of reach in one call."""
+    settings.LLM = "openai"
+    settings.MODEL = "a-model-nobody-knows"
+    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+    settings.CONTEXT_WINDOW = 8192
+    settings.MAX_OUTPUT = 1000
+
+
+@pytest.fixture
+def calls_allowed(_no_real_calls: None) -> Iterator[None]:
+    """The server is the test's own, on loopback."""
+    allow_real_calls()
+    yield
+    forbid_real_calls()

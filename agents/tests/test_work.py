@@ -1,0 +1,202 @@
+"""A worker that is stopped gives its jobs back; what ends a job otherwise is told apart."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from celery.signals import worker_ready, worker_shutting_down
+from django.db import IntegrityError
+
+from agents import work
+from agents.jobs import cancel_jobs, queue_job
+from agents.locking import request_lock
+from agents.models import Job, LLMArtifact
+from agents.narrating import request_build
+from agents.providers.exceptions import ProviderUnreachable, StreamBroken
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.tasks import stop_working, sweep
+from agents.tests.narrations import make_ended_chapter, words
+from agents.tests.playing import play
+from agents.work import STOPPING, work_on
+from memory.models import NarrativeDraft
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+# Longer than any test may take.
+LONG = 30.0
+GONE = [ProviderUnreachable("No connection."), StreamBroken("It broke off.")]
+
+
+@pytest.fixture(autouse=True)
+def _running_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(work, "NOTICE_SECONDS", 0.01)
+    monkeypatch.setattr(work, "GONE_TOGETHER_SECONDS", 0.01)
+    yield
+    STOPPING.clear()
+
+
+def lock() -> tuple[Session, Job]:
+    chapter = make_chapter()
+    return chapter, request_lock(chapter.pk)
+
+
+def summarize() -> tuple[Session, Job]:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 6)
+    play(chapter)
+    return chapter, Job.objects.get()
+
+
+def narrate() -> tuple[Session, Job]:
+    chapter = make_ended_chapter()
+    return chapter, request_build(chapter.pk)
+
+
+START: dict[str, tuple[Callable[[], tuple[Session, Job]], State]] = {
+    "lock": (lock, State.LOCKING),
+    "summarize": (summarize, State.SUMMARIZING),
+    "narrate": (narrate, State.NARRATING),
+}
+
+
+def stop_in_the_middle(provider: ScriptedProvider) -> None:
+    """The next call is told of the worker's end when its first word is out, and hangs."""
+
+    class Gate(asyncio.Event):
+        async def wait(self) -> bool:  # type: ignore[override]
+            stop_working()
+            return await asyncio.wait_for(super().wait(), LONG)
+
+    provider.enqueue(Script("The beginning of it.", gate=Gate(), gate_at=1))
+
+
+@pytest.mark.parametrize("kind", START)
+def test_a_worker_that_is_stopped_gives_its_job_back(
+    provider: ScriptedProvider, run_jobs: RunJobs, kind: str
+) -> None:
+    start, state = START[kind]
+    chapter, job = start()
+    stop_in_the_middle(provider)
+    work_on(job.pk)
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, job.error, job.attempts) == (Job.Status.QUEUED, "", 0)
+    assert chapter.state == state
+    STOPPING.clear()
+    run_jobs()
+    job.refresh_from_db()
+    assert job.status == Job.Status.DONE
+
+
+@pytest.mark.usefixtures("small_window")
+def test_a_build_that_was_given_back_goes_on_after_its_finished_scenes(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(14)
+    Session.objects.update(target_words=1_200)
+    job = request_build(chapter.pk)
+    provider.enqueue(words(700, "first"))
+    stop_in_the_middle(provider)
+    work_on(job.pk)
+    STOPPING.clear()
+    provider.enqueue(words(700, "second"))
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == (
+        f"{words(700, 'first')}\n\n{words(700, 'second')}"
+    )
+    assert len(provider.history) == 3
+
+
+@pytest.mark.parametrize("error", GONE)
+def test_a_model_server_that_was_stopped_first_fails_no_job(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(work, "GONE_TOGETHER_SECONDS", LONG)
+    chapter, job = narrate()
+    provider.enqueue(Script("Once", error=error))
+    settle = work._settle
+
+    def settle_beside_the_signal(*arguments: Any) -> None:
+        threading.Thread(target=stop_working).start()
+        settle(*arguments)
+
+    monkeypatch.setattr(work, "_settle", settle_beside_the_signal)
+    work_on(job.pk)
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, chapter.state) == (Job.Status.QUEUED, State.NARRATING)
+
+
+@pytest.mark.parametrize("error", GONE)
+def test_a_model_server_that_went_away_alone_fails_the_job(
+    provider: ScriptedProvider, error: Exception
+) -> None:
+    chapter, job = narrate()
+    provider.enqueue(error)
+    work_on(job.pk)
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, chapter.state) == (Job.Status.FAILED, State.ENDED)
+
+
+def test_celery_s_own_signals_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    swept: list[bool] = []
+    monkeypatch.setattr(sweep, "delay", lambda: swept.append(True))
+    worker_ready.send(sender=None)
+    assert swept
+    assert not STOPPING.is_set()
+    worker_shutting_down.send(sender=None)
+    assert STOPPING.is_set()
+
+
+def test_a_worker_that_ends_takes_nothing_up(provider: ScriptedProvider) -> None:
+    _chapter, job = narrate()
+    stop_working()
+    work_on(job.pk)
+    job.refresh_from_db()
+    assert (job.status, job.lease_token) == (Job.Status.QUEUED, None)
+    assert not provider.history
+
+
+def test_a_cancelled_job_is_no_failure(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    chapter, job = narrate()
+
+    settle = work._settle
+
+    def cancel_first(*arguments: Any) -> None:
+        cancel_jobs(chapter.pk, Job.Kind.NARRATE)
+        settle(*arguments)
+
+    monkeypatch.setattr(work, "_settle", cancel_first)
+    provider.enqueue(StreamBroken("The connection was closed."))
+    with caplog.at_level(logging.INFO):
+        work_on(job.pk)
+    job.refresh_from_db()
+    assert (job.status, job.error) == (Job.Status.CANCELLED, "")
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_database_that_refuses_repeats_no_text_in_the_log(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_args: object, **_fields: object) -> None:
+        raise IntegrityError("no\nDETAIL:  Failing row contains (7, The lamp\nis dark).")
+
+    monkeypatch.setattr(LLMArtifact.objects, "create", refuse)
+    chapter = make_active_chapter()
+    job = queue_job(chapter.pk, Job.Kind.LOCK, "lock")
+    work_on(job.pk)
+    assert "IntegrityError" in caplog.text
+    assert "lamp" not in caplog.text
+    assert "dark" not in caplog.text
+    job.refresh_from_db()
+    assert job.status == Job.Status.RUNNING
