@@ -1,24 +1,25 @@
 """The one way to a model: every call is checked, assembled, made, validated and recorded here."""
 
+import asyncio
 import hashlib
 import json
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from agents.budget import calibrate, input_budget, output_limit, read_weight_per_token
 from agents.consent import check_consent
-from agents.database import in_database
-from agents.declarations import CHARACTERS, Agent
+from agents.database import in_database, in_database_patiently
+from agents.declarations import CONTEXT_SUMMARY, NARRATOR, Agent
 from agents.exceptions import RateLimited
 from agents.layers import AssembledPrompt, Layer, assemble
 from agents.model_access import current_provider, model_facts, model_name
@@ -133,7 +134,7 @@ def prepare_call(
         token_parameter=facts.token_parameter,
         temperature=agent.temperature if facts.accepts_temperature else None,
         json_schema=json_schema if facts.json_schema else None,
-        is_background=agent.agent_id not in CHARACTERS,
+        is_background=agent in (CONTEXT_SUMMARY, NARRATOR),
         extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
     )
     return PreparedCall(agent, session_id, provider, request, prompt)
@@ -150,18 +151,10 @@ async def make_call(
     `on_text` gets each piece of text as it arrives; `validate` may raise UnusableReply for the
     whole of it. Raises ProviderError.
     """
-    outcome = _Outcome()
-    try:
+    async with _recorded(call) as outcome:
         await _stream(call, outcome, on_text)
         if validate is not None:
             validate(outcome.text)
-    except ProviderError as error:
-        outcome.error = str(error) or type(error).__name__
-        raise
-    finally:
-        if not outcome.finished and not outcome.error:
-            outcome.error = STOPPED
-        await in_database(_record, call, outcome)
     return Reply(outcome.text, was_cut=outcome.finished is not None and outcome.finished.was_cut)
 
 
@@ -171,17 +164,37 @@ async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> N
     Raises what `call_model` raises.
     """
     call = await in_database(prepare_call, agent, session_id, compose, output_tokens=1)
+    async with _recorded(call) as outcome:
+        async with aclosing(call.provider.stream(call.request)) as parts:
+            await anext(parts, None)
+        outcome.finished = Finished()
+
+
+@asynccontextmanager
+async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
     outcome = _Outcome()
-    async with aclosing(call.provider.stream(call.request)) as parts:
-        await anext(parts, None)
-    outcome.finished = Finished()
-    await in_database(_record, call, outcome)
+    try:
+        yield outcome
+    except asyncio.CancelledError:
+        outcome.error = STOPPED
+        raise
+    except ProviderError as error:
+        outcome.error = str(error) or type(error).__name__
+        raise
+    finally:
+        if not outcome.finished and not outcome.error:
+            outcome.error = "Broke off."
+        try:
+            await in_database_patiently(_record, call, outcome)
+        except DatabaseError as error:
+            # The reply is worth more than the record of how it came about.
+            logger.warning("a model call could not be recorded: %s", type(error).__name__)
 
 
 def _check_rate() -> None:
     """A guard against runaway loops and surprise bills: calls of all chapters in a minute.
 
-    Each process counts after each of its calls, and before one only where the limit was not far.
+    Each process counts after each of its calls; from half of the limit on, also before it.
     """
     limit = settings.CALLS_PER_MINUTE
     if _latest_count is not None and _latest_count < limit // 2:

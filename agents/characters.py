@@ -7,6 +7,7 @@ from itertools import groupby
 
 from agents.declarations import CHARACTERS, Agent
 from agents.layers import Layer, Piece, Trim, text_layer
+from agents.model_access import is_small_model
 from agents.prompt_files import render_prompt
 from agents.prose import without_middle
 from memory.chunks import recent_context_start
@@ -52,7 +53,7 @@ def _unchanged_start(chapter: Session, slot: int, before: int | None) -> list[La
     return [
         text_layer(
             "SYSTEM",
-            render_prompt("character"),
+            render_prompt("character", character_name=speaker.name, length=_length(slot)),
             role="system",
             has_heading=False,
         ),
@@ -60,6 +61,11 @@ def _unchanged_start(chapter: Session, slot: int, before: int | None) -> list[La
         memory_layer(chapter),
         _recent_context(chapter, before),
     ]
+
+
+def _length(slot: int) -> str:
+    paragraphs = "one to six short paragraphs"
+    return f"about 80 words, {paragraphs} at most" if is_small_model(slot) else paragraphs
 
 
 def memory_layer(chapter: Session, *, name: str = "STRUCTURED_MEMORY") -> Layer:
@@ -97,7 +103,7 @@ def _recent_context(chapter: Session, before: int | None) -> Layer:
     )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def _kept_pieces(
     session_id: uuid.UUID, _last_played_at: datetime | None, first: int, last: int
 ) -> tuple[Piece, ...]:

@@ -1,11 +1,18 @@
 """How streaming code reaches the database: in a thread, one short piece of work at a time."""
 
+import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import connection
+from django.db import DatabaseError, connection
+
+logger = logging.getLogger(__name__)
+
+# Seconds between the tries to store what a model wrote, all within a turn's lease.
+PAUSES = (0.2, 1.0, 3.0)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,3 +38,14 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 
     in_thread = sync_to_async(run, thread_sensitive=False, executor=database_threads)
     return await in_thread()
+
+
+async def in_database_patiently(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """The same for what is paid for: a database that is away for a moment may not lose it."""
+    for pause in PAUSES:
+        try:
+            return await in_database(work, *args, **kwargs)
+        except DatabaseError as error:
+            logger.warning("%s has to wait: %s", work.__name__, type(error).__name__)
+            await asyncio.sleep(pause)
+    return await in_database(work, *args, **kwargs)

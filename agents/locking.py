@@ -82,9 +82,12 @@ def _compose(chapter: Session) -> Sequence[Layer]:
     roster = "\n".join(
         f"{character.slot}: {character.color}: {character.name}" for character in chapter.characters
     )
-    return [
+    layers = [
         text_layer("SYSTEM", render_prompt("world_lock"), role="system", has_heading=False),
         text_layer("WORLD_TEXT", chapter.tab1.world_text),
         text_layer("CHAPTER_TEXT", chapter.tab1.chapter_text),
         text_layer("AGENT_ROSTER", f"{len(chapter.characters)} agents\n{roster}"),
     ]
+    if not chapter.is_untitled:
+        layers.append(text_layer("SYSTEM_NOTES", f"Title of the chapter: {chapter.title}"))
+    return layers

@@ -8,9 +8,10 @@ _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
 
 
 def end_at_sentence(text: str) -> str:
-    """Without the broken sentence that an output limit left at the end."""
+    """Without the broken sentence that an output limit left at the end, unless it is most of it."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
-    return text[: ends[-1]].rstrip() if ends else text.rstrip()
+    has_end = bool(ends) and ends[-1] >= len(text) / 2
+    return text[: ends[-1]].rstrip() if has_end else text.rstrip()
 
 
 def without_heading(text: str) -> str:

@@ -11,7 +11,7 @@ from django.db import DatabaseError, transaction
 
 from agents.calls import PreparedCall, Reply, make_call, prepare_call
 from agents.characters import agent_of, compose_reply, others_cues, read_context_ahead
-from agents.database import in_database
+from agents.database import in_database, in_database_patiently
 from agents.live import LIVE_REPLIES, LiveReply
 from agents.model_access import is_small_model
 from agents.prose import end_at_sentence, without_heading
@@ -40,9 +40,6 @@ logger = logging.getLogger(__name__)
 
 # How often the text so far and the claim on the turn go to the database.
 FLUSH_SECONDS = 1.0
-
-# Seconds between the tries to commit a reply, all within the turn's lease.
-COMMIT_PAUSES = (0.2, 1.0, 3.0)
 
 # The event loop itself keeps no task alive.
 _starting: set["asyncio.Task[OpenedTurn]"] = set()
@@ -125,6 +122,9 @@ def _open_and_prepare(
         )
     except (ProviderError, ChapterError) as refusal:
         return opened, refusal
+    except DatabaseError:
+        fail_turn(turn, error=INTERRUPTED, partial_text="")
+        raise
 
 
 def _start_reply(turn: Turn, call: PreparedCall | ProviderError | ChapterError) -> None:
@@ -144,7 +144,7 @@ async def _write_reply(
             raise call
         await settle_warmup(turn.session_id, turn.agent_slot)
         reply = await make_call(call, on_text=live.append)
-        await _commit_patiently(turn, _finished_text(turn, reply))
+        await in_database_patiently(_commit, turn, _finished_text(turn, reply))
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
         await in_database(fail_turn, turn, error=str(error), partial_text=live.text)
@@ -167,19 +167,6 @@ def _finished_text(turn: Turn, reply: Reply) -> str:
         return reply.text
     text = without_heading(reply.text)
     return end_at_sentence(text) if reply.was_cut else text
-
-
-async def _commit_patiently(turn: Turn, text: str) -> None:
-    """A finished reply is paid for: a database that is away for a moment may not lose it."""
-    for pause in COMMIT_PAUSES:
-        try:
-            await in_database(_commit, turn, text)
-        except DatabaseError as error:
-            logger.warning("turn %s could not be committed: %s", turn.pk, type(error).__name__)
-            await asyncio.sleep(pause)
-        else:
-            return
-    await in_database(_commit, turn, text)
 
 
 async def _keep_claim(turn: Turn, live: LiveReply, reply_task: "asyncio.Task[None] | None") -> None:
@@ -214,5 +201,5 @@ def _commit(turn: Turn, text: str) -> list[Event] | None:
     queue_due_summary(chapter)
     if turn.kind == Turn.Kind.REROLL:
         ring_waiting_summaries(turn.session_id)
-    transaction.on_commit(lambda: read_context_ahead(chapter))
+    transaction.on_commit(lambda: read_context_ahead(chapter), robust=True)
     return events

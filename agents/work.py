@@ -138,4 +138,4 @@ async def _run_with_lease(flow: Flow, job: Job) -> None:
     finally:
         if not work.done():
             work.cancel()
-            await asyncio.wait({work})
+            await asyncio.gather(work, return_exceptions=True)

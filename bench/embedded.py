@@ -1,6 +1,7 @@
 """A three-character chapter on the embedded model: how soon its replies start."""
 
 import json
+import time
 from itertools import cycle, islice
 
 from bench.chapter_client import ChapterClient
@@ -9,6 +10,8 @@ from bench.http_calls import Server
 from bench.session_data import Setup, beat_text
 
 PROMPTS = 21
+# Between a reply and the next prompt: a quick GM reads eighty words in twice that time.
+PAUSE_SECONDS = 10.0
 # The first time, the weights are fetched before the lock is done.
 LOCK_SECONDS = 1_800.0
 SETUP = Setup(
@@ -30,7 +33,7 @@ SETUP = Setup(
 
 
 def play_embedded(program: Server) -> list[Figure]:
-    """Every prompt is sent as soon as the reply before it is done, which no GM can do."""
+    """A GM who reads and types for `PAUSE_SECONDS` before every prompt."""
     client = ChapterClient(program)
     client.save_setup(SETUP)
     print("waiting for the embedded model and its first memory", flush=True)
@@ -38,6 +41,7 @@ def play_embedded(program: Server) -> list[Figure]:
     first_tokens: list[float] = []
     words: list[int] = []
     for number, slot in enumerate(islice(cycle((1, 2, 3)), PROMPTS)):
+        time.sleep(PAUSE_SECONDS)
         text = f"{beat_text(number)} Answer in about eighty words."
         events = list(client.stream_prompt(slot, text))
         first_tokens.append(events[0].seconds)

@@ -167,7 +167,8 @@ def _event(entry: dict[str, Any]) -> str:
 def _deed(entry: dict[str, Any]) -> str:
     did = _join(": ", [_text(entry, "name"), _text(entry, "did")])
     return _join(
-        " ", [did, _aside([("to", _text(entry, "intent")), ("result:", _text(entry, "result"))])]
+        " ",
+        [did, _aside([("intent:", _text(entry, "intent")), ("result:", _text(entry, "result"))])],
     )
 
 

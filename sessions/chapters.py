@@ -197,4 +197,7 @@ def _title_of_copy(title: str) -> str:
         stem, last = counted[1], int(counted[2])
     endings = (f" ({number})" for number in count(last + 1))
     titles = (stem[: TITLE_CHAR_LIMIT - len(ending)].rstrip() + ending for ending in endings)
-    return next(free for free in titles if not Session.objects.filter(title=free).exists())
+    # Long titles are cut to make room for the number.
+    start = stem[: TITLE_CHAR_LIMIT - 12]
+    taken = set(Session.objects.filter(title__startswith=start).values_list("title", flat=True))
+    return next(title for title in titles if title not in taken)

@@ -52,7 +52,7 @@ def fill_example(session_id: uuid.UUID) -> Session:
             "Start a new chapter for it."
         )
     chapter = save_setup(session_id, change)
-    if chapter.title == default_title():
+    if chapter.is_untitled:
         chapter = rename_chapter(session_id, title)
     return get_chapter(session_id)
 
@@ -63,7 +63,3 @@ def is_empty(chapter: Session) -> bool:
     texts = [tab1.world_text, tab1.chapter_text, *tab1.agent_identity_text_by_slot.values()]
     names = [character(slot, chapter.agent_names).name != default_name(slot) for slot in SLOTS]
     return not any(text.strip() for text in texts) and not any(names)
-
-
-def default_title() -> str:
-    return str(Session._meta.get_field("title").get_default())

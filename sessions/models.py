@@ -23,11 +23,14 @@ def default_slots() -> list[int]:
     return [1, 2, 3]
 
 
+UNTITLED = "Untitled chapter"
+
+
 class Session(models.Model):
     """One chapter, from setup to prose. `state` changes only through sessions.states."""
 
     session_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    title = models.CharField(max_length=TITLE_CHAR_LIMIT, default="Untitled chapter")
+    title = models.CharField(max_length=TITLE_CHAR_LIMIT, default=UNTITLED)
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT_TAB1)
     prompt_index = models.PositiveIntegerField(default=0)
     last_summarized_prompt_index = models.PositiveIntegerField(default=0)
@@ -57,6 +60,10 @@ class Session(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("pages:chapter", args=[self.session_id])
+
+    @property
+    def is_untitled(self) -> bool:
+        return self.title == UNTITLED
 
     @property
     def characters(self) -> list[Character]:

@@ -51,8 +51,8 @@ def open_prompt(
         raise InvalidInput("The prompt is empty. Write what happens, then send it.")
     key = _clean_key(submission_key)
     chapter = get_chapter_to_change(session_id)
-    unsettled = _unsettled_turns(chapter, key)
-    earlier = _find_earlier(unsettled, key, Turn.Kind.PROMPT)
+    concerned = _concerned_turns(chapter, key)
+    earlier = _find_earlier(concerned, key, Turn.Kind.PROMPT)
     if earlier is not None and not earlier.may_run_again:
         if (earlier.user_text, earlier.agent_slot) != (text, agent_slot):
             raise KeyReused(
@@ -65,7 +65,7 @@ def open_prompt(
     turn = earlier or Turn(session=chapter, submission_key=key)
     turn.kind, turn.agent_slot, turn.user_text = Turn.Kind.PROMPT, agent_slot, text
     _claim_flight(chapter, turn)
-    return OpenedTurn(_start_attempt(turn, unsettled), must_run=True)
+    return OpenedTurn(_start_attempt(turn, concerned), must_run=True)
 
 
 @transaction.atomic
@@ -76,8 +76,8 @@ def open_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
     """
     key = _clean_key(submission_key)
     chapter = get_chapter_to_change(session_id)
-    unsettled = _unsettled_turns(chapter, key)
-    earlier = _find_earlier(unsettled, key, Turn.Kind.REROLL)
+    concerned = _concerned_turns(chapter, key)
+    earlier = _find_earlier(concerned, key, Turn.Kind.REROLL)
     if earlier is not None and not earlier.may_run_again:
         return _answer_again(earlier)
     if chapter.prompt_index == 0:
@@ -90,7 +90,7 @@ def open_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
     turn.kind, turn.prompt_index = Turn.Kind.REROLL, chapter.prompt_index
     turn.agent_slot, turn.user_text = reply.agent_slot or 1, prompt.text
     _claim_flight(chapter, turn)
-    return OpenedTurn(_start_attempt(turn, unsettled), must_run=True)
+    return OpenedTurn(_start_attempt(turn, concerned), must_run=True)
 
 
 def renew_turn(turn: Turn, partial_text: str) -> bool:
@@ -163,7 +163,7 @@ def take_broken_text(turn: Turn) -> Turn:
     chapter = get_chapter_to_change(turn.session_id)
     _claim_flight(chapter, turn)
     text = turn.partial_text
-    attempt = _start_attempt(turn, _unsettled_turns(chapter, turn.submission_key))
+    attempt = _start_attempt(turn, _concerned_turns(chapter, turn.submission_key))
     attempt.partial_text = text
     return attempt
 
@@ -224,7 +224,7 @@ def _clean_key(submission_key: str) -> str:
     return key or str(uuid.uuid4())
 
 
-def _unsettled_turns(chapter: Session, key: str) -> list[Turn]:
+def _concerned_turns(chapter: Session, key: str) -> list[Turn]:
     """The turn of this submission, and those that are in flight or broken: one query for all."""
     concerned = Q(submission_key=key) | Q(status__in=(Turn.Status.RUNNING, *_BROKEN))
     turns = list(chapter.turns.filter(concerned))
@@ -234,8 +234,8 @@ def _unsettled_turns(chapter: Session, key: str) -> list[Turn]:
     return turns
 
 
-def _find_earlier(unsettled: list[Turn], key: str, kind: Turn.Kind) -> Turn | None:
-    earlier = next((turn for turn in unsettled if turn.submission_key == key), None)
+def _find_earlier(concerned: list[Turn], key: str, kind: Turn.Kind) -> Turn | None:
+    earlier = next((turn for turn in concerned if turn.submission_key == key), None)
     if earlier is not None and earlier.kind != kind:
         raise InvalidInput("This submission's id belongs to something else. Nothing was changed.")
     return earlier
@@ -275,7 +275,7 @@ def _refusal(chapter: Session, turn: Turn) -> ChapterError:
     )
 
 
-def _start_attempt(turn: Turn, unsettled: list[Turn]) -> Turn:
+def _start_attempt(turn: Turn, concerned: list[Turn]) -> Turn:
     now = timezone.now()
     if not turn._state.adding:
         _check_still_broken(turn)
@@ -283,7 +283,7 @@ def _start_attempt(turn: Turn, unsettled: list[Turn]) -> Turn:
     turn.error = turn.partial_text = ""
     turn.submitted_at, turn.lease_until = now, now + TURN_LEASE
     turn.save()
-    for other in unsettled:
+    for other in concerned:
         if other.pk != turn.pk:
             set_aside(other)
     return turn

@@ -9,6 +9,8 @@ from agents.embedded.exceptions import ServerFailed
 
 NEEDS_AVX2 = "The embedded model needs a processor with AVX2; this one has none."
 
+LOAD_SECONDS = 120
+
 _MISSING = re.compile(r"ImportError: (?P<name>\S+\.so\S*): cannot open shared object file")
 # The package that has the library, by what installs it. Machines for servers often lack it.
 _INSTALL = {
@@ -18,14 +20,18 @@ _INSTALL = {
 
 def check_library() -> None:
     """Load it in a process of its own; raises ServerFailed, which says what to install."""
-    load = subprocess.run(
-        [sys.executable, "-c", "import xllamacpp"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    try:
+        load = subprocess.run(
+            [sys.executable, "-c", "import xllamacpp"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=LOAD_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise ServerFailed("The embedded model's library, xllamacpp, does not load.") from None
     if load.returncode == 0:
         return
     if load.returncode == -signal.SIGILL:

@@ -25,7 +25,7 @@ class ModelRequest:
     temperature: float | None = None
     # A JSON schema that the reply must follow, where the model honours one.
     json_schema: Mapping[str, Any] | None = None
-    # Nobody waits for its next word, so that a reply may go first.
+    # Play goes on meanwhile: a reply may go first.
     is_background: bool = False
     # Further fields of the request body, such as llama.cpp's sampling settings.
     extra_body: Mapping[str, Any] = field(default_factory=dict)

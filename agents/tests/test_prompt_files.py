@@ -12,7 +12,7 @@ from agents.schemas import TurnDelta, WorldChapterLock, json_schema_for
 VARIABLES = {
     "world_lock": {},
     "context_summary": {},
-    "character": {},
+    "character": {"character_name": "Mara", "length": "one page"},
     "narrator": {},
     "narrator_whole": {"target_words": "2500"},
     "narrator_scene": {"scene_number": "2", "scene_count": "9", "target_words": "600"},
@@ -130,11 +130,11 @@ class TestThePrompts:
     def test_only_the_narrator_is_told_to_write_prose(self) -> None:
         assert "prose" in render_prompt("narrator")
         assert "chapter" in render_prompt("narrator")
-        assert "prose" not in render_prompt("character")
+        assert "prose" not in render_prompt("character", character_name="Mara", length="one page")
 
     def test_the_character_prompt_is_short(self) -> None:
         # A small model on a laptop reads it before every reply.
-        assert len(render_prompt("character")) < 2_000
+        assert len(render_prompt("character", character_name="Mara", length="one page")) < 2_000
 
 
 def _keys(schema: dict[str, object]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 from agents.embedded.server import LlamaServer
+from agents.embedded.slots import BACKGROUND_SLOT
 from agents.providers.base import Finished, Message, ModelRequest, Provider, StreamPart, TextDelta
 from agents.providers.embedded import EmbeddedProvider
 from agents.providers.exceptions import (
@@ -238,6 +239,17 @@ class TestEmbedded(ProviderContract):
             assert end.usage.output_tokens == REQUEST.max_output_tokens
 
         self.run(test)
+
+    def test_only_prose_is_kept_from_repeating_and_only_background_gives_way(self) -> None:
+        provider = EmbeddedProvider(base_url="http://127.0.0.1:1")
+        prose = provider.extra_fields(REQUEST)
+        assert prose["dry_penalty_last_n"] > prose["dry_allowed_length"] > 0
+        assert "id_slot" not in prose
+        shaped = provider.extra_fields(
+            replace(REQUEST, json_schema={"type": "object"}, is_background=True)
+        )
+        assert shaped["id_slot"] == BACKGROUND_SLOT
+        assert not {"dry_multiplier", "repeat_penalty", "xtc_probability"} & shaped.keys()
 
     def test_a_reply_is_written_beside_a_call_in_the_background(self) -> None:
         long = Message("user", "The keeper counts the steps. " * 200)

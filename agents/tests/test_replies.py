@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from agents import replies
@@ -28,6 +28,7 @@ from sessions.chapters import reset_chapter
 from sessions.models import Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.turns import commit_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -48,6 +49,84 @@ def test_a_reply_is_stored_word_for_word(chapter: Session, provider: ScriptedPro
     assert play(chapter).status == Turn.Status.COMMITTED
     assert texts(chapter) == ["The door opens.", "I step in,\n\nand *wait*."]
     assert chapter.prompt_index == 1
+
+
+def test_a_reply_whose_call_cannot_be_recorded_is_not_lost(
+    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_fields: object) -> None:
+        raise OperationalError("disk full")
+
+    monkeypatch.setattr("agents.database.PAUSES", (0,))
+    monkeypatch.setattr(LLMArtifact.objects, "create", refuse)
+    provider.enqueue("I step in.")
+    assert play(chapter).status == Turn.Status.COMMITTED
+    assert texts(chapter)[-1] == "I step in."
+
+
+def test_a_reply_is_committed_when_the_database_is_back(
+    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = []
+
+    def commit(turn: Turn, text: str) -> object:
+        tries.append(text)
+        if len(tries) < 3:
+            raise OperationalError("database is locked")
+        return commit_turn(turn, text)
+
+    monkeypatch.setattr("agents.database.PAUSES", (0, 0))
+    monkeypatch.setattr(replies, "commit_turn", commit)
+    provider.enqueue("I step in.")
+    assert play(chapter).status == Turn.Status.COMMITTED
+    assert tries == ["I step in."] * 3
+
+
+def test_a_prompt_whose_call_cannot_be_prepared_waits_for_a_retry(
+    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise OperationalError("disk full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(replies, "prepare_call", refuse)
+        with pytest.raises(OperationalError):
+            play(chapter, key="one")
+    assert chapter.turns.get().status == Turn.Status.FAILED
+    assert play(chapter, key="one").status == Turn.Status.COMMITTED
+
+
+class TestASmallModel:
+    @pytest.fixture(autouse=True)
+    def _is_small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(replies, "is_small_model", lambda _agent_id: True)
+
+    def told(self, chapter: Session, provider: ScriptedProvider, script: Script) -> str:
+        provider.enqueue(script)
+        assert play(chapter).status == Turn.Status.COMMITTED
+        return texts(chapter)[-1]
+
+    def test_a_reply_that_was_cut_ends_at_a_sentence(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        script = Script("I step in. The lamp is out. I call for", was_cut=True)
+        assert self.told(chapter, provider, script) == "I step in. The lamp is out."
+
+    def test_a_whole_reply_stays_as_it_is(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        assert self.told(chapter, provider, Script("I step in. And")) == "I step in. And"
+
+    def test_one_long_sentence_is_kept_although_it_was_cut(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        script = Script("Mr. Vale and I go down the stairs and count", was_cut=True)
+        assert self.told(chapter, provider, script) == "Mr. Vale and I go down the stairs and count"
+
+    def test_a_heading_of_the_prompt_is_left_out(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        assert self.told(chapter, provider, Script("## USER_PROMPT\nI wait.")) == "I wait."
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ class TestRenderDelta:
             "Events:\n"
             "- Three knocks under the hull (so Tom steps back) [Tom, Mara]\n"
             "- Mara kneels\n"
-            "Deeds: Tom: raised the lamp (to see)\n"
+            "Deeds: Tom: raised the lamp (intent: see)\n"
             "Changed: lamp: lit -> dark\n"
             "Between them: Mara and Tom: distrust (she turned away)\n"
             "Found: wet list (by Mara; names her sister)\n"

@@ -39,7 +39,8 @@ def _without_words_of_databases(line: str, error: BaseException | None) -> str:
         if isinstance(error, DatabaseError):
             # As a traceback writes it, and as whoever logs the error itself does.
             for words in (repr(error), str(error)):
-                line = line.replace(words, "[the database's words]") if words else line
+                if len(words) >= SHORTEST_SECRET:
+                    line = line.replace(words, "[the database's words]")
         error = error.__cause__ or error.__context__
     return line
 

@@ -1,5 +1,7 @@
 """Guessing the password is slow: a few tries, then a pause."""
 
+from contextlib import suppress
+
 from django.core.cache import cache
 from django.http import HttpRequest
 
@@ -13,13 +15,12 @@ def take_try(request: HttpRequest) -> bool:
     The pause runs from the first try of a row.
     """
     key = _key(request)
-    while True:
+    for _ in range(2):
         cache.add(key, 0, timeout=PAUSE_SECONDS)
-        try:
+        # The count may run out between the two.
+        with suppress(ValueError):
             return bool(cache.incr(key) <= TRIES)
-        except ValueError:
-            # The count ran out between the two.
-            continue
+    return False
 
 
 def give_back_try(request: HttpRequest) -> None:

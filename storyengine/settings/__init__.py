@@ -17,6 +17,7 @@ from storyengine.settings.environment import (
     read_secret_key,
     read_text,
 )
+from storyengine.settings.logs import read_log_handlers
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 read_env_file(BASE_DIR / ".env")
@@ -164,6 +165,7 @@ CONTEXT_WINDOW = read_int("STORYENGINE_CONTEXT_WINDOW", 0)
 MAX_OUTPUT = read_int("STORYENGINE_MAX_OUTPUT", 0)
 CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
 
+_LOG_HANDLERS = read_log_handlers(DATA_FOLDER)
 # What is logged names rows and errors, never the text of a story.
 LOGGING = {
     "version": 1,
@@ -172,10 +174,14 @@ LOGGING = {
         "line": {
             "()": "storyengine.access.redaction.RedactingFormatter",
             "format": "%(levelname)s %(name)s: %(message)s",
-        }
+        },
+        "dated": {
+            "()": "storyengine.access.redaction.RedactingFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s: %(message)s",
+        },
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": "INFO"},
+    "handlers": _LOG_HANDLERS,
+    "root": {"handlers": list(_LOG_HANDLERS), "level": "INFO"},
     "loggers": {
         # Without handlers of its own, so that a line is written once.
         "django": {"handlers": [], "level": "INFO"},

@@ -23,7 +23,8 @@ WARNING = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("no Chromium on this machine: the browser journey is not run")
     with sync_playwright() as playwright:

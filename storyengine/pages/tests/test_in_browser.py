@@ -33,7 +33,8 @@ AT_END = """() => {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("no Chromium on this machine: the pages' scripts are not tried")
     with sync_playwright() as playwright:
