@@ -26,6 +26,7 @@ from agents.model_access import current_provider, model_facts, model_name
 from agents.models import LLMArtifact
 from agents.providers.base import Finished, ModelRequest, Provider, Usage
 from agents.providers.exceptions import ProviderError, UnusableReply
+from agents.spending import check_budget
 from sessions.access import lock_chapter
 from sessions.models import Session
 from sessions.text import scrub_reply
@@ -114,11 +115,12 @@ def prepare_call(
     """Fit the layers that `compose` gives to the agent's model.
 
     `output_tokens` caps this call below the agent's own cap; `stop` are words at which a small
-    model is stopped. Raises a ChapterError: consent missing, rate limited, prompt too long, model
-    not ready.
+    model is stopped. Raises a ChapterError (consent missing, rate limited, budget spent, prompt too
+    long) or ModelNotReady.
     """
     check_consent()
     _check_rate()
+    check_budget(session_id)
     provider, model = current_provider(), model_name(agent.agent_id)
     facts = model_facts(agent.agent_id)
     limit = output_limit(agent, facts)

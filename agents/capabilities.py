@@ -1,51 +1,99 @@
-"""Facts about models, read from capabilities.toml."""
+"""Facts about models: from capabilities.toml, and from a file of the user's own before it."""
 
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from django.conf import settings
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from agents.model_list import find_listed
 
 _FILE = Path(__file__).with_name("capabilities.toml")
 
+Tokens = Annotated[int, Field(gt=0)]
+Dollars = Annotated[Decimal, Field(ge=0)] | None
 
-@dataclass(frozen=True)
+
+class CapabilityFileError(Exception):
+    """A capability file cannot be used; the message names the file and what is wrong."""
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=False))
 class ModelFacts:
-    """What a model can take; windows and limits in tokens."""
+    """What a model can take: windows and limits in tokens, prices in dollars a million of them."""
 
-    context_window: int
-    max_output: int
-    character_output: int
-    token_parameter: str
+    context_window: Tokens
+    max_output: Tokens
+    character_output: Annotated[int, Field(ge=0)]
+    token_parameter: Literal["max_tokens", "max_completion_tokens"]
     accepts_temperature: bool
     reasons: bool
     json_schema: bool
-    tier: str
+    tier: Literal["full", "medium", "minimal"]
+    input_price: Dollars = None
+    output_price: Dollars = None
+    cached_price: Dollars = None
+    is_known: bool = True
+
+
+_FACTS: TypeAdapter[ModelFacts] = TypeAdapter(ModelFacts)
 
 
 def facts_of(model: str) -> ModelFacts:
-    """The entry that fits the model's name; for an unknown one the defaults of the environment."""
-    known, default = _read_file()
+    """The entry that fits the model's name; for others what is listed, and cautious defaults."""
     short_name = model.rsplit("/", 1)[-1]
-    for pattern, facts in known:
+    for pattern, facts in read_known_models(settings.MODELS_FILE):
         if fnmatchcase(model, pattern) or fnmatchcase(short_name, pattern):
             return facts
+    default = read_default()
+    listed = find_listed(model, settings.OPENAI_BASE_URL)
+    window = listed.context_window if listed else None
     return replace(
         default,
-        context_window=settings.CONTEXT_WINDOW or default.context_window,
+        context_window=settings.CONTEXT_WINDOW or window or default.context_window,
         max_output=settings.MAX_OUTPUT or default.max_output,
+        is_known=False,
     )
 
 
 @cache
-def _read_file() -> tuple[list[tuple[str, ModelFacts]], ModelFacts]:
-    data: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-    default = data["default"]
-    known = []
-    for entry in data["model"]:
-        pattern = entry.pop("pattern")
-        known.append((pattern, ModelFacts(**{**default, **entry})))
-    return known, ModelFacts(**default)
+def read_known_models(own_file: str) -> list[tuple[str, ModelFacts]]:
+    """Patterns with their facts, in the order in which they are tried; "" is no file of one's own.
+
+    Raises CapabilityFileError.
+    """
+    defaults = _read(_FILE)["default"]
+    files = [Path(own_file).expanduser(), _FILE] if own_file else [_FILE]
+    return [
+        (str(pattern), _facts_in(file, str(pattern), {**defaults, **entry}))
+        for file in files
+        for entry in _read(file).get("model", [])
+        if (pattern := entry.pop("pattern", ""))
+    ]
+
+
+@cache
+def read_default() -> ModelFacts:
+    return _facts_in(_FILE, "default", _read(_FILE)["default"])
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CapabilityFileError(f"{file} cannot be read: {error}") from error
+
+
+def _facts_in(file: Path, pattern: str, entry: dict[str, Any]) -> ModelFacts:
+    try:
+        return _FACTS.validate_python(entry)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise CapabilityFileError(f"{file}: {pattern}: {field}: {first['msg']}") from error

@@ -23,6 +23,13 @@ class RateLimited(ChapterError):
     title = "Too many model calls"
 
 
+class BudgetSpent(ChapterError):
+    """The chapter has reached a cap that the environment sets."""
+
+    status = 429
+    title = "Budget spent"
+
+
 class PromptTooLong(InvalidInput):
     """Not even the shortest form of the prompt fits the model's window."""
 

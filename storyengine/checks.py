@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Tags, register
 
+from agents.capabilities import CapabilityFileError, read_known_models
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.providers.openai_compatible import host_of
 
@@ -59,6 +60,23 @@ def check_middleware(
         for name in PROTECTION
         if name not in settings.MIDDLEWARE
     ]
+
+
+@register(Tags.compatibility)
+def check_models_file(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    try:
+        read_known_models(settings.MODELS_FILE)
+    except CapabilityFileError as error:
+        return [
+            checks.Error(
+                f"STORYENGINE_MODELS_FILE cannot be used. {error}",
+                hint="agents/capabilities.toml shows the form and explains the fields.",
+                id="storyengine.E004",
+            )
+        ]
+    return []
 
 
 @register(Tags.compatibility)

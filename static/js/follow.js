@@ -3,19 +3,27 @@
   const NEARLY = 60;
   // How much of what comes before stays in view above the last part.
   const PEEK = 28;
-  const SCROLLED = "[data-follows], [data-shows-last]";
+  const SCROLLED = "[data-follows], [data-shows-last], [data-keeps-place]";
   const places = new Map();
   const page = document.scrollingElement;
 
   // The end of a text is its last line; that of [data-shows-last], the beginning of its last part.
+  // [data-keeps-place] has none to be taken to.
   const endOf = (element) => {
+    if (element.matches("[data-keeps-place]")) return 0;
     const last = element.scrollHeight - element.clientHeight;
     const part = element.matches("[data-shows-last]") && element.lastElementChild;
     return part ? Math.min(last, part.offsetTop - element.firstElementChild.offsetTop - PEEK) : last;
   };
   const note = (element) => {
     const isAtEnd = Math.abs(endOf(element) - element.scrollTop) < NEARLY;
-    places.set(element.id || "page", { element, isAtEnd, top: element.scrollTop });
+    const { scrollTop: top, clientWidth: width, clientHeight: height } = element;
+    places.set(element.id || "page", { element, isAtEnd, top, width, height });
+  };
+  const isResized = (element) => {
+    const place = places.get(element.id);
+    return place?.element === element
+      && (place.width !== element.clientWidth || place.height !== element.clientHeight);
   };
   const toEnd = (element) => {
     element.scrollTop = Math.max(element.scrollTop, endOf(element));
@@ -48,7 +56,9 @@
 
   document.addEventListener("scroll", (event) => {
     const element = event.target === document ? page : event.target;
-    if (element === page || element.matches(SCROLLED)) note(element);
+    if (element === page) note(page);
+    // A new size scrolls too, before the observer hears of it; only a reader leaves the end.
+    else if (element.matches(SCROLLED) && !isResized(element)) note(element);
   }, true);
   new MutationObserver(settle).observe(document.getElementById("main"), { childList: true, subtree: true });
   note(page);

@@ -8,6 +8,26 @@
     if (chosen && Number(chosen.value) > count) document.getElementById(`shown-${count}`).checked = true;
   };
 
+  // The page comes back with the panel that was looked at last.
+  const lastShown = `storyengine.shown.${location.pathname}`;
+  const rememberShown = (panel) => {
+    try {
+      localStorage.setItem(lastShown, panel);
+    } catch {
+      // A browser that keeps nothing begins with the first panel.
+    }
+  };
+  const restoreShown = () => {
+    let panel = null;
+    try {
+      panel = localStorage.getItem(lastShown);
+    } catch {
+      return;
+    }
+    const choice = document.getElementById(`shown-${panel}`);
+    if (choice && !choice.closest(".pill").hidden) choice.checked = true;
+  };
+
   const nameRecipient = () => {
     const box = document.getElementById("prompt-text");
     const chosen = document.querySelector('[name="agent_slot"]:checked');
@@ -21,6 +41,7 @@
   document.addEventListener("change", ({ target }) => {
     if (target.matches("[data-agent-count]")) showPanels(Number(target.value));
     if (target.matches('[name="agent_slot"]')) nameRecipient();
+    if (target.matches('[name="shown"]')) rememberShown(target.value);
   });
   document.addEventListener("input", ({ target }) => {
     if (!target.matches("[data-names]")) return;
@@ -28,4 +49,5 @@
     label.textContent = target.value.trim() || target.placeholder;
   });
   document.addEventListener("htmx:load", nameRecipient);
+  restoreShown();
 })();

@@ -10,6 +10,7 @@ from storyengine.settings.environment import (
     read_bool,
     read_choice,
     read_database,
+    read_decimal,
     read_env_file,
     read_folder,
     read_int,
@@ -163,6 +164,9 @@ MODEL = read_text("STORYENGINE_MODEL")
 MODEL_BY_AGENT = {n: read_text(f"STORYENGINE_MODEL_AGENT_{n}") for n in range(10)}
 CONTEXT_WINDOW = read_int("STORYENGINE_CONTEXT_WINDOW", 0)
 MAX_OUTPUT = read_int("STORYENGINE_MAX_OUTPUT", 0)
+MODELS_FILE = read_text("STORYENGINE_MODELS_FILE")
+CHAPTER_BUDGET = read_decimal("STORYENGINE_CHAPTER_BUDGET", "0")
+CHAPTER_TOKENS = read_int("STORYENGINE_CHAPTER_TOKENS", 0)
 CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
 
 _LOG_HANDLERS = read_log_handlers(DATA_FOLDER)

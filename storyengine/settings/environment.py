@@ -3,6 +3,7 @@
 import os
 import secrets
 import tempfile
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,18 @@ def read_int(name: str, default: int, *, minimum: int = 0, maximum: int | None =
         raise ImproperlyConfigured(f"{name} must be at least {minimum}, not {value}.")
     if maximum is not None and value > maximum:
         raise ImproperlyConfigured(f"{name} must be at most {maximum}, not {value}.")
+    return value
+
+
+def read_decimal(name: str, default: str) -> Decimal:
+    """A finite number that is not negative."""
+    text = read_text(name, default)
+    try:
+        value = Decimal(text)
+    except InvalidOperation as error:
+        raise ImproperlyConfigured(f"{name} must be a number, such as 2.50.") from error
+    if not value.is_finite() or value < 0:
+        raise ImproperlyConfigured(f"{name} must be at least 0, not {text!r}.")
     return value
 
 

@@ -29,6 +29,7 @@ def all_checks() -> list[CheckMessage]:
         *checks.check_door(),
         *checks.check_middleware(),
         *checks.check_model(),
+        *checks.check_models_file(),
         *checks.check_production(),
     ]
 
@@ -46,6 +47,7 @@ def test_a_good_configuration_is_silent() -> None:
         ({"OPENAI_BASE_URL": "https://"}, "storyengine.E001"),
         ({"LLM": "embedded", "EMBEDDED_MODEL": "qwen-9000"}, "storyengine.E002"),
         ({"LLM": "embedded", "EMBEDDED_MODEL": "/no/such/model.gguf"}, "storyengine.E002"),
+        ({"MODELS_FILE": "/no/such/models.toml"}, "storyengine.E004"),
         ({"OPENAI_API_KEY": ""}, "storyengine.W002"),
         ({"OPENAI_BASE_URL": "http://llm.example/v1", "MODEL": "x"}, "storyengine.W003"),
         ({"SECRET_KEY_IS_GENERATED": True}, "storyengine.W004"),

@@ -161,6 +161,15 @@ class TestTab1:
         page.get_by_role("radio", name="3 Agent Yellow").check()
         expect(page.locator("#identity-3")).to_have_value("A child.")
 
+    def test_the_panel_that_was_looked_at_last_is_shown_again(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        open_world(page, draft)
+        page.get_by_role("radio", name="2 Agent Orange").check()
+        page.reload()
+        expect(page.locator("#panel-2")).to_be_visible()
+        expect(page.locator("#panel-1")).to_be_hidden()
+
 
 class TestPrompt:
     def test_enter_sends_and_shift_enter_breaks_the_line(
