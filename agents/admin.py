@@ -1,9 +1,27 @@
+from typing import Any
+
 from django.contrib import admin
 from django.db import models
-from django.http import HttpRequest
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 
+from agents.call_records import OUTCOME, Outcome
 from agents.models import EmbeddedServer, Job, LLMArtifact, ProviderConsent, TokenCalibration
+from agents.usage import usage_of
 from sessions.records_admin import RecordAdmin
+
+
+class OutcomeFilter(admin.SimpleListFilter):
+    title = parameter_name = "outcome"
+
+    def lookups(
+        self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]"
+    ) -> list[tuple[str, str]]:
+        return [(outcome.value, outcome.value) for outcome in Outcome]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(outcome=self.value()) if self.value() else queryset
 
 
 @admin.register(LLMArtifact)
@@ -11,16 +29,24 @@ class LLMArtifactAdmin(RecordAdmin):
     list_display = [
         "__str__",
         "chapter",
-        "succeeded",
+        "outcome",
+        "tokens",
         "first_token_ms",
         "duration_ms",
         "created_at",
     ]
-    list_filter = ["agent_id", "provider", "model", "created_at"]
+    list_filter = [
+        OutcomeFilter,
+        "agent_id",
+        "model",
+        ("session", admin.RelatedOnlyFieldListFilter),
+        "created_at",
+    ]
     list_select_related = ["session"]
     search_fields = [
         "session__title",
         "session__session_id",
+        "provider",
         "model",
         "input_hash",
         "raw_input_ref",
@@ -29,9 +55,28 @@ class LLMArtifactAdmin(RecordAdmin):
     ]
     heavy_fields = ("raw_input_ref", "raw_output_ref", "layers")
 
-    @admin.display(boolean=True, description="succeeded", ordering="error")
-    def succeeded(self, artifact: LLMArtifact) -> bool:
-        return not artifact.error
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        calls: QuerySet[Any] = super().get_queryset(request).annotate(outcome=OUTCOME)
+        return calls
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The list, with the totals of all that the filters leave, on whatever page."""
+        response = super().changelist_view(request, extra_context)
+        context = response.context_data if isinstance(response, TemplateResponse) else None
+        if context is not None and "cl" in context:
+            context["usage"] = usage_of(context["cl"].queryset)
+        return response
+
+    @admin.display(ordering="outcome")
+    def outcome(self, artifact: Any) -> str:
+        return str(artifact.outcome)
+
+    @admin.display(description="tokens in, out")
+    def tokens(self, artifact: LLMArtifact) -> str:
+        counts = artifact.token_counts
+        return f"{counts['input']:,}, {counts['output']:,}" if counts else "not reported"
 
 
 @admin.register(Job)

@@ -17,6 +17,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from agents.budget import calibrate, input_budget, output_limit, read_weight_per_token
+from agents.capabilities import ModelFacts
 from agents.consent import check_consent
 from agents.database import in_database, in_database_patiently
 from agents.declarations import CONTEXT_SUMMARY, NARRATOR, Agent
@@ -58,6 +59,9 @@ class PreparedCall:
     provider: Provider
     request: ModelRequest
     prompt: AssembledPrompt
+    # What it is made for, for the record.
+    turn_id: uuid.UUID | None = None
+    job_id: uuid.UUID | None = None
 
 
 @dataclass
@@ -90,6 +94,7 @@ async def call_model(
     on_text: OnText | None = None,
     validate: Callable[[str], None] | None = None,
     output_tokens: int | None = None,
+    job_id: uuid.UUID | None = None,
 ) -> Reply:
     """Prepare a call and make it; see `prepare_call` and `make_call`."""
     call = await in_database(
@@ -99,6 +104,7 @@ async def call_model(
         compose,
         json_schema=json_schema,
         output_tokens=output_tokens,
+        job_id=job_id,
     )
     return await make_call(call, on_text=on_text, validate=validate)
 
@@ -111,6 +117,8 @@ def prepare_call(
     json_schema: Mapping[str, Any] | None = None,
     output_tokens: int | None = None,
     stop: Sequence[str] = (),
+    turn_id: uuid.UUID | None = None,
+    job_id: uuid.UUID | None = None,
 ) -> PreparedCall:
     """Fit the layers that `compose` gives to the agent's model.
 
@@ -124,11 +132,7 @@ def prepare_call(
     provider, model = current_provider(), model_name(agent.agent_id)
     facts = model_facts(agent.agent_id)
     limit = output_limit(agent, facts)
-    prompt = assemble(
-        compose(),
-        budget_tokens=input_budget(facts, limit),
-        weight_per_token=read_weight_per_token(model),
-    )
+    prompt = fit_prompt(agent, facts, compose)
     request = ModelRequest(
         model=model,
         messages=prompt.messages,
@@ -139,7 +143,16 @@ def prepare_call(
         is_background=agent in (CONTEXT_SUMMARY, NARRATOR),
         extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
     )
-    return PreparedCall(agent, session_id, provider, request, prompt)
+    return PreparedCall(agent, session_id, provider, request, prompt, turn_id, job_id)
+
+
+def fit_prompt(agent: Agent, facts: ModelFacts, compose: Compose) -> AssembledPrompt:
+    """The prompt as a call would send it; raises PromptTooLong."""
+    return assemble(
+        compose(),
+        budget_tokens=input_budget(facts, output_limit(agent, facts)),
+        weight_per_token=read_weight_per_token(model_name(agent.agent_id)),
+    )
 
 
 async def make_call(
@@ -248,6 +261,8 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
             return
         LLMArtifact.objects.create(
             session_id=call.session_id,
+            turn_id=call.turn_id,
+            job_id=call.job_id,
             agent_id=call.agent.agent_id,
             provider=call.provider.name,
             model=call.request.model,

@@ -24,6 +24,7 @@ async def call_for_json(
     json_schema: Mapping[str, Any],
     watch: Watch,
     check: Callable[[Payload], None] | None = None,
+    job_id: uuid.UUID | None = None,
 ) -> Payload:
     """The payload exactly as the model returned it, after at most one repair.
 
@@ -47,6 +48,7 @@ async def call_for_json(
             json_schema=json_schema,
             on_text=watch.add,
             validate=validate,
+            job_id=job_id,
         )
         return parse_reply(reply.text, shape)
 

@@ -59,6 +59,7 @@ async def write_world_memory(job: Job, watch: Watch) -> None:
         ),
         watch=watch,
         check=lambda payload: check_roster(payload, chapter.characters),
+        job_id=job.pk,
     )
     await in_database(_store, job, payload)
 

@@ -7,7 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from sessions.append_only import AppendOnly
-from sessions.models import Session
+from sessions.models import Session, Turn
 
 
 class LLMArtifact(AppendOnly):
@@ -15,6 +15,13 @@ class LLMArtifact(AppendOnly):
 
     artifact_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="llm_artifacts")
+    # What it was made for; neither, where a prompt was only read ahead.
+    turn = models.ForeignKey(
+        Turn, on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
+    )
+    job = models.ForeignKey(
+        "Job", on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
+    )
     agent_id = models.PositiveSmallIntegerField()
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)

@@ -147,6 +147,7 @@ async def _call(
         on_text=watch.add,
         # Hidden reasoning counts as output, so that a reasoning model keeps its own cap.
         output_tokens=None if facts_of(model_name(NARRATOR.agent_id)).reasons else room,
+        job_id=job.pk,
     )
     return reply.text, reply.was_cut
 

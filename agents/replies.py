@@ -118,7 +118,11 @@ def _open_and_prepare(
     turn = opened.turn
     try:
         return opened, prepare_call(
-            agent_of(turn), turn.session_id, lambda: compose_reply(turn), stop=others_cues(turn)
+            agent_of(turn),
+            turn.session_id,
+            lambda: compose_reply(turn),
+            stop=others_cues(turn),
+            turn_id=turn.pk,
         )
     except (ProviderError, ChapterError) as refusal:
         return opened, refusal

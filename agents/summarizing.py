@@ -93,6 +93,7 @@ async def write_memory_delta(job: Job, watch: Watch) -> None:
         TurnDelta,
         json_schema=json_schema_for(TurnDelta, tight=is_small_model(CONTEXT_SUMMARY.agent_id)),
         watch=watch,
+        job_id=job.pk,
     )
     await in_database(_store, job, payload, [event.pk for event in chunk])
 

@@ -1,16 +1,110 @@
 """What a chapter has used of its models."""
 
-from django.db.models import IntegerField, Sum
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Count, IntegerField, Q, QuerySet, Sum
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce
 
+from agents.call_records import OUTCOME, Outcome, agent_label
+from agents.models import LLMArtifact
+from agents.prices import price_of
 from sessions.models import Session
 
 
-def tokens_used(chapter: Session) -> int:
-    """Tokens in and out of all calls for this chapter, as their providers reported them."""
-    total = chapter.llm_artifacts.aggregate(
-        total=Coalesce(Sum(Cast(KT("token_counts__input"), IntegerField())), 0)
-        + Coalesce(Sum(Cast(KT("token_counts__output"), IntegerField())), 0)
-    )["total"]
-    return int(total)
+@dataclass(frozen=True)
+class Usage:
+    """Calls by how they ended, and their tokens as providers reported them.
+
+    Cached tokens are part of those that went in. Some calls report none: failed ones, mostly.
+    """
+
+    calls: int = 0
+    failed: int = 0
+    stopped: int = 0
+    warm_ups: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def finished(self) -> int:
+        return self.calls - self.failed - self.stopped - self.warm_ups
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True)
+class AgentUsage:
+    """What one agent has used of one model."""
+
+    agent_id: int
+    agent: str
+    model: str
+    usage: Usage
+
+    @property
+    def dollars(self) -> Decimal | None:
+        """None where the model's price is not known."""
+        price = price_of(self.model)
+        used = self.usage
+        counts = {
+            "input": used.input_tokens,
+            "cached": used.cached_tokens,
+            "output": used.output_tokens,
+        }
+        return None if price is None else price.of(counts)
+
+
+def _tokens(kind: str) -> Coalesce:
+    return Coalesce(Sum(Cast(KT(f"token_counts__{kind}"), IntegerField())), 0)
+
+
+def _ended(outcome: Outcome) -> Count:
+    return Count("pk", filter=Q(outcome=outcome.value))
+
+
+_FIGURES = {
+    "calls": Count("pk"),
+    "failed": _ended(Outcome.FAILED),
+    "stopped": _ended(Outcome.STOPPED),
+    "warm_ups": _ended(Outcome.WARM_UP),
+    "input_tokens": _tokens("input"),
+    "cached_tokens": _tokens("cached"),
+    "output_tokens": _tokens("output"),
+}
+
+
+def usage_of(artifacts: QuerySet[LLMArtifact]) -> Usage:
+    """The totals of these calls."""
+    return Usage(**artifacts.order_by().annotate(outcome=OUTCOME).aggregate(**_FIGURES))
+
+
+def usage_by_agent(chapter: Session) -> list[AgentUsage]:
+    """One entry for each model that an agent was called on, in the order of agents."""
+    rows: QuerySet[Any, Any] = (
+        chapter.llm_artifacts.annotate(outcome=OUTCOME)
+        .values("agent_id", "model")
+        .annotate(**_FIGURES)
+        .order_by("agent_id", "model")
+    )
+    return [
+        AgentUsage(
+            agent_id=row["agent_id"],
+            agent=agent_label(chapter, row["agent_id"]),
+            model=row["model"],
+            usage=Usage(**{name: row[name] for name in _FIGURES}),
+        )
+        for row in rows
+    ]
+
+
+def total_of(usages: Iterable[Usage]) -> Usage:
+    """Their sum."""
+    listed = list(usages)
+    return Usage(**{name: sum(getattr(one, name) for one in listed) for name in _FIGURES})

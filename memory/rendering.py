@@ -18,6 +18,12 @@ _LARGEST_NUMBER = 10**15
 CANON = "Canon, must not change"
 OPEN = "Open"
 
+_ANSWERS = {
+    "keep": "the old canon stands",
+    "take_new": "the new stands",
+    "ignore": "nothing changes",
+}
+
 
 @dataclass(frozen=True)
 class Section:
@@ -137,9 +143,11 @@ def _delta_sections(payload: Any) -> list[Section]:
 def _correction_sections(payload: Any) -> list[Section]:
     return _filled(
         [
-            Section("Now true", _texts(payload, "correction")),
+            Section("Question", _texts(payload, "answers")),
+            Section("Answer", [_ANSWERS.get(_text(payload, "answer"), "")]),
+            Section("Now true", _texts(payload, "canon")),
             Section("No longer true", _texts(payload, "replaces")),
-            _canon(payload),
+            Section("Why", _texts(payload, "reason")),
         ]
     )
 

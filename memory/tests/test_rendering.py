@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.fold_answers import Answer, answer_payload, correction_payload
 from memory.models import MemoryBlock
 from memory.rendering import (
     readable_block,
@@ -179,11 +180,31 @@ class TestRenderDeltaBrief:
 
 class TestRenderCorrection:
     def test_it_says_that_it_overrules(self) -> None:
-        payload = {"correction": "The keeper is alive.", "replaces": "the keeper drowned"}
+        payload = correction_payload(
+            canon="The keeper is alive.", replaces="the keeper drowned", reason="He waved."
+        )
         assert render_correction(block(payload, "canon_correction", 9, 9)) == (
             "Correction after prompt 9, overrules what stands above\n"
             "Now true: The keeper is alive.\n"
-            "No longer true: the keeper drowned"
+            "No longer true: the keeper drowned\n"
+            "Why: He waved."
+        )
+
+    @pytest.mark.parametrize(
+        ("answer", "words"),
+        [
+            (Answer.KEEP, "the old canon stands"),
+            (Answer.TAKE_NEW, "the new stands"),
+            (Answer.IGNORE, "nothing changes"),
+        ],
+    )
+    def test_an_answer_says_what_was_asked_and_what_stands(
+        self, answer: Answer, words: str
+    ) -> None:
+        payload = answer_payload("Is he alive?", answer)
+        assert render_correction(block(payload, "canon_correction", 9, 9)) == (
+            "Correction after prompt 9, overrules what stands above\n"
+            f"Question: Is he alive?\nAnswer: {words}"
         )
 
 
@@ -192,7 +213,7 @@ class TestRenderMemory:
         blocks = [
             lock_block(LOCK),
             block(DELTA, first=1, last=7),
-            block({"correction": "x"}, "canon_correction", 9, 9),
+            block({"canon": "x"}, "canon_correction", 9, 9),
             block(None),
         ]
         texts = render_memory(blocks)
@@ -228,7 +249,7 @@ class TestReadableBlock:
         )
 
     def test_a_correction_is_titled(self) -> None:
-        readable = readable_block(block({"correction": "x"}, "canon_correction", 9, 9))
+        readable = readable_block(block({"canon": "x"}, "canon_correction", 9, 9))
         assert (readable.title, readable.badge) == ("Correction of canon", "after prompt 9")
         assert [section.lines for section in readable.sections] == [["x"]]
 

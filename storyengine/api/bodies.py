@@ -3,6 +3,8 @@
 Lengths are not declared here, because a line break counts as one however it is sent.
 """
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -52,6 +54,28 @@ class NarrativeAgentBody(Body):
         None, description="Instructions to the narrator; at most 5,000 characters."
     )
     target_words: int | None = Field(None, description="Length of the chapter, 100 to 5,000 words.")
+
+
+class CorrectionBody(Body):
+    """One of `canon` and `replaces` must say something."""
+
+    canon: str = Field("", description="What is true now; at most 1,000 characters.")
+    replaces: str = Field(
+        "",
+        description="What is no longer true, as an item of `GET …/now` words it in `replaces`; "
+        "at most 1,000 characters.",
+    )
+    reason: str = Field("", description="Why; at most 1,000 characters.")
+
+
+class AnswerBody(Body):
+    question: str = Field(description="The text of an item of the section `questions`.")
+    answer: Literal["keep", "take_new", "ignore"] = Field(
+        description="Keep the old canon, take the new, or let it be."
+    )
+    old: str = Field("", description="The old canon; at most 1,000 characters.")
+    new: str = Field("", description="The new; at most 1,000 characters.")
+    reason: str = Field("", description="Why; at most 1,000 characters.")
 
 
 class ConsentBody(Body):

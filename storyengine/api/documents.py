@@ -47,8 +47,51 @@ class MemoryBlockDocument(Document):
     type: Literal["world_chapter_lock", "turn_delta", "canon_correction"]
     from_prompt_index: int
     to_prompt_index: int
-    json_payload: dict[str, Any] = Field(description="Exactly what the agent returned.")
+    json_payload: dict[str, Any] = Field(
+        description="Exactly what the agent returned; of a correction, what the GM ruled."
+    )
     created_at: datetime
+
+
+class PromptRange(Document):
+    """Prompts `first` to `last`, both included; 0 to 0 is the setup."""
+
+    first: int
+    last: int
+
+
+class NowItemDocument(Document):
+    text: str
+    aside: str = Field(description="What else is known of it.")
+    first: PromptRange = Field(description="The prompts that first said it.")
+    latest: PromptRange = Field(description="The prompts that said it last.")
+    replaces: str = Field(description="What a correction of it names; empty where none can be.")
+
+
+class NowSectionDocument(Document):
+    key: Literal[
+        "canon",
+        "questions",
+        "open",
+        "where",
+        "state",
+        "relationships",
+        "items",
+        "closed",
+        "withdrawn",
+        "timeline",
+    ]
+    title: str
+    items: list[NowItemDocument]
+
+
+class NowDocument(Document):
+    """Sections that say nothing are left out."""
+
+    session_id: UUID
+    prompt_index: int
+    last_summarized_prompt_index: int = Field(description="Memory goes as far as this prompt.")
+    sections: list[NowSectionDocument]
 
 
 class SourceSnapshot(Document):

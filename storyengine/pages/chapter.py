@@ -4,6 +4,7 @@ import hashlib
 import json
 import uuid
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
@@ -15,6 +16,8 @@ from agents.jobs import latest_jobs
 from agents.models import Job
 from agents.narrating import cancel_build, request_build
 from agents.recovery import recover
+from memory.corrections import why_not_now
+from memory.folding import fold_chapter
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.rendering import ReadableBlock, readable_block
 from sessions.access import get_chapter
@@ -30,6 +33,7 @@ from sessions.models import Session
 from sessions.states import PLAYABLE, State
 from storyengine.pages.header import header_context
 from storyengine.pages.model_notice import read_model_notice
+from storyengine.pages.now import NowPanel, read_now
 from storyengine.pages.numbers import read_whole_number
 from storyengine.pages.render import HttpRequest, answer, nothing_new, show
 
@@ -67,6 +71,14 @@ class ChapterPage:
             )
             for block in self.blocks
         ]
+
+    @cached_property
+    def now(self) -> NowPanel:
+        return read_now(fold_chapter(self.chapter), self.chapter.characters)
+
+    @property
+    def can_correct(self) -> bool:
+        return not why_not_now(self.chapter)
 
     @property
     def build(self) -> Job | None:
@@ -154,7 +166,8 @@ class ChapterPage:
 @require_safe
 def show_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = _read_page(session_id, request.GET.get("draft", ""))
-    return show(request, "chapter/chapter.html", _context(page))
+    shows_now = request.GET.get("show") == "now"
+    return show(request, "chapter/chapter.html", _context(page) | {"shows_now": shows_now})
 
 
 @require_safe

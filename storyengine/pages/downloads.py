@@ -97,6 +97,8 @@ def _part(heading: str, text: str) -> str:
 def _block_name(block: MemoryBlock) -> str:
     if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
         return "world and chapter"
+    if block.type == MemoryBlock.Type.CANON_CORRECTION:
+        return f"correction of canon, after prompt {block.to_prompt_index}"
     return f"{block.get_type_display()}, prompts {block.from_prompt_index}-{block.to_prompt_index}"
 
 

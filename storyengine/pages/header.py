@@ -3,7 +3,7 @@
 from typing import Any
 
 from agents.model_access import provider_label
-from agents.usage import tokens_used
+from agents.spending import spending_of
 from sessions.models import Session
 
 
@@ -12,6 +12,6 @@ def header_context(chapter: Session, tab: str) -> dict[str, Any]:
     return {
         "chapter": chapter,
         "tab": tab,
-        "tokens": tokens_used(chapter),
+        "spending": spending_of(chapter.llm_artifacts.all()),
         "model": provider_label(),
     }

@@ -13,6 +13,7 @@ from agents.consent import is_allowed, provider_host
 from agents.jobs import latest_jobs
 from agents.models import Job
 from agents.recovery import recover
+from memory.folding import fold_chapter
 from sessions.access import get_chapter
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Session, Turn
@@ -22,6 +23,7 @@ from sessions.transcript import Transcript, normalize_blank_lines, read_transcri
 from sessions.turns import pending_turn
 from storyengine.pages.header import header_context
 from storyengine.pages.model_notice import read_model_notice
+from storyengine.pages.now import open_question_count
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,10 @@ class PlayPage:
         if self.summary is None or self.summary.status == Job.Status.DONE:
             return ""
         return self.summary.error
+
+    @cached_property
+    def open_questions(self) -> int:
+        return open_question_count(fold_chapter(self.chapter))
 
     @property
     def is_busy(self) -> bool:

@@ -1,6 +1,16 @@
 from django.urls import URLPattern, path
 
-from storyengine.pages import chapter, consent, downloads, library, play, replies, world
+from storyengine.pages import (
+    calls,
+    canon,
+    chapter,
+    consent,
+    downloads,
+    library,
+    play,
+    replies,
+    world,
+)
 
 app_name = "pages"
 
@@ -35,12 +45,22 @@ urlpatterns: list[URLPattern] = [
     path(_CHAPTER + "end", play.end, name="end"),
     path(_CHAPTER + "reopen", play.reopen_chapter, name="reopen"),
     path(_CHAPTER + "transcript", play.whole_transcript, name="transcript"),
+    # What a model was sent, and what was used
+    path(_CHAPTER + "calls/prompts/<int:number>", calls.show_prompt, name="prompt-calls"),
+    path(_CHAPTER + "calls/memory/<int:number>", calls.show_block, name="memory-calls"),
+    path(_CHAPTER + "calls/drafts/<uuid:draft_id>", calls.show_draft, name="draft-calls"),
+    path(_CHAPTER + "calls/next", calls.show_next, name="next-call"),
+    path(_CHAPTER + "usage", calls.show_usage, name="usage"),
     # Tab 3
     path(_CHAPTER + "chapter", chapter.show_chapter, name="draft"),
     path(_CHAPTER + "chapter/status", chapter.status, name="draft-status"),
     path(_CHAPTER + "chapter/save", chapter.save, name="save-draft"),
     path(_CHAPTER + "chapter/build", chapter.build, name="build"),
     path(_CHAPTER + "chapter/cancel", chapter.cancel, name="cancel"),
+    path(_CHAPTER + "canon", canon.show_correction, name="canon"),
+    path(_CHAPTER + "canon/correct", canon.correct, name="correct-canon"),
+    path(_CHAPTER + "questions/<slug:key>", canon.show_question, name="question"),
+    path(_CHAPTER + "questions/<slug:key>/answer", canon.answer_question, name="answer-question"),
     path(_CHAPTER + "downloads/transcript", downloads.transcript, name="download-transcript"),
     path(_CHAPTER + "downloads/everything", downloads.everything, name="download-everything"),
     path(_CHAPTER + "downloads/drafts/<uuid:draft_id>", downloads.draft, name="download-draft"),

@@ -190,3 +190,68 @@ def test_a_record_is_loaded_at_once(
     artifact = LLMArtifact.objects.get()
     with django_assert_max_num_queries(5):  # each text by itself would be three more
         client.get(address(LLMArtifact, "change", artifact.pk))
+
+
+class TestModelCalls:
+    @pytest.fixture
+    def artifacts(self) -> list[LLMArtifact]:
+        counts = {"input": 100, "output": 20, "cached": 60}
+        chapters = [make_active_chapter(), make_active_chapter()]
+        fields: list[dict[str, Any]] = [
+            {"agent_id": 1, "model": "m", "raw_output_ref": "Yes.", "token_counts": counts},
+            {"agent_id": 2, "model": "m", "raw_output_ref": "Yes.", "token_counts": counts},
+            {"agent_id": 2, "model": "n", "error": "No line."},
+            {"agent_id": 3, "model": "n"},
+        ]
+        return [
+            LLMArtifact.objects.create(session=chapters[at % 2], provider="scripted", **one)
+            for at, one in enumerate(fields)
+        ]
+
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            ({}, {0, 1, 2, 3}),
+            ({"outcome": "finished"}, {0, 1}),
+            ({"outcome": "failed"}, {2}),
+            ({"outcome": "warm-up"}, {3}),
+            ({"agent_id": "2"}, {1, 2}),
+            ({"model": "n", "outcome": "stopped"}, set()),
+        ],
+    )
+    def test_they_are_filtered_and_what_is_left_is_summed(
+        self,
+        client: Client,
+        artifacts: list[LLMArtifact],
+        query: dict[str, str],
+        expected: set[int],
+    ) -> None:
+        response = client.get(address(LLMArtifact, "changelist"), query)
+        listed = {artifacts.index(one) for one in response.context["cl"].result_list}
+        assert listed == expected
+        usage = response.context["usage"]
+        assert usage.calls == len(expected)
+        assert usage.input_tokens == 100 * len(expected & {0, 1})
+
+    def test_they_are_filtered_by_session(
+        self, client: Client, artifacts: list[LLMArtifact]
+    ) -> None:
+        page = client.get(address(LLMArtifact, "changelist"))
+        [by_session] = [
+            one
+            for one in page.context["cl"].filter_specs
+            if getattr(one, "field_path", "") == "session"
+        ]
+        query = {by_session.lookup_kwarg: str(artifacts[0].session_id)}
+        listed = client.get(address(LLMArtifact, "changelist"), query).context["cl"].result_list
+        assert set(listed) == {artifacts[0], artifacts[2]}
+
+    def test_the_totals_are_those_of_all_pages(self, client: Client) -> None:
+        chapter = make_active_chapter()
+        LLMArtifact.objects.bulk_create(
+            LLMArtifact(session=chapter, agent_id=1, model="m", raw_output_ref="x")
+            for _ in range(60)
+        )
+        response = client.get(address(LLMArtifact, "changelist"), {"p": "2"})
+        assert len(response.context["cl"].result_list) == 10
+        assert "In all: 60 calls (60 finished" in response.content.decode()

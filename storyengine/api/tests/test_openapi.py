@@ -22,6 +22,10 @@ EXPECTED = {
     "/api/session/{session_id}/cancel": {"post"},
     "/api/session/{session_id}/reset": {"post"},
     "/api/session/{session_id}/copy": {"post"},
+    "/api/session/{session_id}/now": {"get"},
+    "/api/session/{session_id}/calls": {"get"},
+    "/api/session/{session_id}/canon-correction": {"post"},
+    "/api/session/{session_id}/answer": {"post"},
     "/api/consent": {"get", "post"},
 }
 

@@ -3,23 +3,39 @@
 In Python, because a window may hold a thousand short entries and is rendered after every reply.
 """
 
+import uuid
 from collections.abc import Iterable
 
 from django import template
+from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from sessions.models import Event
+from sessions.roster import Character
 from sessions.transcript import Entry
 
 register = template.Library()
 
 
 @register.filter
-def as_paragraphs(entries: Iterable[Entry]) -> SafeString:
+def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString:
     """One paragraph each, so that a copy of the page has two line breaks between entries."""
-    return mark_safe("".join(map(_paragraph, entries)))  # noqa: S308 - every part is escaped
+    calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
+    html = "".join(_paragraph(entry, calls) for entry in entries)
+    return mark_safe(html)  # noqa: S308 - every part is escaped
 
 
-def _paragraph(entry: Entry) -> str:
+def _paragraph(entry: Entry, calls: str) -> str:
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
-    return f'<p class="entry{color}"><b>{escape(entry.prefix)}</b>{escape(entry.text)}</p>'
+    # What memory says of a prompt leads to it.
+    anchor = f' id="prompt-{entry.prompt_index}"' if entry.role == Event.Role.USER else ""
+    link = _link(entry.character, entry.prompt_index, calls) if entry.character else ""
+    words = f"<b>{escape(entry.prefix)}</b>{escape(entry.text)}"
+    return f'<p class="entry{color}"{anchor}>{words}{link}</p>'
+
+
+def _link(speaker: Character, prompt_index: int, calls: str) -> str:
+    """To what the character saw. Its words are drawn by the style sheet: none is to be copied."""
+    label = f"What {speaker.name} saw at prompt {prompt_index}"
+    return f'<a class="saw" href="{calls}{prompt_index}" aria-label="{escape(label)}"></a>'

@@ -1,6 +1,7 @@
 """Numbers and times as the pages write them."""
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 from django import template
 from django.utils import timezone
@@ -26,6 +27,12 @@ def compact(value: int) -> str:
 
 
 @register.filter
+def dollars(value: Decimal) -> str:
+    """0.1234 -> $0.12; what is less than a cent is not nothing"""
+    return f"${value:,.2f}" if value >= Decimal("0.01") or not value else "under $0.01"
+
+
+@register.filter
 def plural(value: int, forms: str) -> str:
     """`2|plural:"prompt,prompts"` -> 2 prompts"""
     one, many = forms.split(",")
@@ -44,3 +51,10 @@ def ago(moment: datetime) -> str:
     if timezone.now() - moment < timedelta(minutes=1):
         return "just now"
     return f"{timesince(moment, depth=1)} ago"
+
+
+@register.filter
+def as_seconds(milliseconds: int) -> str:
+    """850 -> 0.85 s; 12345 -> 12.3 s"""
+    seconds = milliseconds / 1_000
+    return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:,.1f} s"

@@ -146,7 +146,7 @@ class TestBuild:
         assert progress.attributes["value"] == "1904"
         assert HOSTILE not in html
         # The memory that is being read stays as it is.
-        assert not all_of(html, "section", id="memory")
+        assert not all_of(html, "div", id="memory")
 
     def test_cancel_leaves_earlier_drafts(self, htmx: Client, ended: Session) -> None:
         add_draft(ended, "The first one.")

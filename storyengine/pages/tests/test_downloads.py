@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from memory.corrections import write_correction
 from memory.models import NarrativeDraft
 from sessions.models import Session, Turn
 from storyengine.pages.tests.addresses import address
@@ -86,6 +87,12 @@ class TestEverything:
             *("Close to Mara.", "The finished prose."),
         ):
             assert part in text
+
+    def test_a_correction_of_canon_is_named_as_one(self, client: Client, chapter: Session) -> None:
+        write_correction(chapter.pk, canon="The lamp burns.")
+        text = client.get(address(chapter, "download-everything")).content.decode()
+        assert "Memory: correction of canon, after prompt 8" in text
+        assert "The lamp burns." in text
 
 
 def test_words_that_were_set_aside_are_on_the_transcript_page_and_in_the_download(

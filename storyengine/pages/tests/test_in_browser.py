@@ -252,6 +252,24 @@ class TestPrompt:
             "placeholder", f"What happens in front of {name_of(page, 3)}?"
         )
 
+    def test_a_look_at_the_prompt_opens_beside_it_and_leaves_the_words_to_be_sent(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        open_play(page, chapter)
+        box = page.locator("#prompt-text")
+        box.fill("The door opens.")
+        with page.context.expect_page() as opened:
+            # Not every browser moves the focus to a button that is clicked.
+            page.get_by_role("button", name="What would it see?").evaluate("one => one.click()")
+        expect(opened.value.locator(".as-sent").last).to_contain_text("The door opens.")
+        expect(opened.value.get_by_role("link", name="Back to play")).to_be_visible()
+        opened.value.close()
+        expect(box).to_have_value("The door opens.")
+        box.press("Enter")
+        expect(page.locator("#transcript")).to_contain_text("1) The door opens.")
+        expect(box).to_have_value("")
+        expect_idle(page)
+
 
 class TestTranscript:
     def test_a_copy_is_the_plain_text_of_the_download(
@@ -374,6 +392,37 @@ class TestMemory:
         chapter.prompt(1, "Beat 8.")
         expect(page.locator("#meter")).to_contain_text("8 prompts", timeout=20_000)
         assert blocks.evaluate("element => element.scrollTop") == 0
+
+    def test_the_panel_that_was_chosen_stays_where_it_was_when_memory_grows(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        rule = f"/api/session/{chapter.session_id}/canon-correction"
+        for number in range(40):
+            page.request.post(rule, data={"canon": f"Fact number {number}."})
+        page.goto(f"/chapters/{chapter.session_id}/chapter")
+        now, blocks = page.locator("#memory-now"), page.locator("#memory-blocks")
+        expect(now).to_be_hidden()
+        page.get_by_role("radio", name="Now").check()
+        expect(blocks).to_be_hidden()
+        now.evaluate("element => { element.scrollTop = 200; }")
+        page.request.post(rule, data={"canon": "Ice bears weight."})
+        expect(now).to_contain_text("Ice bears weight.", timeout=20_000)
+        expect(now).to_be_visible()
+        expect(blocks).to_be_hidden()
+        assert now.evaluate("element => element.scrollTop") == 200
+
+    def test_an_item_is_corrected_from_the_now_view(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        page.goto(f"/chapters/{chapter.session_id}/chapter?show=now")
+        item = page.locator("#memory-now li").first
+        old = item.locator(".now-text").inner_text()
+        item.get_by_role("link", name="Correct").click()
+        expect(page.locator("#canon-replaces")).to_have_value(old)
+        page.locator("#canon-canon").fill("It is otherwise.")
+        page.get_by_role("button", name="Correct the canon").click()
+        expect(page.locator("#memory-now")).to_be_visible()
+        expect(page.locator("#memory-now")).to_contain_text("It is otherwise.")
 
 
 def expect_idle_later(page: Page) -> None:

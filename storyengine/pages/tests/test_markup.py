@@ -9,10 +9,13 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Job
-from memory.models import NarrativeDraft
+from agents.tests.playing import play as play_a_prompt
+from agents.tests.replies import turn_delta
+from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from storyengine.pages.now import text_key
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import Element, all_of, read
 
@@ -81,10 +84,48 @@ def a_build() -> str:
     return address(chapter, "draft")
 
 
+def _with_a_question() -> tuple[Session, str]:
+    chapter = make_active_chapter()
+    question = "Is the lamp lit?"
+    MemoryBlock.objects.create(
+        session=chapter,
+        type=MemoryBlock.Type.TURN_DELTA,
+        from_prompt_index=1,
+        to_prompt_index=7,
+        json_payload=turn_delta(1, 7, contradictions_or_questions=[question]),
+    )
+    return chapter, text_key(question)
+
+
+def a_memory() -> str:
+    return address(_with_a_question()[0], "draft")
+
+
+def a_correction() -> str:
+    return address(make_active_chapter(), "canon")
+
+
+def a_memorys_question() -> str:
+    chapter, key = _with_a_question()
+    return address(chapter, "question", key)
+
+
 def a_transcript() -> str:
     chapter = make_active_chapter()
     add_prompts(chapter, 2)
     return address(chapter, "transcript")
+
+
+def a_model_call() -> str:
+    chapter = make_active_chapter()
+    play_a_prompt(chapter)
+    return address(chapter, "prompt-calls", 1)
+
+
+def what_was_used() -> str:
+    chapter = make_active_chapter()
+    play_a_prompt(chapter)
+    return address(chapter, "usage")
 
 
 def the_library() -> str:
@@ -95,6 +136,8 @@ def the_library() -> str:
 PAGES: list[Callable[[], str]] = [
     *(a_draft, a_locked_one, a_question, a_lock, play, a_running_reply, a_broken_reply),
     *(an_ended_one, a_chapter, a_build, a_transcript, the_library),
+    *(a_memory, a_correction, a_memorys_question),
+    *(a_model_call, what_was_used),
     *(lambda: "/", lambda: "/consent/", lambda: "/nothing/here"),
 ]
 

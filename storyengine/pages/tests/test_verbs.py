@@ -3,13 +3,15 @@ import uuid
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.urls.converters import IntConverter
 
 from storyengine.pages.urls import urlpatterns
 
 READ = {
     *("library", "chapter", "world", "lock-status", "play", "play-status", "stream"),
     *("transcript", "draft", "draft-status", "download-transcript", "download-everything"),
-    *("download-draft", "consent", "model-status"),
+    *("download-draft", "consent", "model-status", "canon", "question"),
+    *("prompt-calls", "memory-calls", "draft-calls", "usage"),
 }
 NAMES = [str(pattern.name) for pattern in urlpatterns]
 
@@ -21,7 +23,11 @@ OF_A_CHAPTER = [
 def some_address(name: str) -> str:
     [pattern] = [one for one in urlpatterns if one.name == name]
     converters = pattern.pattern.converters
-    return reverse(f"pages:{name}", kwargs={key: uuid.uuid4() for key in converters})
+    values = {
+        key: 1 if isinstance(converter, IntConverter) else uuid.uuid4()
+        for key, converter in converters.items()
+    }
+    return reverse(f"pages:{name}", kwargs=values)
 
 
 def test_every_address_that_only_reads_exists() -> None:

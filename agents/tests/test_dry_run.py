@@ -1,0 +1,93 @@
+import pytest
+from pytest_django import Settings
+
+from agents.dry_run import look_ahead
+from agents.models import LLMArtifact
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.playing import play, play_many
+from sessions.exceptions import InvalidInput
+from sessions.models import Session, Turn
+from sessions.tests.factories import make_active_chapter
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _no_reading_ahead(settings: Settings) -> None:
+    settings.LLM = "scripted"
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter()
+
+
+def test_it_is_letter_for_letter_what_is_sent_then(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    play_many(chapter, 3)
+    run = look_ahead(chapter, agent_slot=2, user_text="The door opens.\r\nSlowly.")
+    play(chapter, "The door opens.\r\nSlowly.", slot=2)
+    sent = "".join(message.content for message in provider.history[-1].messages)
+    assert "".join(part.text for part in run.parts) == sent
+    assert run.characters == len(sent)
+    artifact = LLMArtifact.objects.latest("created_at")
+    assert [part.tokens for part in run.parts] == [layer["tokens"] for layer in artifact.layers]
+
+
+def test_nothing_is_sent_or_stored(chapter: Session, provider: ScriptedProvider) -> None:
+    look_ahead(chapter, agent_slot=1, user_text="The door opens.")
+    assert provider.history == []
+    assert not Turn.objects.exists()
+    assert not LLMArtifact.objects.exists()
+    chapter.refresh_from_db()
+    assert (chapter.turn_in_flight, chapter.next_agent_slot) == (None, 1)
+
+
+def test_neither_consent_nor_rate_nor_budget_prevents_looking(
+    chapter: Session, provider: ScriptedProvider, settings: Settings
+) -> None:
+    play(chapter)
+    provider.host = "llm.example"
+    settings.CALLS_PER_MINUTE = 0
+    settings.CHAPTER_TOKENS = 1
+    assert look_ahead(chapter, agent_slot=1, user_text="x").parts[-1].text.endswith("x")
+
+
+def test_an_embedded_model_that_does_not_run_can_be_looked_at(
+    chapter: Session, settings: Settings
+) -> None:
+    settings.LLM = "embedded"
+    assert look_ahead(chapter, agent_slot=1, user_text="x").budget_tokens > 0
+
+
+@pytest.mark.usefixtures("provider", "small_window")
+class TestTooLong:
+    def test_it_comes_whole_with_the_reason(self, chapter: Session, settings: Settings) -> None:
+        settings.CONTEXT_WINDOW = 1_500
+        settings.MAX_OUTPUT = 700
+        run = look_ahead(chapter, agent_slot=1, user_text="door " * 900)
+        assert "too long" in run.too_long
+        assert "USER_PROMPT" in run.too_long
+        assert run.parts[-1].text.count("door") == 900
+        assert run.tokens > run.budget_tokens
+        assert not any(part.was_trimmed for part in run.parts)
+
+    def test_one_that_fits_gives_no_reason(self, chapter: Session) -> None:
+        assert look_ahead(chapter, agent_slot=1, user_text="x").too_long == ""
+
+
+@pytest.mark.parametrize(("slot", "text"), [(4, "x"), (1, "x" * 5_001), (1, "\x00")])
+def test_what_could_not_be_sent_is_refused(chapter: Session, slot: int, text: str) -> None:
+    with pytest.raises(InvalidInput):
+        look_ahead(chapter, agent_slot=slot, user_text=text)
+
+
+def test_what_it_shares_with_the_call_before_is_counted(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    assert look_ahead(chapter, agent_slot=1, user_text="x").shared is None
+    play(chapter)
+    run = look_ahead(chapter, agent_slot=1, user_text="x")
+    assert run.shared is not None
+    assert 0 < run.shared < run.characters

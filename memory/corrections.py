@@ -1,0 +1,127 @@
+"""What the game master rules of canon, each ruling a block of memory of its own.
+
+A ruling stands outside the tiling of deltas: it covers no prompts and moves no pointer.
+"""
+
+import uuid
+from typing import Any
+
+from django.db import transaction
+
+from memory.fold_answers import Answer, answer_payload, correction_payload
+from memory.fold_names import key_of
+from memory.folding import fold_chapter
+from memory.models import MemoryBlock
+from sessions.access import get_chapter_to_change
+from sessions.exceptions import InvalidInput, WrongState
+from sessions.limits import CANON_CHAR_LIMIT
+from sessions.models import Session
+from sessions.states import PLAYABLE, State
+from sessions.text import clean_text
+
+
+@transaction.atomic
+def write_correction(
+    session_id: uuid.UUID, *, canon: str = "", replaces: str = "", reason: str = ""
+) -> MemoryBlock:
+    """Store what is true now, which fact of memory no longer is, or both.
+
+    Raises WrongState, InvalidInput and TooLong. The same correction twice in a row is one block.
+    """
+    chapter = _chapter_to_correct(session_id)
+    payload = correction_payload(
+        replaces=_clean(replaces, "What is no longer true"),
+        canon=_clean(canon, "What is true now"),
+        reason=_clean(reason, "The reason"),
+    )
+    if not (payload["canon"] or payload["replaces"]):
+        raise InvalidInput(
+            "A correction says what is true now, or which fact no longer is. Nothing was changed."
+        )
+    return _write(chapter, payload)
+
+
+@transaction.atomic
+def write_answer(
+    session_id: uuid.UUID,
+    question: str,
+    answer: Answer,
+    *,
+    old: str = "",
+    new: str = "",
+    reason: str = "",
+) -> MemoryBlock:
+    """Settle a contradiction or question that memory holds; `old` and `new` name its two facts.
+
+    Raises WrongState, also when nothing open is worded like `question`; InvalidInput and TooLong.
+    The same answer twice in a row is one block.
+    """
+    chapter = _chapter_to_correct(session_id)
+    asked = fold_chapter(chapter).questions.get(key_of(question))
+    if asked is None:
+        raise WrongState("Memory holds no such question. Nothing was changed.")
+    payload = answer_payload(
+        asked.text,
+        answer,
+        old=_clean(old, "The old canon"),
+        new=_clean(new, "The new"),
+        reason=_clean(reason, "The reason"),
+    )
+    if asked.is_settled and not _same_as_latest(chapter, payload):
+        raise WrongState(
+            "This question is settled already, so nothing was changed. "
+            "A correction of canon can still change what is true."
+        )
+    return _write(chapter, payload)
+
+
+def why_not_now(chapter: Session) -> str:
+    """Why canon cannot be corrected in the chapter's state; empty when it can."""
+    if not chapter.tab1_locked:
+        return (
+            "There is no canon to correct before the chapter has begun: "
+            "Tab 1 still says what is true."
+        )
+    if chapter.is_ending:
+        return (
+            "The chapter is ending and the last memory is being written. "
+            "Canon can be corrected as soon as it is there."
+        )
+    if chapter.state == State.NARRATING:
+        return (
+            "The chapter is being written from memory as it stands. "
+            "Wait for it or cancel it, then correct the canon."
+        )
+    if chapter.state not in (*PLAYABLE, State.ENDED):
+        return f"Canon cannot be corrected now ({chapter.get_state_display()})."
+    return ""
+
+
+def _chapter_to_correct(session_id: uuid.UUID) -> Session:
+    chapter = get_chapter_to_change(session_id)
+    if refusal := why_not_now(chapter):
+        raise WrongState(refusal)
+    return chapter
+
+
+def _write(chapter: Session, payload: dict[str, Any]) -> MemoryBlock:
+    if latest := _same_as_latest(chapter, payload):
+        return latest
+    return MemoryBlock.objects.create(
+        session=chapter,
+        type=MemoryBlock.Type.CANON_CORRECTION,
+        from_prompt_index=chapter.prompt_index,
+        to_prompt_index=chapter.prompt_index,
+        json_payload=payload,
+    )
+
+
+def _same_as_latest(chapter: Session, payload: dict[str, Any]) -> MemoryBlock | None:
+    """The newest ruling, when it is this one: the same form sent again."""
+    rulings = chapter.memory_blocks.filter(type=MemoryBlock.Type.CANON_CORRECTION)
+    latest = rulings.order_by("created_at").last()
+    return latest if latest and latest.json_payload == payload else None
+
+
+def _clean(text: str, label: str) -> str:
+    return clean_text(text, limit=CANON_CHAR_LIMIT, label=label).strip()

@@ -1,0 +1,146 @@
+"""When two texts name the same thing: case, spacing and ordinary punctuation do not count.
+
+What carries meaning does: a minus sign, a decimal point, a percent sign. Two facts that differ
+only there stay two facts.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+# The character blocks that hold punctuation of living scripts; the rest is not worth the time.
+_BLOCKS = (range(0x3100), range(0xFE10, 0xFF66))
+_MEANINGFUL = "%#@&/\\'-.,:"
+_DASHES = {
+    code: "-"
+    for block in _BLOCKS
+    for code in block
+    if unicodedata.category(chr(code)) == "Pd" or code == 0x2212
+}
+_UNSEEN = dict.fromkeys((0xAD, *range(0x200B, 0x2010), 0x2060, 0xFEFF), None)
+_APOSTROPHES = dict.fromkeys((0x2018, 0x2019, 0x02BC), "'")
+_ONE_SPELLING: dict[int, str | None] = {**_DASHES, **_UNSEEN, **_APOSTROPHES}
+_ORDINARY = "".join(
+    chr(code)
+    for block in _BLOCKS
+    for code in block
+    if unicodedata.category(chr(code)).startswith("P") and chr(code) not in _MEANINGFUL
+)
+_LETTER = r"[^\W\d_]"
+_IDLE = re.compile(
+    rf"[{re.escape(_ORDINARY)}`\u00b4]"
+    rf"|(?<!{_LETTER})'|'(?!{_LETTER})"  # an apostrophe stands between letters
+    rf"|(?<={_LETTER})[-.]|[-.](?!\d)"  # a sign or a point stands before a digit
+    r"|(?<!\d)[,:]|[,:](?!\d)"  # these stand between digits
+)
+
+_LISTED = re.compile(r"\s*(?:[,;&/+]|\band\b|<?->|\bvs\b\.?)\s*", re.IGNORECASE)
+_SAYS_NOTHING = frozenset(
+    {
+        "",
+        "n/a",
+        "nil",
+        "no change",
+        "no changes",
+        "none",
+        "not specified",
+        "nothing",
+        "null",
+        "same",
+        "same as before",
+        "unchanged",
+        "unknown",
+        "unspecified",
+    }
+)
+_EVERYONE = frozenset(
+    {
+        "all",
+        "all characters",
+        "everybody",
+        "everyone",
+        "group",
+        "party",
+        "the group",
+        "the party",
+        "the whole party",
+    }
+)
+EVERYONE = "everyone"
+
+_CLOSED = r"(?:resolved|solved|closed|answered|settled|finished|completed|concluded|abandoned)"
+_CLOSED_BEFORE = re.compile(
+    rf"\W*{_CLOSED}\s*[])}}:.\-\u2013\u2014]+\s*(?P<thread>.+)", re.IGNORECASE
+)
+_CLOSED_BEHIND = re.compile(
+    rf"(?P<thread>.+?)\s*[\[({{:\-\u2013\u2014]+\s*{_CLOSED}\W*", re.IGNORECASE
+)
+_CLOSING = re.compile(rf"(?:{_CLOSED}|done|over|ended|no longer open)\b")
+
+_SCENES_PLACE = re.compile(
+    r"(?:(?:current|scene|the scene's) )*(?:location|scene|where|whereabouts)"
+)
+_ONES_PLACE = (
+    re.compile(r"(?:location|position|whereabouts)(?: of)? (?P<who>.+)"),
+    re.compile(r"(?P<who>.+?)(?:'s)? (?:current )?(?:location|position|whereabouts)"),
+)
+
+
+@lru_cache(maxsize=16_384)
+def key_of(text: str) -> str:
+    """What two texts that name the same thing have in common; empty only for an empty text."""
+    folded = unicodedata.normalize("NFC", text.casefold()).translate(_ONE_SPELLING)
+    # A text of nothing but punctuation is still a text.
+    return " ".join(_IDLE.sub(" ", folded).split()) or " ".join(text.casefold().split())
+
+
+def says_nothing(text: str) -> bool:
+    """Whether the text only fills a field, as in "none" or "unchanged"."""
+    return key_of(text) in _SAYS_NOTHING or not any(character.isalnum() for character in text)
+
+
+def person_key(name: str) -> str:
+    key = key_of(name)
+    return EVERYONE if key in _EVERYONE else key
+
+
+def split_names(text: str) -> list[str]:
+    return [name for name in _LISTED.split(text) if name]
+
+
+def mentions(text_key: str, named_key: str) -> bool:
+    """Whether a text is, or contains word for word, what is named; both as keys.
+
+    A single word is not enough to find a fact inside another text.
+    """
+    if " " not in named_key:
+        return text_key == named_key
+    return f" {named_key} " in f" {text_key} "
+
+
+def closed_thread(text: str) -> str:
+    """The thread that a text like "Resolved: who rang the bell?" closes; else empty."""
+    match = _CLOSED_BEFORE.fullmatch(text) or _CLOSED_BEHIND.fullmatch(text)
+    return match["thread"].strip() if match else ""
+
+
+def closed_by(state_key: str) -> list[str]:
+    """The keys of the threads that a closing value of this state closes."""
+    return list(dict.fromkeys([state_key, state_key.removeprefix("thread ")]))
+
+
+def is_closing(text: str) -> bool:
+    """Whether the new value of a state says that its subject is over."""
+    return bool(_CLOSING.match(key_of(text)))
+
+
+def is_scene_place(state_key: str) -> bool:
+    return bool(_SCENES_PLACE.fullmatch(state_key))
+
+
+def placed_person(state_key: str) -> str:
+    """Whose place a state key like "mara's location" tells, as a key; else empty."""
+    for pattern in _ONES_PLACE:
+        if match := pattern.fullmatch(state_key):
+            return person_key(match["who"])
+    return ""

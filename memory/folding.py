@@ -1,0 +1,147 @@
+"""The present state of a chapter, folded from its memory blocks without a model.
+
+`fold(a + b) == merge(fold(a), fold(b))` for any two runs of blocks, also when one names what the
+other says: a fold keeps what it needs to be joined with what came before.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from threading import Lock
+from typing import TypeVar
+
+from memory.fold_names import key_of, mentions
+from memory.fold_reading import read_block
+from memory.fold_records import Block, Correction, Fold, Question, Record, Scene, Sighting
+from memory.models import MemoryBlock
+from sessions.models import Session
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+_MAX_KNOWN = 32
+_known: dict[uuid.UUID, tuple[tuple[uuid.UUID, ...], Fold]] = {}
+_lock = Lock()
+
+
+def fold(blocks: Iterable[Block]) -> Fold:
+    """`blocks` in the order in which they were written."""
+    growing = _GrowingFold()
+    for block in blocks:
+        growing.add(read_block(block))
+    return growing.fold()
+
+
+def merge(earlier: Fold, later: Fold) -> Fold:
+    growing = _GrowingFold()
+    growing.add(earlier)
+    growing.add(later)
+    return growing.fold()
+
+
+def fold_chapter(chapter: Session) -> Fold:
+    """Each process reads a block once: blocks never change, and every prompt asks for them."""
+    block_ids = tuple(
+        chapter.memory_blocks.order_by("created_at", "pk").values_list("pk", flat=True)
+    )
+    known_ids, folded = _known.get(chapter.pk, ((), Fold()))
+    if block_ids[: len(known_ids)] != known_ids:
+        known_ids, folded = (), Fold()
+    if new_ids := block_ids[len(known_ids) :]:
+        found = chapter.memory_blocks.in_bulk(new_ids)
+        if len(found) < len(new_ids):
+            # The chapter is being deleted, and its blocks with it.
+            return Fold()
+        folded = merge(folded, fold(block_of(found[block_id]) for block_id in new_ids))
+        _remember(chapter.pk, block_ids, folded)
+    return folded
+
+
+def _remember(session_id: uuid.UUID, block_ids: tuple[uuid.UUID, ...], folded: Fold) -> None:
+    with _lock:
+        _known.pop(session_id, None)
+        _known[session_id] = (block_ids, folded)
+        while len(_known) > _MAX_KNOWN:
+            del _known[next(iter(_known))]
+
+
+def block_of(block: MemoryBlock) -> Block:
+    return Block(block.type, block.from_prompt_index, block.to_prompt_index, block.json_payload)
+
+
+class _GrowingFold:
+    """A fold that is added to in place: joining frozen ones would copy them for every block."""
+
+    def __init__(self) -> None:
+        self._fold = Fold()
+        self._truths = dict(self._fold.truths)
+        self._threads = dict(self._fold.threads)
+        self._values = dict(self._fold.values)
+        self._ties = dict(self._fold.ties)
+        self._things = dict(self._fold.things)
+        self._people: dict[str, str] = {}
+        self._cast: dict[str, str] = {}
+        self._sightings: dict[str, Sighting] = {}
+        self._questions: dict[str, Question] = {}
+        self._moments = list(self._fold.moments)
+        self._corrections: list[Correction] = []
+        self._scene: Scene | None = None
+
+    def add(self, later: Fold) -> None:
+        # Both look at what stands so far, so they come before what is new is added.
+        self._settle(later.corrections)
+        self._place(later.sightings)
+        _join(self._truths, later.truths)
+        _join(self._threads, later.threads)
+        _join(self._values, later.values)
+        _join(self._ties, later.ties)
+        _join(self._things, later.things)
+        _join(self._questions, later.questions)
+        for key, name in later.people.items():
+            self._people.setdefault(key, name)
+        self._cast.update(later.cast)
+        self._moments += later.moments
+        self._corrections += later.corrections
+        if later.scene:
+            self._scene = self._scene.then(later.scene) if self._scene else later.scene
+        if later.settings:
+            self._fold = replace(self._fold, settings=later.settings)
+
+    def fold(self) -> Fold:
+        return replace(
+            self._fold,
+            cast=self._cast,
+            scene=self._scene,
+            truths=self._truths,
+            threads=self._threads,
+            values=self._values,
+            ties=self._ties,
+            things=self._things,
+            people=self._people,
+            sightings=self._sightings,
+            questions=self._questions,
+            moments=tuple(self._moments),
+            corrections=tuple(self._corrections),
+        )
+
+    def _settle(self, corrections: Iterable[Correction]) -> None:
+        """A ruling settles what was asked before it and names, or tells of, what it withdrew."""
+        for ruling in corrections:
+            answered, withdrawn = key_of(ruling.answers), key_of(ruling.replaces)
+            for key, question in self._questions.items():
+                if key == answered or (withdrawn and mentions(key, withdrawn)):
+                    self._questions[key] = replace(question, is_settled=True)
+
+    def _place(self, later: Mapping[str, Sighting]) -> None:
+        place = self._scene.place if self._scene else ""
+        for key, sighting in later.items():
+            if earlier := self._sightings.get(key):
+                self._sightings[key] = earlier.then(sighting, place)
+            else:
+                self._sightings[key] = (
+                    sighting if sighting.place else replace(sighting, place=place)
+                )
+
+
+def _join(earlier: dict[str, RecordT], later: Mapping[str, RecordT]) -> None:
+    for key, record in later.items():
+        earlier[key] = earlier[key].then(record) if key in earlier else record

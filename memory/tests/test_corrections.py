@@ -1,0 +1,188 @@
+import uuid
+from typing import Any
+
+import pytest
+
+from memory.blocks import write_delta
+from memory.chunks import due_chunks
+from memory.corrections import why_not_now, write_answer, write_correction
+from memory.fold_answers import Answer
+from memory.fold_present import present
+from memory.folding import fold_chapter
+from memory.models import MemoryBlock
+from memory.recall import recall
+from memory.tests.fold_blocks import DELTA, LOCK
+from sessions.exceptions import InvalidInput, TooLong, UnknownChapter, WrongState
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.transcript import chosen_events
+
+pytestmark = pytest.mark.django_db
+
+QUESTION = "memory says the keeper drowned, but he knocks"
+
+
+@pytest.fixture
+def chapter() -> Session:
+    """Seven of eight prompts are in memory, which asks one question."""
+    chapter = make_active_chapter(last_summarized_prompt_index=7)
+    add_prompts(chapter, 8)
+    for kind, first, last, payload in (
+        (MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, LOCK),
+        (MemoryBlock.Type.TURN_DELTA, 1, 7, DELTA),
+    ):
+        chapter.memory_blocks.create(
+            type=kind, from_prompt_index=first, to_prompt_index=last, json_payload=payload
+        )
+    return chapter
+
+
+def canon(chapter: Session) -> list[str]:
+    return [fact.text for fact in present(fold_chapter(chapter)).canon]
+
+
+def rulings(chapter: Session) -> list[MemoryBlock]:
+    kind = MemoryBlock.Type.CANON_CORRECTION
+    return list(chapter.memory_blocks.filter(type=kind).order_by("created_at"))
+
+
+class TestWriteCorrection:
+    def test_it_is_a_block_at_the_prompt_that_was_played_last(self, chapter: Session) -> None:
+        block = write_correction(
+            chapter.pk, canon=" The keeper\r\nlives. ", replaces="the keeper drowned", reason="!"
+        )
+        assert rulings(chapter) == [block]
+        assert (block.from_prompt_index, block.to_prompt_index) == (8, 8)
+        assert block.json_payload == {
+            "memory_type": "canon_correction",
+            "replaces": "the keeper drowned",
+            "canon": "The keeper\nlives.",
+            "reason": "!",
+        }
+        assert "The keeper lives." in canon(chapter)
+        assert "the keeper drowned" not in canon(chapter)
+
+    def test_it_covers_no_prompts_and_memory_goes_on_where_it_was(self, chapter: Session) -> None:
+        write_correction(chapter.pk, canon="ice bears weight")
+        chapter.refresh_from_db()
+        assert chapter.last_summarized_prompt_index == 7
+        add_prompts(chapter, 6)
+        [chunk] = due_chunks(chapter, is_ending=False)
+        assert (chunk.first, chunk.last) == (8, 14)
+        events = chosen_events(chapter, from_prompt=8, to_prompt=14)
+        assert write_delta(
+            chapter.pk,
+            from_prompt_index=8,
+            to_prompt_index=14,
+            payload={"canon_locks": ["the bell is cracked"]},
+            event_ids=[event.pk for event in events],
+        )
+        assert canon(chapter)[-2:] == ["ice bears weight", "the bell is cracked"]
+
+    def test_it_is_recalled_after_what_it_overrules(self, chapter: Session) -> None:
+        before = recall(chapter)
+        write_correction(chapter.pk, canon="ice bears weight")
+        *unchanged, (text, _) = recall(chapter)
+        assert unchanged == before
+        assert text.startswith("Correction after prompt 8, overrules")
+
+    def test_sent_twice_it_is_one_block_and_said_again_later_another(
+        self, chapter: Session
+    ) -> None:
+        first = write_correction(chapter.pk, canon="ice bears weight")
+        assert write_correction(chapter.pk, canon="ice bears weight") == first
+        write_correction(chapter.pk, replaces="ice bears weight")
+        write_correction(chapter.pk, canon="ice bears weight")
+        assert len(rulings(chapter)) == 3
+        assert "ice bears weight" in canon(chapter)
+
+    @pytest.mark.parametrize("said", [{}, {"canon": " \n"}, {"reason": "because"}])
+    def test_it_must_say_something(self, chapter: Session, said: dict[str, str]) -> None:
+        with pytest.raises(InvalidInput, match="what is true now"):
+            write_correction(chapter.pk, **said)
+
+    @pytest.mark.parametrize("field", ["canon", "replaces", "reason"])
+    def test_each_text_is_capped_and_must_be_text(self, chapter: Session, field: str) -> None:
+        texts = {"canon": "x", field: "é" * 1000}
+        write_correction(chapter.pk, **texts)
+        with pytest.raises(TooLong, match="at most 1,000"):
+            write_correction(chapter.pk, **{**texts, field: "é" * 1001})
+        with pytest.raises(InvalidInput, match="not text"):
+            write_correction(chapter.pk, **{**texts, field: "a\x00b"})
+        assert len(rulings(chapter)) == 1
+
+    def test_an_unknown_chapter_is_said_to_be_so(self) -> None:
+        with pytest.raises(UnknownChapter):
+            write_correction(uuid.uuid4(), canon="x")
+
+
+class TestStates:
+    @pytest.mark.parametrize("state", [State.ACTIVE, State.SUMMARIZING, State.ENDED])
+    def test_once_the_chapter_has_begun_canon_can_be_corrected(self, state: State) -> None:
+        chapter = make_active_chapter(state=state)
+        assert why_not_now(chapter) == ""
+        assert write_correction(chapter.pk, canon="x").to_prompt_index == 0
+
+    @pytest.mark.parametrize(
+        ("fields", "why"),
+        [
+            ({"state": State.DRAFT_TAB1}, "before the chapter has begun"),
+            ({"state": State.LOCKING}, "before the chapter has begun"),
+            ({"state": State.ACTIVE, "tab1_locked": True, "is_ending": True}, "is ending"),
+            ({"state": State.NARRATING, "tab1_locked": True}, "being written"),
+            ({"state": State.RESETTING, "tab1_locked": True}, "Resetting"),
+        ],
+    )
+    def test_otherwise_it_is_refused_with_the_reason(
+        self, fields: dict[str, Any], why: str
+    ) -> None:
+        chapter = make_chapter(**fields)
+        with pytest.raises(WrongState, match=why):
+            write_correction(chapter.pk, canon="x")
+        with pytest.raises(WrongState, match=why):
+            write_answer(chapter.pk, QUESTION, Answer.KEEP)
+        assert not rulings(chapter)
+
+
+class TestWriteAnswer:
+    @pytest.mark.parametrize(
+        ("answer", "stands"),
+        [
+            (Answer.KEEP, "the keeper drowned"),
+            (Answer.TAKE_NEW, "the keeper lives"),
+            (Answer.IGNORE, "the keeper drowned"),
+        ],
+    )
+    def test_each_settles_the_question(self, chapter: Session, answer: Answer, stands: str) -> None:
+        block = write_answer(
+            chapter.pk, QUESTION, answer, old="the keeper drowned", new="the keeper lives"
+        )
+        assert block.json_payload["answers"] == QUESTION
+        assert block.json_payload["answer"] == answer.value
+        assert present(fold_chapter(chapter)).questions == ()
+        keeper = {"the keeper drowned", "the keeper lives"}
+        assert keeper & set(canon(chapter)) == {stands}
+
+    def test_it_is_stored_as_memory_words_it(self, chapter: Session) -> None:
+        block = write_answer(chapter.pk, QUESTION.upper() + "!", Answer.IGNORE)
+        assert block.json_payload["answers"] == QUESTION
+
+    def test_what_memory_does_not_ask_cannot_be_answered(self, chapter: Session) -> None:
+        with pytest.raises(WrongState, match="no such question"):
+            write_answer(chapter.pk, "why not?", Answer.KEEP)
+
+    def test_a_second_answer_is_refused_and_the_same_one_again_is_one(
+        self, chapter: Session
+    ) -> None:
+        first = write_answer(chapter.pk, QUESTION, Answer.KEEP)
+        assert write_answer(chapter.pk, QUESTION, Answer.KEEP) == first
+        with pytest.raises(WrongState, match="settled already"):
+            write_answer(chapter.pk, QUESTION, Answer.TAKE_NEW)
+        assert rulings(chapter) == [first]
+
+    @pytest.mark.parametrize("field", ["old", "new", "reason"])
+    def test_each_text_is_capped(self, chapter: Session, field: str) -> None:
+        with pytest.raises(TooLong):
+            write_answer(chapter.pk, QUESTION, Answer.KEEP, **{field: "x" * 1001})
+        assert not rulings(chapter)

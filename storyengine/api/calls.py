@@ -1,0 +1,133 @@
+"""The model calls of a chapter: what was sent, layer by layer, and what it used."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Query, Router
+from pydantic import Field
+
+from agents.call_records import CallRecord, read_recent_calls
+from agents.usage import Usage, total_of, usage_by_agent
+from sessions.access import get_chapter
+from storyengine.api.documents import Document
+from storyengine.api.problems import READ, refusals
+
+router = Router(tags=["Model calls"])
+
+
+class LayerDocument(Document):
+    """What became of one layer of a prompt; its pieces are counted."""
+
+    name: str
+    tokens: int = Field(0, description="Estimated.")
+    kept: int = 0
+    shortened: int = 0
+    dropped: int = 0
+
+
+class CallDocument(Document):
+    call_id: UUID
+    turn_id: UUID | None = Field(description="The turn it was made for, of a character's reply.")
+    prompt_index: int | None = Field(description="The prompt that this turn became.")
+    job_id: UUID | None = Field(description="The job it was made for, of agents 0, 8 and 9.")
+    agent_id: int
+    agent: str
+    provider: str
+    model: str
+    outcome: Literal["finished", "stopped", "failed", "warm-up"]
+    error: str
+    input_tokens: int | None = Field(description="As reported; null when it was not.")
+    cached_tokens: int | None = Field(description="Those of them that a cache had.")
+    output_tokens: int | None
+    estimated_tokens: int = Field(description="Of the prompt, before it was sent.")
+    layers: list[LayerDocument]
+    prompt_characters: int
+    shared_characters: int | None = Field(
+        description="How many characters of the prompt's start this agent's call before it began "
+        "with too; null for its first call."
+    )
+    reply_characters: int
+    first_token_ms: int | None
+    duration_ms: int
+    created_at: datetime
+
+
+class UsageDocument(Document):
+    """Calls by how they ended, and their tokens as reported."""
+
+    calls: int
+    finished: int
+    stopped: int
+    failed: int
+    warm_ups: int
+    input_tokens: int
+    cached_tokens: int = Field(description="Part of `input_tokens`.")
+    output_tokens: int
+
+
+class AgentUsageDocument(Document):
+    agent_id: int
+    agent: str
+    model: str
+    usage: UsageDocument
+
+
+class CallList(Document):
+    count: int
+    items: list[CallDocument] = Field(description="The newest first.")
+    usage: UsageDocument = Field(description="Of all calls of the chapter.")
+    usage_by_agent: list[AgentUsageDocument]
+
+
+@router.get("/session/{uuid:session_id}/calls", response={200: CallList, **READ, **refusals(422)})
+def list_calls(
+    request: HttpRequest,
+    session_id: UUID,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> CallList:
+    """The chapter's model calls, the newest first, and what they used by agent and model."""
+    chapter = get_chapter(session_id)
+    rows = usage_by_agent(chapter)
+    total = total_of(row.usage for row in rows)
+    return CallList(
+        count=total.calls,
+        items=list(_documents(read_recent_calls(chapter, limit=limit, offset=offset))),
+        usage=_usage(total),
+        usage_by_agent=[AgentUsageDocument.model_validate(row) for row in rows],
+    )
+
+
+def _usage(usage: Usage) -> UsageDocument:
+    return UsageDocument.model_validate(usage)
+
+
+def _documents(calls: Iterable[tuple[CallRecord, int, int | None]]) -> Iterable[CallDocument]:
+    for call, characters, shared in calls:
+        one = call.artifact
+        yield CallDocument(
+            call_id=one.pk,
+            turn_id=one.turn_id,
+            prompt_index=one.turn.prompt_index if one.turn else None,
+            job_id=one.job_id,
+            agent_id=one.agent_id,
+            agent=call.agent,
+            provider=one.provider,
+            model=one.model,
+            outcome=call.outcome.value,
+            error=one.error,
+            input_tokens=call.tokens.get("input"),
+            cached_tokens=call.tokens.get("cached"),
+            output_tokens=call.tokens.get("output"),
+            estimated_tokens=call.estimated_tokens,
+            layers=[LayerDocument.model_validate(layer) for layer in one.layers],
+            prompt_characters=characters,
+            shared_characters=shared,
+            reply_characters=len(one.raw_output_ref),
+            first_token_ms=one.first_token_ms,
+            duration_ms=one.duration_ms,
+            created_at=one.created_at,
+        )

@@ -1,0 +1,65 @@
+"""What memory comes to at present, and what the GM rules of it."""
+
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Router
+from ninja.responses import Status
+
+from memory.corrections import write_answer, write_correction
+from memory.fold_answers import Answer
+from memory.fold_rendering import now_view
+from memory.folding import fold_chapter
+from sessions.access import get_chapter
+from storyengine.api.bodies import AnswerBody, CorrectionBody
+from storyengine.api.documents import MemoryBlockDocument, NowDocument, NowSectionDocument
+from storyengine.api.problems import READ, WRITE
+
+router = Router(tags=["Canon"])
+
+
+@router.get("/session/{uuid:session_id}/now", response={200: NowDocument, **READ})
+def get_now(request: HttpRequest, session_id: UUID) -> NowDocument:
+    """The present state of the chapter, folded from its memory without a model."""
+    chapter = get_chapter(session_id)
+    sections = now_view(fold_chapter(chapter), chapter.characters)
+    return NowDocument(
+        session_id=chapter.pk,
+        prompt_index=chapter.prompt_index,
+        last_summarized_prompt_index=chapter.last_summarized_prompt_index,
+        sections=[NowSectionDocument.model_validate(section) for section in sections],
+    )
+
+
+@router.post(
+    "/session/{uuid:session_id}/canon-correction", response={201: MemoryBlockDocument, **WRITE}
+)
+def correct_canon(
+    request: HttpRequest, session_id: UUID, body: CorrectionBody
+) -> Status[MemoryBlockDocument]:
+    """Rule what is true: a memory block that wins over all that memory says.
+
+    The same correction twice in a row is one block.
+    """
+    block = write_correction(session_id, **dict(body))
+    return Status(201, MemoryBlockDocument.model_validate(block))
+
+
+@router.post("/session/{uuid:session_id}/answer", response={201: MemoryBlockDocument, **WRITE})
+def answer_question(
+    request: HttpRequest, session_id: UUID, body: AnswerBody
+) -> Status[MemoryBlockDocument]:
+    """Settle a contradiction that memory reports: an item of the section `questions` of `now`.
+
+    With `old` and `new` the one that stands becomes canon and the other is withdrawn. The same
+    answer twice in a row is one block.
+    """
+    block = write_answer(
+        session_id,
+        body.question,
+        Answer(body.answer),
+        old=body.old,
+        new=body.new,
+        reason=body.reason,
+    )
+    return Status(201, MemoryBlockDocument.model_validate(block))

@@ -1,0 +1,86 @@
+from typing import Any
+
+import pytest
+
+from agents.models import LLMArtifact
+from agents.providers.exceptions import ProviderError
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.playing import play, play_many
+from sessions.models import Session
+from sessions.tests.factories import make_active_chapter
+from storyengine.api.tests.calling import address, assert_problem, call
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chapter(provider: ScriptedProvider) -> Session:
+    chapter = make_active_chapter()
+    play_many(chapter, 4)
+    return chapter
+
+
+def calls(chapter: Session, query: str = "") -> Any:
+    response = call("GET", address(chapter, "calls") + query)
+    assert response.status_code == 200
+    return response.json()
+
+
+def test_the_newest_come_first_with_their_figures(chapter: Session) -> None:
+    listed = calls(chapter)
+    assert listed["count"] == 4
+    assert [one["prompt_index"] for one in listed["items"]] == [4, 3, 2, 1]
+    newest = listed["items"][0]
+    artifact = LLMArtifact.objects.latest("created_at")
+    assert newest["call_id"] == str(artifact.pk)
+    assert newest["turn_id"] == str(artifact.turn_id)
+    assert newest["layers"] == artifact.layers
+    assert newest["estimated_tokens"] == sum(layer["tokens"] for layer in artifact.layers)
+    assert newest["input_tokens"] == artifact.token_counts["input"]
+    assert newest["outcome"] == "finished"
+    assert 0 < newest["shared_characters"] < newest["prompt_characters"]
+    # Agents 1, 2 and 3 answered once before.
+    assert [one["shared_characters"] is None for one in listed["items"]] == [
+        *(False, True, True, True)
+    ]
+
+
+def test_pages_follow_each_other(chapter: Session) -> None:
+    pages = [calls(chapter, f"?limit=2&offset={offset}")["items"] for offset in (0, 2, 4)]
+    assert [[one["prompt_index"] for one in page] for page in pages] == [[4, 3], [2, 1], []]
+    assert [*pages[0], *pages[1]] == calls(chapter)["items"]
+
+
+def test_what_was_used_is_summed_by_agent(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue(ProviderError("No line."))
+    play(chapter)
+    listed = calls(chapter, "?limit=1")
+    assert listed["usage"]["calls"] == 5
+    assert listed["usage"]["failed"] == 1
+    assert [one["agent_id"] for one in listed["usage_by_agent"]] == [1, 2, 3]
+    assert listed["usage"]["input_tokens"] == sum(
+        one["usage"]["input_tokens"] for one in listed["usage_by_agent"]
+    )
+    failed = listed["items"][0]
+    assert (failed["outcome"], failed["error"]) == ("failed", "No line.")
+    assert (failed["input_tokens"], failed["prompt_index"]) == (None, None)
+
+
+@pytest.mark.parametrize("query", ["?limit=0", "?limit=101", "?offset=-1", "?limit=x"])
+def test_a_page_that_cannot_be_is_refused(chapter: Session, query: str) -> None:
+    assert_problem(call("GET", address(chapter, "calls") + query), 422, "invalid-input")
+
+
+def test_an_unknown_chapter_is_not_found() -> None:
+    unknown = "/api/session/7b9c6b7e-0000-4000-8000-000000000000/calls"
+    assert_problem(call("GET", unknown), 404, "unknown-chapter")
+
+
+def test_the_number_of_queries_does_not_grow_with_the_page(
+    chapter: Session, django_assert_max_num_queries: Any
+) -> None:
+    for _ in range(2):
+        # One for each agent on the page, and five.
+        with django_assert_max_num_queries(8):
+            calls(chapter, "?limit=100")
+        play_many(chapter, 8)

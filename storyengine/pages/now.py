@@ -1,0 +1,93 @@
+"""The Now view: what memory comes to at present, each item with the prompts that it came from.
+
+Items and questions are named in addresses by a digest of their text: no text of a story ends
+up in an address, and so in a log.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memory.fold_records import Fold, Prompts, Question
+from memory.fold_rendering import NowItem, NowSection, now_view
+from sessions.roster import Character
+
+
+@dataclass(frozen=True)
+class ShownItem:
+    """`correct_key` is empty for what cannot be corrected, `answer_key` for what asks nothing."""
+
+    text: str
+    aside: str
+    prompts: list[Prompts]
+    correct_key: str = ""
+    answer_key: str = ""
+
+
+@dataclass(frozen=True)
+class ShownSection:
+    key: str
+    title: str
+    entries: list[ShownItem]
+
+
+@dataclass(frozen=True)
+class NowPanel:
+    sections: list[ShownSection]
+
+    @property
+    def questions(self) -> list[ShownItem]:
+        """What memory asks and nobody has answered, the newest first."""
+        return next((one.entries for one in self.sections if one.key == "questions"), [])
+
+    @property
+    def newest_question(self) -> ShownItem | None:
+        return self.questions[0] if self.questions else None
+
+    @property
+    def other_questions(self) -> int:
+        return max(0, len(self.questions) - 1)
+
+
+def read_now(folded: Fold, roster: list[Character]) -> NowPanel:
+    return NowPanel([_shown_section(section) for section in now_view(folded, roster)])
+
+
+def text_key(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def find_item(folded: Fold, roster: list[Character], key: str) -> NowItem | None:
+    """The item that a correction is asked for, if memory still says it."""
+    items = (item for section in now_view(folded, roster) for item in section.items)
+    return next((item for item in items if item.replaces and text_key(item.replaces) == key), None)
+
+
+def find_question(folded: Fold, key: str) -> Question | None:
+    """Also one that is settled."""
+    return next((one for one in folded.questions.values() if text_key(one.text) == key), None)
+
+
+def open_question_count(folded: Fold) -> int:
+    return sum(not one.is_settled for one in folded.questions.values())
+
+
+def said_in(first: Prompts, latest: Prompts) -> list[Prompts]:
+    """The prompts that an item came from, named once where they are the same."""
+    return list(dict.fromkeys([first, latest]))
+
+
+def _shown_section(section: NowSection) -> ShownSection:
+    asks = section.key == "questions"
+    return ShownSection(section.key, section.title, list(_shown_items(section.items, asks=asks)))
+
+
+def _shown_items(items: Iterable[NowItem], *, asks: bool) -> Iterable[ShownItem]:
+    for item in items:
+        yield ShownItem(
+            item.text,
+            item.aside,
+            said_in(item.first, item.latest),
+            correct_key=text_key(item.replaces) if item.replaces else "",
+            answer_key=text_key(item.text) if asks else "",
+        )
