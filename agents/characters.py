@@ -69,14 +69,18 @@ def _length(slot: int) -> str:
 
 
 def memory_layer(chapter: Session, *, name: str = "STRUCTURED_MEMORY") -> Layer:
-    """All of memory; where the window is small, old blocks are condensed and then dropped.
+    """All of memory; where the window is small, old deltas are condensed and then dropped.
 
-    Its share is fixed, so that the growing context behind it does not change it between summaries.
+    The lock, the GM's corrections and the newest delta stay whole. The layer's share is fixed, so
+    that the growing context behind it does not change it between summaries.
     """
-    pieces = tuple(Piece(full, brief) for full, brief in recall(chapter))
-    return Layer(
-        name, pieces, trim=Trim.CONDENSE, gives_way=2, keep_first=1, keep_last=1, share=0.4
+    blocks = recall(chapter)
+    newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
+    pieces = tuple(
+        Piece(block.full, block.brief, must_stay=not block.is_delta or at == newest)
+        for at, block in enumerate(blocks)
     )
+    return Layer(name, pieces, trim=Trim.CONDENSE, gives_way=2, share=0.4)
 
 
 def prompt_pieces(chapter: Session, first: int, last: int | None) -> tuple[Piece, ...]:

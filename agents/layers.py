@@ -26,10 +26,14 @@ class Trim(Enum):
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a layer that is kept, shortened to `brief`, or dropped as a whole."""
+    """A part of a layer that is kept, shortened to `brief`, or dropped as a whole.
+
+    One that `must_stay` stays whole, whatever its layer's rule is.
+    """
 
     text: str
     brief: str = ""
+    must_stay: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,16 +133,19 @@ def _trim(layer: Layer, room: float, tokens_of: Callable[[Layer], float]) -> Lay
             if tokens_of(layer) <= room:
                 return layer
             piece = layer.pieces[at]
-            if piece.brief and piece.brief != piece.text:
+            if piece.brief and piece.brief != piece.text and not piece.must_stay:
                 shortened = (*layer.pieces[:at], Piece(piece.brief), *layer.pieces[at + 1 :])
                 layer = replace(layer, pieces=shortened)
     if layer.trim in (Trim.CONDENSE, Trim.OLDEST_FIRST):
-        floor = layer.keep_first + layer.keep_last
-        while len(layer.pieces) > floor and tokens_of(layer) > room:
-            spare = len(layer.pieces) - floor
-            gone = layer.keep_first + min(layer.step, spare)
-            layer = replace(layer, pieces=layer.pieces[: layer.keep_first] + layer.pieces[gone:])
+        while tokens_of(layer) > room and (oldest := _droppable(layer)[: layer.step]):
+            kept = (piece for at, piece in enumerate(layer.pieces) if at not in oldest)
+            layer = replace(layer, pieces=tuple(kept))
     return layer
+
+
+def _droppable(layer: Layer) -> list[int]:
+    between = range(layer.keep_first, len(layer.pieces) - layer.keep_last)
+    return [at for at in between if not layer.pieces[at].must_stay]
 
 
 def _too_long(

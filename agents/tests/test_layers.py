@@ -97,6 +97,20 @@ def test_a_prompt_never_exceeds_its_budget(
     assert prompt.messages[-1].content.endswith("Go.")
 
 
+def test_a_piece_that_must_stay_is_neither_shortened_nor_dropped() -> None:
+    blocks = tuple(Piece(f"{at} " * 60, "brief", must_stay=at in (0, 2)) for at in range(4))
+    layer = Layer("MEMORY", blocks, trim=Trim.CONDENSE)
+    # Two blocks with their heading are 252 characters.
+    room = TOKENS_PER_MESSAGE + 127
+    prompt = assemble([layer], budget_tokens=room, weight_per_token=2.0)
+    (message,) = prompt.messages
+    assert blocks[0].text in message.content
+    assert blocks[2].text in message.content
+    assert "brief" not in message.content
+    (record,) = prompt.records
+    assert (record.kept, record.shortened, record.dropped) == (2, 0, 2)
+
+
 @pytest.mark.django_db
 def test_estimates_follow_what_a_model_reports() -> None:
     for _ in range(5):

@@ -83,9 +83,9 @@ class TestWriteCorrection:
     def test_it_is_recalled_after_what_it_overrules(self, chapter: Session) -> None:
         before = recall(chapter)
         write_correction(chapter.pk, canon="ice bears weight")
-        *unchanged, (text, _) = recall(chapter)
+        *unchanged, added = recall(chapter)
         assert unchanged == before
-        assert text.startswith("Correction after prompt 8, overrules")
+        assert added.full.startswith("Correction after prompt 8, overrules")
 
     def test_sent_twice_it_is_one_block_and_said_again_later_another(
         self, chapter: Session
