@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from agents.declarations import CHARACTERS, Agent
-from agents.layers import Layer, Piece, Trim, text_layer
+from agents.layers import Layer, Piece, Trim, keep_last, text_layer
 from agents.model_access import is_small_model
 from agents.prompt_files import render_prompt
 from agents.prose import without_middle
@@ -99,10 +99,9 @@ def _recent_context(chapter: Session, before: int | None) -> Layer:
     last = chapter.prompt_index if before is None else before - 1
     return Layer(
         "RECENT_CONTEXT",
-        _kept_pieces(chapter.pk, chapter.last_played_at, first, last),
+        keep_last(_kept_pieces(chapter.pk, chapter.last_played_at, first, last), 1),
         trim=Trim.CONDENSE,
         gives_way=1,
-        keep_last=1,
         step=3,
     )
 

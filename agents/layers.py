@@ -36,13 +36,21 @@ class Piece:
     must_stay: bool = False
 
 
+def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
+    """The same pieces, the last `count` of which must stay."""
+    newest = len(pieces) - count
+    return tuple(
+        replace(piece, must_stay=piece.must_stay or at >= newest) for at, piece in enumerate(pieces)
+    )
+
+
 @dataclass(frozen=True)
 class Layer:
     """A named part of a prompt.
 
-    `gives_way` ranks layers: the lowest is trimmed first. `keep_first` and `keep_last` count the
-    pieces that are never dropped; `step` is how many go at a time (few changes of a layer's start
-    spare prefix caches). `share` caps the layer at a part of the budget whatever else there is.
+    `gives_way` ranks layers: the lowest is trimmed first. `step` is how many pieces go at a time
+    (few changes of a layer's start spare prefix caches). `share` caps the layer at a part of the
+    budget whatever else there is.
     """
 
     name: str
@@ -51,8 +59,6 @@ class Layer:
     has_heading: bool = True
     trim: Trim = Trim.NEVER
     gives_way: int = 0
-    keep_first: int = 0
-    keep_last: int = 0
     step: int = 1
     share: float | None = None
 
@@ -129,10 +135,9 @@ def assemble(
 def _trim(layer: Layer, room: float, tokens_of: Callable[[Layer], float]) -> Layer:
     """Shorten the layer by its rule until it has at most `room` tokens or its floor is reached."""
     if layer.trim in (Trim.CONDENSE, Trim.SHORTEN):
-        for at in range(layer.keep_first, len(layer.pieces) - layer.keep_last):
+        for at, piece in enumerate(layer.pieces):
             if tokens_of(layer) <= room:
                 return layer
-            piece = layer.pieces[at]
             if piece.brief and piece.brief != piece.text and not piece.must_stay:
                 shortened = (*layer.pieces[:at], Piece(piece.brief), *layer.pieces[at + 1 :])
                 layer = replace(layer, pieces=shortened)
@@ -144,8 +149,7 @@ def _trim(layer: Layer, room: float, tokens_of: Callable[[Layer], float]) -> Lay
 
 
 def _droppable(layer: Layer) -> list[int]:
-    between = range(layer.keep_first, len(layer.pieces) - layer.keep_last)
-    return [at for at in between if not layer.pieces[at].must_stay]
+    return [at for at, piece in enumerate(layer.pieces) if not piece.must_stay]
 
 
 def _too_long(

@@ -1,18 +1,36 @@
 """What the package genai-prices knows of hosted models: windows and prices, without a network."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
+_MILLION = Decimal(1_000_000)
+
+
+@dataclass(frozen=True)
+class Price:
+    """Dollars for a million tokens; `cached_input` is for those that a prefix cache had."""
+
+    input: Decimal
+    output: Decimal
+    cached_input: Decimal
+
+    def of(self, token_counts: Mapping[str, int]) -> Decimal:
+        """Dollars for a call, or for a sum of calls, with counts as an artifact keeps them."""
+        cached = token_counts.get("cached", 0)
+        fresh = max(token_counts.get("input", 0) - cached, 0)
+        written = token_counts.get("output", 0)
+        cost = fresh * self.input + cached * self.cached_input + written * self.output
+        return cost / _MILLION
+
 
 @dataclass(frozen=True)
 class ListedModel:
-    """`context_window` in tokens, None if unknown; prices in dollars for a million tokens."""
+    """`context_window` in tokens, None if unknown."""
 
     context_window: int | None
-    input_price: Decimal
-    output_price: Decimal
-    cached_price: Decimal
+    price: Price
 
 
 @lru_cache(maxsize=64)
@@ -21,7 +39,7 @@ def find_listed(model: str, base_url: str) -> ListedModel | None:
     # Imported late: a megabyte and a half of data, which the embedded model never needs.
     from genai_prices import Usage, calc_price
 
-    def price(usage: Usage) -> Decimal:
+    def dollars(usage: Usage) -> Decimal:
         calculated = calc_price(usage, model, provider_api_url=base_url)
         return calculated.total_price * 1_000
 
@@ -29,9 +47,11 @@ def find_listed(model: str, base_url: str) -> ListedModel | None:
         listed = calc_price(Usage(), model, provider_api_url=base_url).model
         return ListedModel(
             context_window=listed.context_window,
-            input_price=price(Usage(input_tokens=1_000)),
-            output_price=price(Usage(output_tokens=1_000)),
-            cached_price=price(Usage(input_tokens=1_000, cache_read_tokens=1_000)),
+            price=Price(
+                input=dollars(Usage(input_tokens=1_000)),
+                output=dollars(Usage(output_tokens=1_000)),
+                cached_input=dollars(Usage(input_tokens=1_000, cache_read_tokens=1_000)),
+            ),
         )
     except LookupError:
         return None

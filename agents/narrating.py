@@ -18,7 +18,7 @@ from agents.consent import check_consent
 from agents.database import in_database
 from agents.declarations import NARRATOR
 from agents.jobs import cancel_jobs, fail, finish, owned, queue_job
-from agents.layers import Layer, Piece, Trim, text_layer
+from agents.layers import Layer, Piece, Trim, keep_last, text_layer
 from agents.model_access import model_facts, model_name
 from agents.models import Job
 from agents.prompt_files import render_prompt
@@ -186,12 +186,11 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
     return [
         Layer(
             "CHAPTER_SO_FAR",
-            tuple(Piece(paragraph) for paragraph in text.split("\n\n")),
+            keep_last([Piece(paragraph) for paragraph in text.split("\n\n")], 2),
             role="assistant",
             has_heading=False,
             trim=Trim.OLDEST_FIRST,
             gives_way=-1,
-            keep_last=2,
         ),
         text_layer(
             "CONTINUE",

@@ -24,11 +24,13 @@ class Spending:
     unpriced_tokens: int = 0
 
 
+def sum_of_tokens(kind: str) -> Coalesce:
+    """Of calls as providers reported them; `kind` is input, output or cached."""
+    return Coalesce(Sum(Cast(KT(f"token_counts__{kind}"), IntegerField())), 0)
+
+
 def spending_of(artifacts: QuerySet[LLMArtifact]) -> Spending:
-    counts = {
-        name: Coalesce(Sum(Cast(KT(f"token_counts__{name}"), IntegerField())), 0)
-        for name in ("input", "output", "cached")
-    }
+    counts = {kind: sum_of_tokens(kind) for kind in ("input", "output", "cached")}
     tokens, dollars, unpriced = 0, Decimal(0), 0
     rows: QuerySet[Any, Any] = artifacts.order_by().values("model").annotate(**counts)
     for row in rows:

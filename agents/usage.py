@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, IntegerField, Q, QuerySet, Sum
-from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Coalesce
+from django.db.models import Count, Q, QuerySet
 
 from agents.call_records import OUTCOME, Outcome, agent_label
 from agents.models import LLMArtifact
 from agents.prices import price_of
+from agents.spending import sum_of_tokens
 from sessions.models import Session
 
 
@@ -61,10 +60,6 @@ class AgentUsage:
         return None if price is None else price.of(counts)
 
 
-def _tokens(kind: str) -> Coalesce:
-    return Coalesce(Sum(Cast(KT(f"token_counts__{kind}"), IntegerField())), 0)
-
-
 def _ended(outcome: Outcome) -> Count:
     return Count("pk", filter=Q(outcome=outcome.value))
 
@@ -74,9 +69,9 @@ _FIGURES = {
     "failed": _ended(Outcome.FAILED),
     "stopped": _ended(Outcome.STOPPED),
     "warm_ups": _ended(Outcome.WARM_UP),
-    "input_tokens": _tokens("input"),
-    "cached_tokens": _tokens("cached"),
-    "output_tokens": _tokens("output"),
+    "input_tokens": sum_of_tokens("input"),
+    "cached_tokens": sum_of_tokens("cached"),
+    "output_tokens": sum_of_tokens("output"),
 }
 
 

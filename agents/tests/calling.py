@@ -6,19 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta
-from agents.providers.exceptions import (
-    ProviderError,
-)
-from agents.providers.openai_compatible import (
-    OpenAICompatibleProvider,
-    Retries,
-    TimeOuts,
-)
-from agents.tests.chat_server import (
-    Answer,
-    ChatServer,
-    chat_server,
-)
+from agents.providers.exceptions import ProviderError
+from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries, TimeOuts
+from agents.tests.chat_server import Answer, ChatServer, chat_server
 
 KEY = "sk-very-secret"
 REQUEST = ModelRequest(

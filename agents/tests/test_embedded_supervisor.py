@@ -206,10 +206,6 @@ def test_another_trouble_with_the_library_is_told_in_its_own_words(
         check_library()
 
 
-def test_a_library_that_loads_is_no_trouble() -> None:
-    check_library()
-
-
 def test_the_fetching_shows_how_far_it_is(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "_PROGRESS_SECONDS", -1)
 

@@ -1,5 +1,7 @@
 """Fitting a prompt into a window: order kept, floors kept, never over the budget."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ from agents.budget import (
 from agents.capabilities import facts_of
 from agents.declarations import AGENTS, CHARACTERS, NARRATOR
 from agents.exceptions import PromptTooLong
-from agents.layers import Layer, Piece, Trim, assemble, text_layer
+from agents.layers import Layer, Piece, Trim, assemble, keep_last, text_layer
 from agents.model_access import model_name
 from agents.providers.base import Usage
 
@@ -41,7 +43,7 @@ def test_layers_keep_their_order_and_neighbours_of_one_role_are_one_message() ->
 
 
 def test_the_oldest_pieces_go_first_and_the_newest_stay() -> None:
-    history = Layer("H", pieces(9), trim=Trim.OLDEST_FIRST, keep_last=2)
+    history = Layer("H", keep_last(pieces(9), 2), trim=Trim.OLDEST_FIRST)
     prompt = assemble([history, text_layer("M", "now")], budget_tokens=200, weight_per_token=2)
     content = prompt.messages[0].content
     assert "1" * 100 not in content
@@ -50,7 +52,8 @@ def test_the_oldest_pieces_go_first_and_the_newest_stay() -> None:
 
 
 def test_condensing_shortens_before_it_drops_and_spares_the_first() -> None:
-    memory = Layer("M", pieces(9, brief=10), trim=Trim.CONDENSE, keep_first=1, keep_last=1)
+    first, *others = keep_last(pieces(9, brief=10), 1)
+    memory = Layer("M", (replace(first, must_stay=True), *others), trim=Trim.CONDENSE)
     prompt = assemble([memory], budget_tokens=250, weight_per_token=2)
     record = prompt.records[0]
     assert record.shortened > 0
@@ -60,7 +63,7 @@ def test_condensing_shortens_before_it_drops_and_spares_the_first() -> None:
 
 
 def test_a_share_holds_whatever_else_there_is() -> None:
-    memory = Layer("M", pieces(9), trim=Trim.CONDENSE, keep_last=1, share=0.2)
+    memory = Layer("M", keep_last(pieces(9), 1), trim=Trim.CONDENSE, share=0.2)
     prompt = assemble([memory], budget_tokens=1_000, weight_per_token=1)
     assert weigh(prompt.messages[0].content) <= 200
 
@@ -82,9 +85,7 @@ def test_a_prompt_never_exceeds_its_budget(
 ) -> None:
     layers = [
         text_layer("SYSTEM", "Rules.", role="system"),
-        Layer(
-            "H", tuple(Piece("x" * size, "x") for size in sizes), trim=trim, step=step, keep_last=1
-        ),
+        Layer("H", keep_last([Piece("x" * size, "x") for size in sizes], 1), trim=trim, step=step),
         text_layer("USER_PROMPT", "Go."),
     ]
     try:

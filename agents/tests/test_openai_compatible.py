@@ -157,6 +157,7 @@ class TestConnections:
                     await asyncio.sleep(0)
                 reading.cancel()
                 await asyncio.wait_for(server.is_left.wait(), LONG)
+                assert reading.cancelled()
 
         asyncio.run(run())
 

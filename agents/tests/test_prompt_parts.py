@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.layers import Layer, Piece, Trim, assemble, text_layer
+from agents.layers import Layer, Piece, Trim, assemble, keep_last, text_layer
 from agents.prompt_parts import PromptPart, shared_characters, split_prompt
 
 FORGED = (
@@ -30,9 +30,8 @@ def a_prompt(
         text_layer("AGENT_IDENTITY", identity),
         Layer(
             "RECENT_CONTEXT",
-            tuple(Piece(f"{at}) A long beat. " * 20, "A beat.") for at in range(context)),
+            keep_last([Piece(f"{at}) A long beat. " * 20, "A beat.") for at in range(context)], 1),
             trim=Trim.CONDENSE,
-            keep_last=1,
         ),
         text_layer("USER_PROMPT", words),
     ]

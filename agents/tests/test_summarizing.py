@@ -8,13 +8,7 @@ import pytest
 from django.utils import timezone
 
 from agents.ending import request_end
-from agents.jobs import (
-    claim,
-    due_jobs,
-    finish,
-    latest_jobs,
-    queue_job,
-)
+from agents.jobs import claim, due_jobs, finish, latest_jobs, queue_job
 from agents.models import Job
 from agents.providers.exceptions import ProviderBusy, ProviderRefused
 from agents.providers.scripted import Script, ScriptedProvider

@@ -1,13 +1,24 @@
 """The whole program running for a test: every process of the Procfile, on data of its own."""
 
 import os
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
+from urllib.parse import urlsplit
+
+import psycopg
+import redis
+from psycopg import sql
 
 from bench.fake_server import FakeServer, start_fake_server
 from bench.http_calls import Server
 from bench.program import Processes, open_processes, procfile_lines, start_program
+
+# As many as a Redis server has unless it is told otherwise.
+_REDIS_DATABASES = 16
+_queue_numbers = count()
 
 
 @dataclass(frozen=True)
@@ -33,17 +44,40 @@ class ScriptedProgram(RunningProgram):
 
 @contextmanager
 def run_program(environment: dict[str, str]) -> Iterator[RunningProgram]:
-    """On a new database and queue, or on the servers that are named for tests.
+    """On a database and a queue of its own: files, or on the servers that are named for tests.
 
     Never on those that the shell names for the program: somebody's chapters may lie there.
     """
-    servers = {
-        name: value
-        for name in ("DATABASE_URL", "CELERY_BROKER_URL")
-        if (value := os.environ.get(f"STORYENGINE_TEST_{name}"))
-    }
-    with open_processes({**environment, **servers}) as processes:
-        yield RunningProgram(start_program(processes), processes)
+    with ExitStack() as servers:
+        if url := os.environ.get("STORYENGINE_TEST_DATABASE_URL"):
+            environment = {**environment, "DATABASE_URL": servers.enter_context(_new_database(url))}
+        if url := os.environ.get("STORYENGINE_TEST_CELERY_BROKER_URL"):
+            environment = {**environment, "CELERY_BROKER_URL": servers.enter_context(_queue(url))}
+        with open_processes(environment) as processes:
+            yield RunningProgram(start_program(processes), processes)
+
+
+@contextmanager
+def _new_database(url: str) -> Iterator[str]:
+    """Made on the PostgreSQL server of the URL, and dropped afterwards."""
+    name = f"storyengine_{uuid.uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield urlsplit(url)._replace(path=f"/{name}").geturl()
+        finally:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def _queue(url: str) -> Iterator[str]:
+    """One of the Redis server's numbered databases, and empty again afterwards."""
+    own = urlsplit(url)._replace(path=f"/{next(_queue_numbers) % _REDIS_DATABASES}").geturl()
+    try:
+        yield own
+    finally:
+        with redis.Redis.from_url(own) as server:
+            server.flushdb()
 
 
 @contextmanager

@@ -101,7 +101,7 @@ class TestCreate:
 
 
 class TestGet:
-    def test_every_part_has_the_names_of_the_specification(self) -> None:
+    def test_the_chapter_and_its_events_have_the_names_of_the_specification(self) -> None:
         chapter = full_chapter()
         document = call("GET", address(chapter)).json()
         assert document["session_id"] == str(chapter.pk)
@@ -122,6 +122,9 @@ class TestGet:
             "text",
             "created_at",
         }
+
+    def test_memory_and_drafts_have_the_names_of_the_specification(self) -> None:
+        document = call("GET", address(full_chapter())).json()
         assert set(document["memory_blocks"][0]) == {
             "block_id",
             "session_id",
@@ -144,6 +147,9 @@ class TestGet:
             "max_prompt_index_used": 7,
             "memory_block_ids_used": [document["memory_blocks"][0]["block_id"]],
         }
+
+    def test_what_is_under_way_has_the_names_of_the_specification(self) -> None:
+        document = call("GET", address(full_chapter())).json()
         assert document["pending_turn"] == {
             "turn_id": str(Turn.objects.get().pk),
             "submission_key": "k1",
