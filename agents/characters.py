@@ -42,14 +42,14 @@ def compose_start(session_id: uuid.UUID, agent_slot: int) -> list[Layer]:
     return _unchanged_start(get_chapter(session_id), agent_slot, None)
 
 
-def read_context_ahead(chapter: Session) -> None:
-    """Have the next prompt's context at hand: a GM who has sent a prompt waits for it."""
-    _recent_context(chapter, None)
+def read_ahead(chapter: Session) -> None:
+    """Have what the next prompt carries at hand: a GM who has sent a prompt waits for it."""
+    _memory_and_context(chapter.pk, chapter.updated_at, None)
 
 
 def _unchanged_start(chapter: Session, slot: int, before: int | None) -> list[Layer]:
     speaker = character(slot, chapter.agent_names)
-    identity = chapter.tab1.agent_identity_text_by_slot.get(str(slot), "")
+    identity = _identities(chapter.pk).get(str(slot), "")
     return [
         text_layer(
             "SYSTEM",
@@ -58,14 +58,29 @@ def _unchanged_start(chapter: Session, slot: int, before: int | None) -> list[La
             has_heading=False,
         ),
         text_layer("AGENT_IDENTITY", f"{speaker.name}\n{identity}".strip()),
-        memory_layer(chapter),
-        _recent_context(chapter, before),
+        *_memory_and_context(chapter.pk, chapter.updated_at, before),
     ]
 
 
 def _length(slot: int) -> str:
     paragraphs = "one to six short paragraphs"
     return f"about 80 words, {paragraphs} at most" if is_small_model(slot) else paragraphs
+
+
+@lru_cache(maxsize=32)
+def _identities(session_id: uuid.UUID) -> dict[str, str]:
+    """Once a process: Tab 1 is frozen before the first prompt."""
+    identities: dict[str, str] = get_chapter(session_id).tab1.agent_identity_text_by_slot
+    return identities
+
+
+@lru_cache(maxsize=32)
+def _memory_and_context(
+    session_id: uuid.UUID, _updated_at: datetime, before: int | None
+) -> tuple[Layer, Layer]:
+    """Once for each state of the chapter: whatever changes these moves its `updated_at`."""
+    chapter = get_chapter(session_id)
+    return memory_layer(chapter), _recent_context(chapter, before)
 
 
 def memory_layer(chapter: Session, *, name: str = "STRUCTURED_MEMORY") -> Layer:
@@ -95,20 +110,11 @@ def prompt_pieces(chapter: Session, first: int, last: int | None) -> tuple[Piece
 
 
 def _recent_context(chapter: Session, before: int | None) -> Layer:
-    first = recent_context_start(chapter)
     last = chapter.prompt_index if before is None else before - 1
     return Layer(
         "RECENT_CONTEXT",
-        keep_last(_kept_pieces(chapter.pk, chapter.last_played_at, first, last), 1),
+        keep_last(prompt_pieces(chapter, recent_context_start(chapter), last), 1),
         trim=Trim.CONDENSE,
         gives_way=1,
         step=3,
     )
-
-
-@lru_cache(maxsize=32)
-def _kept_pieces(
-    session_id: uuid.UUID, _last_played_at: datetime | None, first: int, last: int
-) -> tuple[Piece, ...]:
-    """Once for each state of play, which only a committed turn changes."""
-    return prompt_pieces(get_chapter(session_id), first, last)

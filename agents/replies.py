@@ -10,7 +10,7 @@ from collections.abc import Callable
 from django.db import DatabaseError, transaction
 
 from agents.calls import PreparedCall, Reply, make_call, prepare_call
-from agents.characters import agent_of, compose_reply, others_cues, read_context_ahead
+from agents.characters import agent_of, compose_reply, others_cues, read_ahead
 from agents.database import in_database, in_database_patiently
 from agents.live import LIVE_REPLIES, LiveReply
 from agents.model_access import is_small_model
@@ -205,5 +205,5 @@ def _commit(turn: Turn, text: str) -> list[Event] | None:
     queue_due_summary(chapter)
     if turn.kind == Turn.Kind.REROLL:
         ring_waiting_summaries(turn.session_id)
-    transaction.on_commit(lambda: read_context_ahead(chapter), robust=True)
+    transaction.on_commit(lambda: read_ahead(chapter), robust=True)
     return events

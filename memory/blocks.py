@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils import timezone
 
 from memory.models import MemoryBlock
 from sessions.models import Session
@@ -55,7 +56,9 @@ def write_delta(
             last_summarized_prompt_index=from_prompt_index - 1,
             prompt_index__gte=to_prompt_index,
         )
-        if not pointer.update(last_summarized_prompt_index=to_prompt_index):
+        if not pointer.update(
+            last_summarized_prompt_index=to_prompt_index, updated_at=timezone.now()
+        ):
             return None
         chapter = Session.objects.get(pk=session_id)
         chunk = chosen_events(chapter, from_prompt=from_prompt_index, to_prompt=to_prompt_index)

@@ -107,6 +107,7 @@ def _chapter_to_correct(session_id: uuid.UUID) -> Session:
 def _write(chapter: Session, payload: dict[str, Any]) -> MemoryBlock:
     if latest := _same_as_latest(chapter, payload):
         return latest
+    chapter.save(update_fields=["updated_at"])
     return MemoryBlock.objects.create(
         session=chapter,
         type=MemoryBlock.Type.CANON_CORRECTION,

@@ -19,17 +19,17 @@ def lock_chapter(session_id: uuid.UUID) -> None:
 
 def get_chapter(session_id: uuid.UUID) -> Session:
     """The chapter with its Tab 1; raises UnknownChapter."""
-    return _get(Session.objects.all(), session_id)
+    return _get(Session.objects.select_related("tab1"), session_id)
 
 
 def get_chapter_to_change(session_id: uuid.UUID) -> Session:
-    """The same, locked as `lock_chapter` does."""
-    return _get(Session.objects.select_for_update(of=("self",)), session_id)
+    """The chapter without its Tab 1, locked as `lock_chapter` does; raises UnknownChapter."""
+    return _get(Session.objects.select_for_update(), session_id)
 
 
 def _get(chapters: QuerySet[Session], session_id: uuid.UUID) -> Session:
     try:
-        return chapters.select_related("tab1").get(pk=session_id)
+        return chapters.get(pk=session_id)
     except Session.DoesNotExist:
         raise UnknownChapter(
             "There is no such chapter. It may have been reset or deleted; "

@@ -10,6 +10,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
 from django.conf import settings
 from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
 from django.core.asgi import get_asgi_application
+from django.core.signals import request_started
+from django.db import close_old_connections, reset_queries
 from servestatic import ServeStaticASGI
 
 
@@ -27,6 +29,11 @@ def with_collected_files(application: Any, folder: Path) -> Any:
 def _forbid_sniffing(headers: Headers, path: str, url: str) -> None:
     headers["X-Content-Type-Options"] = "nosniff"
 
+
+# Under ASGI every request has a thread of its own, and with it connections that are new: there is
+# nothing old to close. Only to find that out, a reply would wait for a change of thread.
+for receiver in (reset_queries, close_old_connections):
+    request_started.disconnect(receiver)
 
 application = (
     with_collected_files(get_asgi_application(), settings.STATIC_ROOT)

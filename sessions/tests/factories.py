@@ -40,4 +40,4 @@ def add_prompts(chapter: Session, count: int, *, text: str = "beat", reply: str 
             text=f"{reply} {index}",
         )
     chapter.prompt_index += count
-    chapter.save(update_fields=["prompt_index"])
+    chapter.save(update_fields=["prompt_index", "updated_at"])

@@ -1,4 +1,3 @@
-import asyncio
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -37,6 +36,9 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         config = uvicorn.Config(
             "storyengine.asgi:application",
+            # The quick ones where they are installed: a reply waits for both.
+            loop="auto",
+            http="auto",
             log_config=None,
             access_log=False,
             server_header=False,
@@ -45,7 +47,7 @@ class Command(BaseCommand):
             timeout_graceful_shutdown=SECONDS_FOR_OPEN_REQUESTS,
         )
         server = AnnouncedServer(config, self._announce)
-        asyncio.run(server.serve(sockets=[listener]))
+        server.run(sockets=[listener])
 
     def _announce(self) -> None:
         reach = "on every address of this machine" if settings.PASSWORD else "on this machine only"

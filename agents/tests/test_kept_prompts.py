@@ -1,0 +1,56 @@
+"""A prompt's unchanged part is kept between prompts: whatever changes it must show in the next."""
+
+import pytest
+
+from agents.characters import compose_start, read_ahead
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.playing import play, reroll
+from agents.tests.replies import turn_delta
+from memory.blocks import write_delta
+from memory.corrections import write_correction
+from sessions.models import Session
+from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.transcript import chosen_events
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chapter() -> Session:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 7)
+    read_ahead(chapter)
+    return chapter
+
+
+def carried(chapter: Session) -> str:
+    return "\n".join(layer.text for layer in compose_start(chapter.pk, 1))
+
+
+def test_a_prompt_and_its_reply(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue("I lift the lamp.")
+    play(chapter, "The stairs are wet.")
+    assert "The stairs are wet." in carried(chapter)
+    assert "I lift the lamp." in carried(chapter)
+
+
+def test_another_reply(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue("I lift the lamp.", "I put the lamp out.")
+    play(chapter)
+    reroll(chapter)
+    assert "I put the lamp out." in carried(chapter)
+    assert "I lift the lamp." not in carried(chapter)
+
+
+def test_a_memory_delta(chapter: Session) -> None:
+    events = [event.pk for event in chosen_events(chapter, from_prompt=1, to_prompt=7)]
+    payload = turn_delta(canon_locks=["The bell has no clapper."])
+    assert write_delta(
+        chapter.pk, from_prompt_index=1, to_prompt_index=7, payload=payload, event_ids=events
+    )
+    assert "The bell has no clapper." in carried(chapter)
+
+
+def test_a_correction_of_canon(chapter: Session) -> None:
+    write_correction(chapter.pk, canon="The bell is a gong.", replaces="", reason="")
+    assert "The bell is a gong." in carried(chapter)
