@@ -36,8 +36,7 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
             if connection.vendor != "sqlite":
                 connection.close()
 
-    in_thread = sync_to_async(run, thread_sensitive=False, executor=database_threads)
-    return await in_thread()
+    return await asyncio.get_running_loop().run_in_executor(database_threads, run)
 
 
 async def in_database_patiently(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

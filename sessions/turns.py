@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 
-from django.db import models, transaction
+from django.db import connection, models, transaction
 from django.db.models import F, Max, Q
 from django.utils import timezone
 
@@ -226,12 +227,28 @@ def _clean_key(submission_key: str) -> str:
 
 def _concerned_turns(chapter: Session, key: str) -> list[Turn]:
     """The turn of this submission, and those that are in flight or broken: one query for all."""
-    concerned = Q(submission_key=key) | Q(status__in=(Turn.Status.RUNNING, *_BROKEN))
-    turns = list(chapter.turns.filter(concerned))
+    turns = _query_concerned(chapter, key)
     if any(turn.has_died for turn in turns):
         recover_stale_turns(chapter.pk)
-        turns = list(chapter.turns.filter(concerned))
+        turns = _query_concerned(chapter, key)
     return turns
+
+
+def _query_concerned(chapter: Session, key: str) -> list[Turn]:
+    """Each prompt waits for this: composing the SQL anew would take longer than running it."""
+    session_id = Turn._meta.get_field("session").get_db_prep_value(chapter.pk, connection)
+    statuses = [Turn.Status.RUNNING.value, *(status.value for status in _BROKEN)]
+    turns = list(Turn.objects.raw(_concerned_sql(), [session_id, key, *statuses]))
+    for turn in turns:
+        turn.session = chapter
+    return turns
+
+
+@cache
+def _concerned_sql() -> str:
+    concerned = Q(submission_key="-") | Q(status__in=(Turn.Status.RUNNING, *_BROKEN))
+    sql, _ = Turn.objects.filter(Q(session=uuid.UUID(int=0)), concerned).query.sql_with_params()
+    return sql
 
 
 def _find_earlier(concerned: list[Turn], key: str, kind: Turn.Kind) -> Turn | None:
