@@ -4,7 +4,7 @@ import tomllib
 from dataclasses import replace
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,10 +47,8 @@ _FACTS: TypeAdapter[ModelFacts] = TypeAdapter(ModelFacts)
 
 def facts_of(model: str) -> ModelFacts:
     """The entry that fits the model's name; for others what is listed, and cautious defaults."""
-    short_name = model.rsplit("/", 1)[-1]
-    for pattern, facts in read_known_models(settings.MODELS_FILE):
-        if fnmatchcase(model, pattern) or fnmatchcase(short_name, pattern):
-            return facts
+    if known := _find_known(model, settings.MODELS_FILE):
+        return known
     default = read_default()
     listed = find_listed(model, settings.OPENAI_BASE_URL)
     window = listed.context_window if listed else None
@@ -60,6 +58,15 @@ def facts_of(model: str) -> ModelFacts:
         max_output=settings.MAX_OUTPUT or default.max_output,
         is_known=False,
     )
+
+
+@lru_cache(maxsize=64)
+def _find_known(model: str, own_file: str) -> ModelFacts | None:
+    short_name = model.rsplit("/", 1)[-1]
+    for pattern, facts in read_known_models(own_file):
+        if fnmatchcase(model, pattern) or fnmatchcase(short_name, pattern):
+            return facts
+    return None
 
 
 @cache

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 
@@ -66,6 +66,7 @@ class Retries:
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
+@lru_cache(maxsize=8)
 def host_of(base_url: str) -> str:
     """The host that texts would be sent to; "" when it is this machine."""
     # The parser of the library that connects: two parsers could disagree on an odd address.
