@@ -13,7 +13,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from bench.embedded import play_embedded
+from bench.embedded import PAUSE_SECONDS, play_embedded
 from bench.figures import Figure, page_figures, session_figures
 from bench.http_calls import BenchError, Server
 from bench.program import ROOT, Processes, open_processes, start_model_server, start_program
@@ -33,6 +33,12 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--embedded", action="store_true", help="play a chapter on the embedded model instead"
     )
+    parser.add_argument(
+        "--pause-seconds",
+        type=float,
+        default=PAUSE_SECONDS,
+        help="with --embedded: from a reply to the next prompt",
+    )
     parser.add_argument("--first-token-ms", type=float, default=200.0)
     parser.add_argument("--tokens-per-second", type=float, default=400.0)
     parser.add_argument("--model-server", help="base URL of another model server on loopback")
@@ -48,7 +54,7 @@ def main(options: argparse.Namespace) -> int:
     load_before = os.getloadavg()[0]
     with open_processes(environment) as processes:
         try:
-            figures = run_embedded(processes) if options.embedded else run(processes, options)
+            figures = run(processes, options)
         except (BenchError, OSError, HTTPException) as error:
             print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
             return 1
@@ -73,6 +79,8 @@ def model_environment(options: argparse.Namespace) -> dict[str, str]:
 
 
 def run(processes: Processes, options: argparse.Namespace) -> list[Figure]:
+    if options.embedded:
+        return play_embedded(start_program(processes), options.pause_seconds)
     session = read_session(options)
     with tempfile.TemporaryDirectory(prefix="storyengine-bench-model-") as folder:
         log = options.calls_log or Path(folder) / "calls.jsonl"
@@ -83,10 +91,6 @@ def run(processes: Processes, options: argparse.Namespace) -> list[Figure]:
         played = play_session(program, Server.at(url), session)
         figures = session_figures(played, read_calls(log)[earlier:])
     return figures + measure_tab2(processes, program)
-
-
-def run_embedded(processes: Processes) -> list[Figure]:
-    return play_embedded(start_program(processes))
 
 
 def read_session(options: argparse.Namespace) -> RecordedSession:

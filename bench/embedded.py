@@ -10,8 +10,9 @@ from bench.http_calls import Server
 from bench.session_data import Setup, beat_text
 
 PROMPTS = 21
-# Between a reply and the next prompt: a quick GM reads eighty words in twice that time.
-PAUSE_SECONDS = 10.0
+# Between a reply and the next prompt: eighty words take a quick reader that long, before a word of
+# the next beat is typed.
+PAUSE_SECONDS = 20.0
 # The first time, the weights are fetched before the lock is done.
 LOCK_SECONDS = 1_800.0
 SETUP = Setup(
@@ -32,8 +33,8 @@ SETUP = Setup(
 )
 
 
-def play_embedded(program: Server) -> list[Figure]:
-    """A GM who reads and types for `PAUSE_SECONDS` before every prompt."""
+def play_embedded(program: Server, pause_seconds: float) -> list[Figure]:
+    """A GM who reads and types for `pause_seconds` before every prompt."""
     client = ChapterClient(program)
     client.save_setup(SETUP)
     print("waiting for the embedded model and its first memory", flush=True)
@@ -41,7 +42,7 @@ def play_embedded(program: Server) -> list[Figure]:
     first_tokens: list[float] = []
     words: list[int] = []
     for number, slot in enumerate(islice(cycle((1, 2, 3)), PROMPTS)):
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(pause_seconds)
         text = f"{beat_text(number)} Answer in about eighty words."
         events = list(client.stream_prompt(slot, text))
         first_tokens.append(events[0].seconds)
