@@ -45,7 +45,7 @@ check: .venv/installed-dev ## lint, types, import contracts, migrations, product
 	@$(MAKE) --no-print-directory test
 
 bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replays a recorded session
-	@python -m bench $(if $(DATA),--data $(DATA)) $(if $(EMBEDDED),--embedded)
+	@python -m $(if $(EMBEDDED_MEMORY),bench.embedded_memory,bench) $(if $(DATA),--data $(DATA)) $(if $(EMBEDDED),--embedded)
 
 clean: ## remove what was installed and built here; chapters stay
 	rm -rf .venv staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -45,6 +45,7 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process keeps of the database ends with the test that filled it."""
     monkeypatch.setattr("agents.budget._weight_per_token", {})
     monkeypatch.setattr("agents.calls._latest_count", None)
+    monkeypatch.setattr("agents.reported_windows._held", {})
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,14 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from agents.call_records import OUTCOME, Outcome
-from agents.models import EmbeddedServer, Job, LLMArtifact, ProviderConsent, TokenCalibration
+from agents.models import (
+    EmbeddedServer,
+    Job,
+    LLMArtifact,
+    ProviderConsent,
+    ReportedWindow,
+    TokenCalibration,
+)
 from agents.usage import usage_of
 from sessions.records_admin import RecordAdmin
 
@@ -85,7 +92,7 @@ class JobAdmin(RecordAdmin):
     list_filter = ["kind", "status", "created_at"]
     list_select_related = ["session"]
     search_fields = ["session__title", "session__session_id", "key", "error"]
-    heavy_fields = ("partial_text", "finished_scenes", "inputs")
+    heavy_fields = ("partial_text", "finished_scenes", "inputs", "result_text")
 
 
 @admin.register(ProviderConsent)
@@ -108,3 +115,9 @@ class EmbeddedServerAdmin(RecordAdmin):
 class TokenCalibrationAdmin(RecordAdmin):
     list_display = ["model", "weight", "tokens"]
     search_fields = ["model"]
+
+
+@admin.register(ReportedWindow)
+class ReportedWindowAdmin(RecordAdmin):
+    list_display = ["model", "server", "tokens", "is_ceiling", "asked_at"]
+    search_fields = ["model", "server"]

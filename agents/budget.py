@@ -1,9 +1,13 @@
 """How many tokens a text will cost: estimated without a tokenizer, calibrated by reported usage."""
 
+from typing import TYPE_CHECKING
+
 from agents.capabilities import ModelFacts
-from agents.declarations import CHARACTERS, Agent
 from agents.models import TokenCalibration
 from agents.providers.base import Usage
+
+if TYPE_CHECKING:
+    from agents.declarations import Agent
 
 # Weighted characters per token before a model has reported any usage: low, so that the first
 # estimates are too high rather than too low.
@@ -47,10 +51,10 @@ def calibrate(model: str, weight: float, usage: Usage) -> None:
     _weight_per_token[model] = known.weight / known.tokens
 
 
-def output_limit(agent: Agent, facts: ModelFacts) -> int:
+def output_limit(agent: "Agent", facts: ModelFacts) -> int:
     """Tokens the agent may write, hidden reasoning included; never over half the window."""
     wanted = agent.output_tokens + (agent.reasoning_tokens if facts.reasons else 0)
-    if facts.character_output and agent.agent_id in CHARACTERS:
+    if facts.character_output and agent.is_character:
         wanted = min(wanted, facts.character_output)
     return min(wanted, facts.max_output, facts.context_window // 2)
 

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import Case, CharField, Q, QuerySet, TextChoices, Value, When
@@ -11,6 +12,7 @@ from django.db.models import Case, CharField, Q, QuerySet, TextChoices, Value, W
 from agents.calls import STOPPED
 from agents.declarations import AGENTS
 from agents.models import Job, LLMArtifact
+from agents.prices import price_of
 from agents.prompt_parts import PromptPart, characters_of, shared_characters, split_prompt
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.exceptions import UnknownChapter
@@ -57,6 +59,12 @@ class CallRecord:
         """Tokens as the provider reported them; empty when it did not."""
         counts: dict[str, int] = self.artifact.token_counts
         return counts
+
+    @property
+    def dollars(self) -> Decimal | None:
+        """None where the tokens or the model's price are not known."""
+        price = price_of(self.artifact.model) if self.tokens else None
+        return None if price is None else price.of(self.tokens)
 
     @property
     def estimated_tokens(self) -> int:
@@ -106,7 +114,7 @@ def calls_of(chapter: Session) -> QuerySet[LLMArtifact]:
 
 
 def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
-    """Every call for this prompt: retries, re-rolls, and the one whose reply was chosen."""
+    """Every call for this prompt: retries, re-rolls, trials, and the one whose reply was chosen."""
     replies = list(
         chapter.events.filter(prompt_index=prompt_index, role=Event.Role.AGENT).order_by(
             "created_at"
@@ -120,9 +128,10 @@ def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
             prompt_index=prompt_index,
         )
     )
-    artifacts = _oldest_first(calls_of(chapter).filter(turn__in=turns))
+    is_trial = Q(job__kind=Job.Kind.TRIAL, job__from_prompt_index=prompt_index)
+    artifacts = _oldest_first(calls_of(chapter).filter(Q(turn__in=turns) | is_trial))
     source_of_reply = [_source_of(reply, turns, artifacts) for reply in replies]
-    uses: dict[uuid.UUID, tuple[str, bool]] = {}
+    uses = {one.pk: (_use_of_trial(one), False) for one in artifacts if one.job_id}
     for at, source in enumerate(source_of_reply):
         is_chosen = at == len(replies) - 1
         if source is not None:
@@ -260,10 +269,24 @@ def _source_of(
     if not committed:
         return None
     turn = max(committed, key=lambda one: one.updated_at)
-    made = [one for one in artifacts if one.turn_id == turn.pk]
+    made = [
+        one
+        for one in artifacts
+        if one.turn_id == turn.pk
+        or (one.job_id is not None and turn.submission_key == adoption_key(one.job_id))
+    ]
     holding = [one for one in made if reply.text.strip() in one.raw_output_ref]
     sources = holding or [one for one in made if not one.error]
     return sources[-1] if sources else None
+
+
+def adoption_key(job_id: uuid.UUID) -> str:
+    """The submission key of the turn that makes a trial's reply the reply: there is one at most."""
+    return f"trial-{job_id}"
+
+
+def _use_of_trial(call: LLMArtifact) -> str:
+    return "A trial" if call.error else "A trial, not used"
 
 
 def _use_of_reply(count: int, *, is_chosen: bool) -> str:

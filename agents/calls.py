@@ -141,6 +141,7 @@ def prepare_call(
         temperature=agent.temperature if facts.accepts_temperature else None,
         json_schema=json_schema if facts.json_schema else None,
         is_background=agent in (CONTEXT_SUMMARY, NARRATOR),
+        cache_key=hashlib.sha256(f"{session_id} {agent.agent_id}".encode()).hexdigest()[:32],
         extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
     )
     return PreparedCall(agent, session_id, provider, request, prompt, turn_id, job_id)

@@ -14,10 +14,14 @@ from pydantic.dataclasses import dataclass
 
 from agents.model_list import find_listed
 
+# Tokens from which on an unknown model is told everything: a fully told prompt is a tenth of them.
+_FULL_TIER_WINDOW = 100_000
+
 _FILE = Path(__file__).with_name("capabilities.toml")
 
 Tokens = Annotated[int, Field(gt=0)]
 Dollars = Annotated[Decimal, Field(ge=0)] | None
+Reliability = Literal["low", "medium", "high", "very_high"]
 
 
 class CapabilityFileError(Exception):
@@ -35,6 +39,11 @@ class ModelFacts:
     accepts_temperature: bool
     reasons: bool
     json_schema: bool
+    # How well it keeps to a form that it is only asked for.
+    json_reliability: Reliability
+    xml_reliability: Reliability
+    tools: bool
+    streaming: bool
     tier: Literal["full", "medium", "minimal"]
     input_price: Dollars = None
     output_price: Dollars = None
@@ -51,10 +60,11 @@ def facts_of(model: str) -> ModelFacts:
         return known
     default = read_default()
     listed = find_listed(model, settings.OPENAI_BASE_URL)
-    window = listed.context_window if listed else None
+    window = settings.CONTEXT_WINDOW or (listed and listed.context_window) or default.context_window
     return replace(
         default,
-        context_window=settings.CONTEXT_WINDOW or window or default.context_window,
+        context_window=window,
+        tier="full" if window >= _FULL_TIER_WINDOW else default.tier,
         max_output=settings.MAX_OUTPUT or default.max_output,
         is_known=False,
     )

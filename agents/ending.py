@@ -5,6 +5,7 @@ import uuid
 from django.db import transaction
 
 from agents.summarizing import settle_memory
+from agents.warmup import stop_warmup
 from sessions.access import get_chapter
 from sessions.exceptions import TurnInFlight, WrongState
 from sessions.models import Session
@@ -25,6 +26,7 @@ def request_end(session_id: uuid.UUID) -> Session:
         if not ending.update(is_ending=True):
             raise _refusal(chapter)
         settle_memory(session_id)
+    stop_warmup(session_id)
     return get_chapter(session_id)
 
 

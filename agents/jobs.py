@@ -156,10 +156,13 @@ def postpone(job: Job, *, seconds: float, error: str = "", counts: bool = True) 
     return bool(postponed)
 
 
-def cancel_jobs(session_id: uuid.UUID, kind: Job.Kind) -> int:
+def cancel_jobs(session_id: uuid.UUID, kind: Job.Kind, **which: Any) -> int:
     """Cancel what is queued or running; its worker notices when it renews the lease."""
     return Job.objects.filter(
-        session_id=session_id, kind=kind, status__in=(Job.Status.QUEUED, Job.Status.RUNNING)
+        session_id=session_id,
+        kind=kind,
+        status__in=(Job.Status.QUEUED, Job.Status.RUNNING),
+        **which,
     ).update(status=Job.Status.CANCELLED, updated_at=timezone.now())
 
 
@@ -183,9 +186,13 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> list[Job]:
 
 
 def latest_jobs(chapter: Session) -> dict[str, Job]:
-    """The newest job of each kind; of the summaries, the one of the next chunk if there is one."""
+    """The newest job of each kind; of the summaries, the one of the next chunk if there is one.
+
+    Trials are left out: each has a page of its own, and none changes the chapter.
+    """
     jobs: dict[str, Job] = {}
-    for job in chapter.jobs.order_by("created_at").defer("inputs", "scenes", "finished_scenes"):
+    light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "result_text")
+    for job in light.exclude(kind=Job.Kind.TRIAL).order_by("created_at"):
         earlier = jobs.get(job.kind)
         if earlier is None or _is_next_summary(job, chapter) >= _is_next_summary(earlier, chapter):
             jobs[job.kind] = job

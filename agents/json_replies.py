@@ -1,15 +1,21 @@
-"""Agents 0 and 8: a reply that is one JSON object, with one chance to repair it."""
+"""Agents 0 and 8: a reply that is one object, in JSON or in XML, with one chance to repair it."""
 
+import logging
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from agents.calls import Compose, call_model
+from agents.capabilities import facts_of
 from agents.declarations import Agent
 from agents.layers import Layer, text_layer
+from agents.model_access import model_name
 from agents.prompt_files import render_prompt
-from agents.schemas import InvalidReply, Payload, Shape, parse_reply
+from agents.reply_forms import Form, form_for, read_reply
+from agents.schemas import InvalidReply, Payload, Reading, Shape, check_payload
 from agents.watch import Watch
+
+logger = logging.getLogger(__name__)
 
 # The model sees its own answer again, cut so that a runaway does not fill the window.
 REPAIRED_CHARACTERS = 6_000
@@ -26,22 +32,28 @@ async def call_for_json(
     check: Callable[[Payload], None] | None = None,
     job_id: uuid.UUID | None = None,
 ) -> Payload:
-    """The payload exactly as the model returned it, after at most one repair.
+    """The payload as the model returned it, after at most one repair.
 
     `check` may raise InvalidReply for what the shape cannot say. Raises InvalidReply when the
     repair failed too, and what `call_model` raises.
     """
+    form = form_for(facts_of(model_name(agent.agent_id)))
     answers: list[str] = []
 
-    def validate(text: str) -> None:
-        answers.append(text)
-        payload = parse_reply(text, shape)
+    def check_all(payload: Payload) -> None:
+        check_payload(payload, shape)
         if check is not None:
             check(payload)
 
-    async def ask(layers: Compose) -> Payload:
+    async def ask(layers: Compose, *, is_last_try: bool) -> Payload:
         watch.show("")
-        reply = await call_model(
+        readings: list[Reading] = []
+
+        def validate(text: str) -> None:
+            answers.append(text)
+            readings.append(read_reply(text, shape, check_all, form=form, is_last_try=is_last_try))
+
+        await call_model(
             agent,
             session_id,
             layers,
@@ -50,19 +62,22 @@ async def call_for_json(
             validate=validate,
             job_id=job_id,
         )
-        return parse_reply(reply.text, shape)
+        if remark := readings[-1].remark:
+            logger.warning("a reply of agent %s had to be mended: %s", agent.agent_id, remark)
+        return readings[-1].payload
 
     try:
-        return await ask(compose)
+        return await ask(compose, is_last_try=False)
     except InvalidReply as invalid:
-        repair = _repair_layers(answers[-1], str(invalid))
-        return await ask(lambda: [*compose(), *repair])
+        repair = _repair_layers(answers[-1], str(invalid), form)
+        return await ask(lambda: [*compose(), *repair], is_last_try=True)
 
 
-def _repair_layers(answer: str, problem: str) -> list[Layer]:
+def _repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:
+    prompt = "repair" if form == "json" else "repair_xml"
     return [
         text_layer(
             "EARLIER_REPLY", answer[:REPAIRED_CHARACTERS], role="assistant", has_heading=False
         ),
-        text_layer("REPAIR", render_prompt("repair", error=problem), has_heading=False),
+        text_layer("REPAIR", render_prompt(prompt, error=problem), has_heading=False),
     ]

@@ -14,26 +14,39 @@ from agents.budget import TOKENS_PER_MESSAGE, weigh
 from agents.exceptions import PromptTooLong
 from agents.providers.base import Message
 
+Tier = Literal["full", "medium", "minimal"]
+Role = Literal["system", "user", "assistant"]
+
 
 class Trim(Enum):
+    """How a layer gets shorter; of its pieces those of the lowest rank go first."""
+
     NEVER = "never"
     OLDEST_FIRST = "oldest first"
+    NEWEST_FIRST = "newest first"
     # Oldest pieces take their brief form first, and are dropped only when all of them have.
     CONDENSE = "condense"
     # The same, but nothing is dropped.
     SHORTEN = "shorten"
+    # All of it or nothing.
+    DROP = "drop"
 
 
 @dataclass(frozen=True)
 class Piece:
     """A part of a layer that is kept, shortened to `brief`, or dropped as a whole.
 
-    One that `must_stay` stays whole, whatever its layer's rule is.
+    One that `must_stay` stays whole, whatever its layer's rule is: those are the layer's floor.
     """
 
     text: str
     brief: str = ""
     must_stay: bool = False
+    rank: int = 0
+
+    @cached_property
+    def weight(self) -> float:
+        return weigh(self.text)
 
 
 def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
@@ -55,16 +68,19 @@ class Layer:
 
     name: str
     pieces: tuple[Piece, ...]
-    role: Literal["system", "user", "assistant"] = "user"
+    role: Role = "user"
     has_heading: bool = True
     trim: Trim = Trim.NEVER
     gives_way: int = 0
     step: int = 1
     share: float | None = None
+    separator: str = "\n\n"
 
     @cached_property
     def text(self) -> str:
-        body = "\n\n".join(piece.text for piece in self.pieces)
+        if not self.pieces:
+            return ""
+        body = self.separator.join(piece.text for piece in self.pieces)
         return f"## {self.name}\n{body}" if self.has_heading else body
 
     @cached_property
@@ -76,7 +92,7 @@ def text_layer(
     name: str,
     text: str,
     *,
-    role: Literal["system", "user", "assistant"] = "user",
+    role: Role = "user",
     has_heading: bool = True,
 ) -> Layer:
     """A layer of one piece that is never trimmed."""
@@ -85,13 +101,18 @@ def text_layer(
 
 @dataclass(frozen=True)
 class LayerRecord:
-    """What became of one layer, for the artifact."""
+    """What became of one layer, for the artifact; `reason` says why it was trimmed, if it was.
+
+    `characters` is its size in its message, by which a prompt is taken apart again.
+    """
 
     name: str
     tokens: int
     kept: int
     shortened: int
     dropped: int
+    reason: str = ""
+    characters: int = 0
 
 
 @dataclass(frozen=True)
@@ -109,47 +130,66 @@ def assemble(
     def tokens_of(layer: Layer) -> float:
         return layer.weight / weight_per_token
 
-    fitted = [
-        layer if layer.share is None else _trim(layer, layer.share * budget_tokens, tokens_of)
-        for layer in layers
-        if layer.pieces
+    originals = [layer for layer in layers if layer.pieces]
+    shared = [
+        layer
+        if layer.share is None
+        else _trim(layer, layer.share * budget_tokens * weight_per_token)
+        for layer in originals
     ]
+    fitted = list(shared)
     available = budget_tokens - TOKENS_PER_MESSAGE * len(fitted)
     for at in sorted(range(len(fitted)), key=lambda i: fitted[i].gives_way):
         others = sum(tokens_of(layer) for i, layer in enumerate(fitted) if i != at)
-        fitted[at] = _trim(fitted[at], available - others, tokens_of)
+        fitted[at] = _trim(fitted[at], (available - others) * weight_per_token)
     total = sum(tokens_of(layer) for layer in fitted)
     if total > available:
         raise _too_long(fitted, tokens_of, total - available)
-    originals = [layer for layer in layers if layer.pieces]
     return AssembledPrompt(
-        messages=_merge(fitted),
+        messages=_merge([layer for layer in fitted if layer.pieces]),
         records=tuple(
-            _record(before, after, round(tokens_of(after)))
-            for before, after in zip(originals, fitted, strict=True)
+            _record(before, after, round(tokens_of(after)), reason=_reason(before, within, after))
+            for before, within, after in zip(originals, shared, fitted, strict=True)
         ),
         weight=sum(layer.weight for layer in fitted),
     )
 
 
-def _trim(layer: Layer, room: float, tokens_of: Callable[[Layer], float]) -> Layer:
-    """Shorten the layer by its rule until it has at most `room` tokens or its floor is reached."""
+def _trim(layer: Layer, room: float) -> Layer:
+    """Shorten the layer by its rule until it weighs at most `room` or its floor is reached."""
+    if layer.weight <= room or layer.trim is Trim.NEVER:
+        return layer
+    pieces: dict[int, Piece] = dict(enumerate(layer.pieces))
+    order = [at for at in _order_of_giving_way(layer) if not pieces[at].must_stay]
+    weight = layer.weight
     if layer.trim in (Trim.CONDENSE, Trim.SHORTEN):
-        for at, piece in enumerate(layer.pieces):
-            if tokens_of(layer) <= room:
-                return layer
-            if piece.brief and piece.brief != piece.text and not piece.must_stay:
-                shortened = (*layer.pieces[:at], Piece(piece.brief), *layer.pieces[at + 1 :])
-                layer = replace(layer, pieces=shortened)
-    if layer.trim in (Trim.CONDENSE, Trim.OLDEST_FIRST):
-        while tokens_of(layer) > room and (oldest := _droppable(layer)[: layer.step]):
-            kept = (piece for at, piece in enumerate(layer.pieces) if at not in oldest)
-            layer = replace(layer, pieces=tuple(kept))
-    return layer
+        for at in order:
+            if weight <= room:
+                break
+            if brief := pieces[at].brief:
+                weight += weigh(brief) - pieces[at].weight
+                pieces[at] = replace(pieces[at], text=brief, brief="")
+    if layer.trim is not Trim.SHORTEN:
+        step = len(order) if layer.trim is Trim.DROP else layer.step
+        while order and weight > room:
+            for at in order[:step]:
+                weight -= pieces.pop(at).weight + len(layer.separator)
+            del order[:step]
+    return replace(layer, pieces=tuple(pieces.values()))
 
 
-def _droppable(layer: Layer) -> list[int]:
-    return [at for at, piece in enumerate(layer.pieces) if not piece.must_stay]
+def _order_of_giving_way(layer: Layer) -> list[int]:
+    newest_first = layer.trim is Trim.NEWEST_FIRST
+    return sorted(
+        range(len(layer.pieces)),
+        key=lambda at: (layer.pieces[at].rank, -at if newest_first else at),
+    )
+
+
+def _reason(before: Layer, within: Layer, after: Layer) -> str:
+    if after is before:
+        return ""
+    return "the window is full" if after is not within else "its share of the window is full"
 
 
 def _too_long(
@@ -175,7 +215,7 @@ def _merge(layers: list[Layer]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _record(before: Layer, after: Layer, tokens: int) -> LayerRecord:
+def _record(before: Layer, after: Layer, tokens: int, *, reason: str) -> LayerRecord:
     originals = {piece.text for piece in before.pieces}
     kept = sum(piece.text in originals for piece in after.pieces)
     return LayerRecord(
@@ -184,4 +224,6 @@ def _record(before: Layer, after: Layer, tokens: int) -> LayerRecord:
         kept=kept,
         shortened=len(after.pieces) - kept,
         dropped=len(before.pieces) - len(after.pieces),
+        reason=reason,
+        characters=len(after.text) if after.pieces else 0,
     )

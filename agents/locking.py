@@ -1,7 +1,6 @@
 """Agent 0: Tab 1 becomes the first memory block, and the chapter opens for play."""
 
 import uuid
-from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
@@ -11,10 +10,11 @@ from agents.database import in_database
 from agents.declarations import WORLD_SUMMARY
 from agents.jobs import fail, finish, queue_job
 from agents.json_replies import call_for_json
-from agents.layers import Layer, text_layer
-from agents.model_access import is_small_model
+from agents.layers import Layer
+from agents.model_access import is_small_model, tier_of
 from agents.models import Job
-from agents.prompt_files import render_prompt
+from agents.reply_forms import format_pieces
+from agents.sandwich import Subject, compose
 from agents.schemas import WorldChapterLock, check_roster, lock_schema_for
 from agents.watch import Watch
 from memory.blocks import write_lock
@@ -79,16 +79,7 @@ def _store(job: Job, payload: dict[str, Any]) -> None:
         transaction.set_rollback(True)
 
 
-def _compose(chapter: Session) -> Sequence[Layer]:
-    roster = "\n".join(
-        f"{character.slot}: {character.color}: {character.name}" for character in chapter.characters
-    )
-    layers = [
-        text_layer("SYSTEM", render_prompt("world_lock"), role="system", has_heading=False),
-        text_layer("WORLD_TEXT", chapter.tab1.world_text),
-        text_layer("CHAPTER_TEXT", chapter.tab1.chapter_text),
-        text_layer("AGENT_ROSTER", f"{len(chapter.characters)} agents\n{roster}"),
-    ]
-    if not chapter.is_untitled:
-        layers.append(text_layer("SYSTEM_NOTES", f"Title of the chapter: {chapter.title}"))
-    return layers
+def _compose(chapter: Session) -> list[Layer]:
+    agent_id = WORLD_SUMMARY.agent_id
+    subject = Subject(chapter, given={"FORMAT": format_pieces(agent_id, WorldChapterLock)})
+    return compose(WORLD_SUMMARY.layers, subject, tier_of(agent_id))

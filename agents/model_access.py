@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from django.conf import settings
@@ -12,10 +12,21 @@ from agents.declarations import AGENTS
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.embedded.status import describe, is_coming, is_ready, read_embedded_server
 from agents.exceptions import ModelNotReady
+from agents.layers import Tier
+from agents.model_list import find_listed
 from agents.models import EmbeddedServer
 from agents.providers.base import Provider
 from agents.providers.embedded import EmbeddedProvider
 from agents.providers.openai_compatible import OpenAICompatibleProvider, host_of
+from agents.reported_windows import read_report
+
+# Where a number about an unknown model comes from, in words for the pages.
+_SETTING, _SERVER, _LIST, _DEFAULT = (
+    "as you have set it",
+    "as its server reports",
+    "from a list of models",
+    "a cautious default",
+)
 
 _substitute: Provider | None = None
 
@@ -45,15 +56,65 @@ def model_name(agent_id: int) -> str:
 
 
 def model_facts(agent_id: int) -> ModelFacts:
-    facts = facts_of(model_name(agent_id))
+    """What the agent's model takes, with the window that its server reports where that counts.
+
+    Raises ModelNotReady while the embedded model cannot tell.
+    """
+    model = model_name(agent_id)
+    facts = facts_of(model)
     if settings.LLM == "embedded" and _substitute is None:
         return replace(facts, context_window=_ready_server().context_window)
-    return facts
+    reported = _reported_window(model, facts)
+    return facts if reported is None else replace(facts, context_window=reported)
+
+
+def models_worth_asking_about() -> list[str]:
+    """The models whose windows the server knows better than settings and files do."""
+    models = dict.fromkeys(model_name(agent_id) for agent_id in AGENTS)
+    return [model for model in models if _may_server_tell(facts_of(model))]
+
+
+@dataclass(frozen=True)
+class UnknownModels:
+    """Models that no capability file names, and what the engine takes all of them to be capable of.
+
+    The sources say in words where a number comes from.
+    """
+
+    names: tuple[str, ...]
+    context_window: int
+    window_source: str
+    max_output: int
+    output_source: str
+
+    @property
+    def named(self) -> str:
+        """Their names, of many only the first."""
+        shown = list(self.names[:3])
+        if len(self.names) > len(shown):
+            shown.append(f"{len(self.names) - len(shown)} more")
+        *others, last = shown
+        return f"{', '.join(others)} and {last}" if others else last
+
+
+def unknown_models() -> list[UnknownModels]:
+    """Those that agents run on, with equals in one entry."""
+    names_of: dict[UnknownModels, list[str]] = {}
+    for model in dict.fromkeys(model_name(agent_id) for agent_id in AGENTS):
+        facts = facts_of(model)
+        if not facts.is_known:
+            names_of.setdefault(_describe_unknown(model, facts), []).append(model)
+    return [replace(models, names=tuple(names)) for models, names in names_of.items()]
+
+
+def tier_of(agent_id: int) -> Tier:
+    """How much the agent's model is told, also while the embedded model is not ready."""
+    return facts_of(model_name(agent_id)).tier
 
 
 def is_small_model(agent_id: int) -> bool:
     """Whether the agent's model needs the tightest prompts and shapes that there are."""
-    return facts_of(model_name(agent_id)).tier == "minimal"
+    return tier_of(agent_id) == "minimal"
 
 
 def provider_label() -> str:
@@ -79,6 +140,43 @@ def substitute_provider(provider: Provider) -> Iterator[Provider]:
         yield provider
     finally:
         _substitute = before
+
+
+def _may_server_tell(facts: ModelFacts) -> bool:
+    """The GM's setting beats the server, and so does a file, unless the server is this machine's.
+
+    Such a server may run any model with less than its full window.
+    """
+    if settings.LLM != "openai" or _substitute is not None:
+        return False
+    return not provider_host() if facts.is_known else not settings.CONTEXT_WINDOW
+
+
+def _reported_window(model: str, facts: ModelFacts) -> int | None:
+    """The window by the server's word, None where that changes nothing."""
+    report = read_report(model) if _may_server_tell(facts) else None
+    if report is None:
+        return None
+    is_limit = facts.is_known or report.is_ceiling
+    return None if is_limit and report.tokens >= facts.context_window else report.tokens
+
+
+def _describe_unknown(model: str, facts: ModelFacts) -> UnknownModels:
+    reported = _reported_window(model, facts)
+    listed = find_listed(model, settings.OPENAI_BASE_URL)
+    if reported is not None:
+        window_source = _SERVER
+    elif settings.CONTEXT_WINDOW:
+        window_source = _SETTING
+    else:
+        window_source = _LIST if listed and listed.context_window else _DEFAULT
+    return UnknownModels(
+        names=(),
+        context_window=reported or facts.context_window,
+        window_source=window_source,
+        max_output=facts.max_output,
+        output_source=_SETTING if settings.MAX_OUTPUT else _DEFAULT,
+    )
 
 
 def _ready_server() -> EmbeddedServer:

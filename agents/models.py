@@ -49,7 +49,7 @@ class LLMArtifact(AppendOnly):
 
 
 class Job(models.Model):
-    """Work for agents 0, 8 and 9. The row is the truth; the broker only says that it is there.
+    """Work in the background. The row is the truth; the broker only says that it is there.
 
     `key` makes it one job however often it is asked for. A worker claims it by a conditional
     UPDATE, gets a lease and a token, and may write only while both are its own.
@@ -59,6 +59,8 @@ class Job(models.Model):
         LOCK = "lock"
         SUMMARIZE = "summarize"
         NARRATE = "narrate"
+        # The latest reply once more, with one layer of its prompt changed; see agents.trials.
+        TRIAL = "trial"
 
     class Status(models.TextChoices):
         QUEUED = "queued"
@@ -72,7 +74,7 @@ class Job(models.Model):
     kind = models.CharField(max_length=10, choices=Kind)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
-    # The chunk, for a summary.
+    # The chunk, for a summary; for a trial, the prompt that it answers.
     from_prompt_index = models.PositiveIntegerField(default=0)
     to_prompt_index = models.PositiveIntegerField(default=0)
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -89,8 +91,11 @@ class Job(models.Model):
     finished_scenes = models.JSONField(default=list, blank=True)
     # The text so far, for the page that watches it grow.
     partial_text = models.TextField(blank=True)
-    # What a narration was asked to write from; equal inputs can be resumed.
+    # What a narration was asked to write from, so that equal inputs can be resumed; what a trial
+    # changed.
     inputs = models.JSONField(default=dict, blank=True)
+    # The reply that a trial came to.
+    result_text = models.TextField(blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -152,6 +157,29 @@ class TokenCalibration(models.Model):
     # Sums over the latest calls: weighted characters sent (see agents.budget) and their tokens.
     weight = models.FloatField(default=0)
     tokens = models.FloatField(default=0)
+
+    def __str__(self) -> str:
+        return self.model
+
+
+class ReportedWindow(models.Model):
+    """What a server said of the context window of one of its models."""
+
+    LONGEST = 200
+
+    server = models.CharField(max_length=LONGEST, help_text="Its address")
+    model = models.CharField(max_length=LONGEST)
+    # Empty: it says nothing of this model.
+    tokens = models.PositiveIntegerField(null=True, blank=True)
+    is_ceiling = models.BooleanField(
+        default=False, help_text="The most the model can take; the server may run it with less"
+    )
+    asked_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["server", "model"], name="one_window_per_model"),
+        ]
 
     def __str__(self) -> str:
         return self.model

@@ -13,16 +13,17 @@ from django.db import transaction
 from agents.budget import input_budget, output_limit, read_weight_per_token, weigh
 from agents.calls import call_model
 from agents.capabilities import facts_of
-from agents.characters import memory_layer, prompt_pieces
 from agents.consent import check_consent
 from agents.database import in_database
 from agents.declarations import NARRATOR
 from agents.jobs import cancel_jobs, fail, finish, owned, queue_job
+from agents.layer_sources import transcript_pieces
 from agents.layers import Layer, Piece, Trim, keep_last, text_layer
-from agents.model_access import model_facts, model_name
+from agents.model_access import model_facts, model_name, tier_of
 from agents.models import Job
 from agents.prompt_files import render_prompt
 from agents.prose import end_at_sentence, last_words, repeats
+from agents.sandwich import Subject, compose
 from agents.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
 from agents.watch import Watch
 from memory.drafts import write_draft
@@ -44,10 +45,10 @@ MORE_THAN_ENOUGH = 1.15
 
 
 @dataclass(frozen=True)
-class _Material:
+class Material:
     """Everything a build writes from, read once."""
 
-    memory: Layer
+    chapter: Session
     pieces: tuple[Piece, ...]
     scenes: list[Scene]
 
@@ -66,7 +67,7 @@ def request_build(session_id: uuid.UUID) -> Job:
         refusal="A chapter is written from an ended session. End the chapter first; "
         "if it is being written already, wait for it or cancel it.",
     )
-    inputs = _inputs(chapter)
+    inputs = read_inputs(chapter)
     failed = chapter.jobs.filter(
         kind=Job.Kind.NARRATE, status=Job.Status.FAILED, inputs=inputs
     ).last()
@@ -115,12 +116,12 @@ def give_up(job: Job, error: Exception) -> None:
 
 
 async def _write_scene(
-    job: Job, material: _Material, number: int, finished: list[str], watch: Watch
+    job: Job, material: Material, number: int, finished: list[str], watch: Watch
 ) -> str:
     """One scene: a first call, then continuations while it falls short and has more to tell."""
     scene = material.scenes[number - 1]
     base = watch.text
-    layers = _scene_layers(job, material, number, finished)
+    layers = await in_database(scene_layers, job, material, number, finished)
     text, was_cut = await _call(job, layers, watch, scene.target_words)
     for _ in range(MAX_CONTINUATIONS):
         words = len(text.split())
@@ -152,34 +153,29 @@ async def _call(
     return reply.text, reply.was_cut
 
 
-def _scene_layers(job: Job, material: _Material, number: int, finished: list[str]) -> list[Layer]:
+def scene_layers(job: Job, material: Material, number: int, finished: list[str]) -> list[Layer]:
+    """The prompt of scene `number`, counted from 1; `finished` are the texts of those before it."""
     scene, count = material.scenes[number - 1], len(material.scenes)
-    layers = [
-        text_layer("SYSTEM", render_prompt("narrator"), role="system", has_heading=False),
-        text_layer(
-            "NARRATIVE_AGENT_DEFINITION",
-            job.inputs["definition_text"] or "(none: third person, past tense)",
-        ),
-        material.memory,
-        Layer(
-            "FULL_CHAPTER_CONTEXT",
-            material.pieces[scene.first - 1 : scene.last],
-            trim=Trim.SHORTEN,
-        ),
-    ]
+    definition = job.inputs["definition_text"] or "(none: third person, past tense)"
+    given: dict[str, Sequence[Piece]] = {
+        "NARRATIVE_AGENT_DEFINITION": [Piece(definition)],
+        "FULL_CHAPTER_CONTEXT": material.pieces[scene.first - 1 : scene.last],
+    }
     target = str(scene.target_words)
     if count == 1:
-        instruction = render_prompt("narrator_whole", target_words=target)
+        task = render_prompt("narrator_whole", target_words=target)
     else:
         if finished:
-            layers.append(text_layer("END_OF_THE_SCENE_BEFORE", last_words(finished[-1], 150)))
-        instruction = render_prompt(
+            given["END_OF_THE_SCENE_BEFORE"] = [Piece(last_words(finished[-1], 150))]
+        task = render_prompt(
             "narrator_scene",
             scene_number=str(number),
             scene_count=str(count),
             target_words=target,
         )
-    return [*layers, text_layer("TASK", instruction)]
+    given["TASK"] = [Piece(task)]
+    subject = Subject(material.chapter, given=given)
+    return compose(NARRATOR.layers, subject, tier_of(NARRATOR.agent_id))
 
 
 def _continuation(text: str, missing_words: int) -> list[Layer]:
@@ -202,7 +198,8 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
     ]
 
 
-def _inputs(chapter: Session) -> dict[str, Any]:
+def read_inputs(chapter: Session) -> dict[str, Any]:
+    """What a build of the chapter is made from: a failed build with the same can be resumed."""
     blocks = chapter.memory_blocks.order_by("created_at").values_list("pk", flat=True)
     return {
         "definition_text": chapter.narrative_agent_definition_text,
@@ -212,18 +209,21 @@ def _inputs(chapter: Session) -> dict[str, Any]:
     }
 
 
-def _read_material(job: Job) -> _Material:
+def _read_material(job: Job) -> Material:
     chapter = get_chapter(job.session_id)
-    pieces = prompt_pieces(chapter, 1, job.inputs["max_prompt_index"])
+    pieces = transcript_pieces(chapter, 1, job.inputs["max_prompt_index"])
     if not job.scenes:
         # Once a build: what is finished belongs to this division, whatever model goes on with it.
-        scenes = [asdict(scene) for scene in _plan(chapter, pieces, job.inputs["target_words"])]
+        scenes = [
+            asdict(scene) for scene in plan_build(chapter, pieces, job.inputs["target_words"])
+        ]
         owned(job).update(scenes=scenes)
         job.scenes = scenes
-    return _Material(memory_layer(chapter), pieces, [Scene(**scene) for scene in job.scenes])
+    return Material(chapter, pieces, [Scene(**scene) for scene in job.scenes])
 
 
-def _plan(chapter: Session, pieces: tuple[Piece, ...], target_words: int) -> list[Scene]:
+def plan_build(chapter: Session, pieces: tuple[Piece, ...], target_words: int) -> list[Scene]:
+    """The scenes that the narrator's model can write; `pieces` is one for each prompt."""
     facts = model_facts(NARRATOR.agent_id)
     weight_per_token = read_weight_per_token(model_name(NARRATOR.agent_id))
     limit = output_limit(NARRATOR, facts)

@@ -1,7 +1,8 @@
 """A prompt that was sent, taken apart again: which text of its messages was which layer.
 
-An artifact keeps the messages word for word and a record of each layer, but not where one layer
-ends and the next begins. Laid end to end, the parts are the messages, letter for letter.
+An artifact keeps the messages word for word and a record of each layer with its size. Older records
+have no sizes, so that their layers are found by their headings. Laid end to end, the parts are the
+messages, letter for letter.
 """
 
 import re
@@ -10,6 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.budget import weigh
+
+# Between layers of one message; it counts to the layer before it.
+SEPARATOR = "\n\n"
 
 # Where a layer begins: the message and the character in it.
 _Place = tuple[int, int]
@@ -30,6 +34,7 @@ class PromptPart:
     kept: int = 0
     shortened: int = 0
     dropped: int = 0
+    reason: str = ""
 
     @property
     def pieces(self) -> int:
@@ -43,20 +48,53 @@ class PromptPart:
 def split_prompt(
     messages: Sequence[Mapping[str, Any]], records: Sequence[Mapping[str, Any]]
 ) -> list[PromptPart]:
-    """The layers of these messages in order, found by their headings.
+    """The layers of these messages in order, by their sizes, else by their headings.
 
-    A heading that a story happens to contain is told from the real one by the layer's size.
+    A layer that was dropped whole is a part without text. A heading that a story happens to
+    contain is told from the real one by the layer's estimated tokens.
     """
     texts = [str(message.get("content", "")) for message in messages]
+    roles = [str(message.get("role", "")) for message in messages]
+    return _split_by_sizes(roles, texts, records) or _split_by_headings(roles, texts, records)
+
+
+def _split_by_sizes(
+    roles: list[str], texts: list[str], records: Sequence[Mapping[str, Any]]
+) -> list[PromptPart]:
+    """Empty where the records have no sizes, or none that fit."""
+    parts: list[PromptPart] = []
+    message = begin = 0
+    for record in records:
+        figures = _figures(record)
+        if not figures["kept"] and not figures["shortened"]:
+            role = roles[max(message - 1, 0)] if roles else ""
+            parts.append(PromptPart(role, "", **figures))
+            continue
+        if message == len(texts) or "characters" not in record:
+            return []
+        role, text = roles[message], texts[message]
+        end = begin + _number(record, "characters")
+        is_last = end == len(text)
+        if not is_last:
+            if not text.startswith(SEPARATOR, end):
+                return []
+            end += len(SEPARATOR)
+        parts.append(PromptPart(role, text[begin:end], **figures))
+        message, begin = (message + 1, 0) if is_last else (message, end)
+    return parts if message == len(texts) else []
+
+
+def _split_by_headings(
+    roles: list[str], texts: list[str], records: Sequence[Mapping[str, Any]]
+) -> list[PromptPart]:
     places = _find_places(texts, records)
     parts: list[PromptPart] = []
     for at, (place, record) in enumerate(places):
         end = places[at + 1][0] if at + 1 < len(places) else (len(texts), 0)
         pieces = _between(texts, place, end)
         for number, (message, text) in enumerate(pieces):
-            role = str(messages[message].get("role", ""))
             known = _figures(record) if number == 0 else {}
-            parts.append(PromptPart(role, text, **known))
+            parts.append(PromptPart(roles[message], text, **known))
     return parts
 
 
@@ -136,7 +174,8 @@ def _weight(texts: list[str], begin: _Place, end: _Place) -> float:
 
 def _figures(record: Mapping[str, Any]) -> dict[str, Any]:
     counts = {name: _number(record, name) for name in ("tokens", "kept", "shortened", "dropped")}
-    return {"name": str(record.get("name", "")), **counts}
+    words = {name: str(record.get(name, "")) for name in ("name", "reason")}
+    return {**words, **counts}
 
 
 def _number(record: Mapping[str, Any], name: str) -> int:

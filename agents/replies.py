@@ -85,6 +85,34 @@ def keep_reply(session_id: uuid.UUID) -> Turn:
     return turn
 
 
+def adopt_reply(
+    session_id: uuid.UUID, *, prompt_index: int, text: str, submission_key: str
+) -> Turn:
+    """Make a text that was written beside play the reply: a re-roll that calls no model.
+
+    Sent again under the same key it is the same turn. Raises what a re-roll raises, and WrongState
+    once play has gone on from this prompt.
+    """
+    with transaction.atomic():
+        opened = _open_reroll(session_id, submission_key)
+        turn = opened.turn
+        if opened.must_run:
+            if turn.prompt_index != prompt_index:
+                raise WrongState("Play has gone on meanwhile, so this reply cannot be used.")
+            if _commit(turn, text) is None:
+                raise WrongState("The chapter changed meanwhile. Try again.")
+    turn.refresh_from_db()
+    return turn
+
+
+def finished_text(agent_slot: int, reply: Reply) -> str:
+    """A small model seldom ends by itself, so that its last sentence may be half a one."""
+    if not is_small_model(agent_slot):
+        return reply.text
+    text = without_heading(reply.text)
+    return end_at_sentence(text) if reply.was_cut else text
+
+
 def _open_reroll(session_id: uuid.UUID, submission_key: str) -> OpenedTurn:
     with transaction.atomic():
         opened = open_reroll(session_id, submission_key=submission_key)
@@ -148,7 +176,7 @@ async def _write_reply(
             raise call
         await settle_warmup(turn.session_id, turn.agent_slot)
         reply = await make_call(call, on_text=live.append)
-        await in_database_patiently(_commit, turn, _finished_text(turn, reply))
+        await in_database_patiently(_commit, turn, finished_text(turn.agent_slot, reply))
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
         await in_database(fail_turn, turn, error=str(error), partial_text=live.text)
@@ -163,14 +191,6 @@ async def _write_reply(
         live.finish()
     with contextlib.suppress(ProviderError, ChapterError):
         await warm_next_reply(turn.session_id)
-
-
-def _finished_text(turn: Turn, reply: Reply) -> str:
-    """A small model seldom ends by itself, so that its last sentence may be half a one."""
-    if not is_small_model(turn.agent_slot):
-        return reply.text
-    text = without_heading(reply.text)
-    return end_at_sentence(text) if reply.was_cut else text
 
 
 async def _keep_claim(turn: Turn, live: LiveReply, reply_task: "asyncio.Task[None] | None") -> None:

@@ -1,4 +1,4 @@
-"""What agents 0 and 8 return: shapes, the JSON schemas sent to a model, the check of a reply.
+"""What agents 0 and 8 return: shapes, the JSON schemas sent to a model, the check of a payload.
 
 A payload is kept exactly as it was returned; the models here only say whether it is acceptable.
 They accept what means the same (a number where text is due, null where nothing is to be said) and
@@ -7,7 +7,8 @@ never fill in what is missing.
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
@@ -21,12 +22,18 @@ Payload = dict[str, Any]
 
 _MAX_DEPTH = 20
 _MAX_PROBLEMS = 5
-# How many opening braces are tried as the start of the object; a reply is no reply after that.
-_MAX_STARTS = 50
 
 
 class InvalidReply(UnusableReply):
     """A reply that is not what was asked for; the message tells a model what to mend."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read from a reply; `remark` says what had to be mended, "" where nothing had."""
+
+    payload: Payload
+    remark: str = ""
 
 
 def _as_text(value: object) -> object:
@@ -210,12 +217,8 @@ def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict
     return schema
 
 
-def parse_reply(text: str, model: type[Shape]) -> Payload:
-    """The one JSON object in the reply, as it was returned, once it has the shape.
-
-    A fence or prose around it is passed over. Raises InvalidReply.
-    """
-    payload = _single_object(text)
+def check_payload(payload: Payload, model: type[Shape]) -> None:
+    """Raise InvalidReply unless the object has the shape and can be stored."""
     _check_storable(payload)
     try:
         model.model_validate(payload)
@@ -224,7 +227,6 @@ def parse_reply(text: str, model: type[Shape]) -> Payload:
         more = len(problems) - _MAX_PROBLEMS
         tail = f"; and {more} more" if more > 0 else ""
         raise InvalidReply("; ".join(problems[:_MAX_PROBLEMS]) + tail) from None
-    return payload
 
 
 def check_roster(payload: Payload, roster: Sequence[Character]) -> None:
@@ -290,52 +292,6 @@ def _plain_schema(
     if kind == "string" and tight:
         return {"type": kind, "maxLength": _TIGHT_LENGTHS.get(name, _TIGHT_LENGTH)}
     return {"type": kind}
-
-
-def _single_object(text: str) -> Payload:
-    if "{" not in text:
-        raise InvalidReply("the reply holds no JSON object")
-    found = list(_objects_in(text))
-    # A model that thinks aloud may show pieces first, and of a broken object its parts are read:
-    # only the reply itself says what it is.
-    replies = [one for one in found if "memory_type" in one]
-    if len(replies) > 1:
-        raise InvalidReply(f"the reply holds {len(replies)} JSON objects; return exactly one")
-    if replies:
-        return replies[0]
-    raise InvalidReply(_why_unreadable(text))
-
-
-def _objects_in(text: str) -> Iterator[Payload]:
-    """The JSON objects in the text that no other one contains."""
-    # Lenient about line breaks inside strings, which small models write.
-    decoder = json.JSONDecoder(strict=False)
-    at = 0
-    for _ in range(_MAX_STARTS):
-        at = text.find("{", at)
-        if at < 0:
-            return
-        try:
-            value, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            at += 1
-            continue
-        yield value
-
-
-def _why_unreadable(text: str) -> str:
-    named = text.find('"memory_type"')
-    start = text.find("{") if named < 0 else max(text.rfind("{", 0, named), 0)
-    reply = text[start:].rstrip().removesuffix("```").rstrip()
-    try:
-        json.JSONDecoder(strict=False).raw_decode(reply)
-    except json.JSONDecodeError as error:
-        if error.pos >= len(reply) or error.msg.startswith("Unterminated"):
-            return "the JSON object breaks off before its end; return a shorter one, complete"
-        return f"the JSON is malformed at character {error.pos}: {error.msg}"
-    except (ValueError, RecursionError):
-        return "the JSON object is nested too deeply or holds a number that is too long"
-    return "memory_type is missing; return one JSON object with all the required keys"
 
 
 def _check_storable(payload: Payload) -> None:

@@ -1,23 +1,23 @@
 """Agent 8: each chunk of seven prompts becomes a memory delta, in order, while play goes on."""
 
 import uuid
-from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
-from agents.characters import memory_layer, prompt_pieces
 from agents.database import in_database
 from agents.declarations import CONTEXT_SUMMARY
 from agents.exceptions import ConsentMissing
 from agents.jobs import fail, finish, postpone, queue_job, ring
 from agents.json_replies import call_for_json
-from agents.layers import Layer, Trim, text_layer
-from agents.model_access import is_small_model
+from agents.layer_sources import transcript_pieces
+from agents.layers import Layer
+from agents.model_access import is_small_model, tier_of
 from agents.models import Job
-from agents.prompt_files import render_prompt
 from agents.providers.exceptions import ProviderError
+from agents.reply_forms import format_pieces
+from agents.sandwich import Subject, compose
 from agents.schemas import TurnDelta, json_schema_for
 from agents.watch import Watch
 from memory.blocks import write_delta
@@ -159,10 +159,8 @@ def _read_chunk(job: Job) -> tuple[Session, list[Event]]:
     return chapter, chunk
 
 
-def _compose(chapter: Session, job: Job) -> Sequence[Layer]:
-    first, last = job.from_prompt_index, job.to_prompt_index
-    return [
-        text_layer("SYSTEM", render_prompt("context_summary"), role="system", has_heading=False),
-        memory_layer(chapter, name="STRUCTURED_MEMORY_SO_FAR"),
-        Layer("RECENT_CONTEXT_CHUNK", prompt_pieces(chapter, first, last), trim=Trim.SHORTEN),
-    ]
+def _compose(chapter: Session, job: Job) -> list[Layer]:
+    chunk = transcript_pieces(chapter, job.from_prompt_index, job.to_prompt_index)
+    reminder = format_pieces(CONTEXT_SUMMARY.agent_id, TurnDelta)
+    subject = Subject(chapter, given={"RECENT_CONTEXT_CHUNK": chunk, "FORMAT": reminder})
+    return compose(CONTEXT_SUMMARY.layers, subject, tier_of(CONTEXT_SUMMARY.agent_id))

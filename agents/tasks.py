@@ -5,14 +5,18 @@ import uuid
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
 
+from agents.asking import ask_server
 from agents.recovery import recover, ring_due_jobs
 from agents.work import STOPPING, work_on
 
 
 @shared_task
 def run_job(*, job_id: str) -> None:
-    """Work on a job, if it is still due."""
+    """Work on a job, if it is still due; its prompts need to know what the models take."""
+    _ask_unless_stopping()
     work_on(uuid.UUID(job_id))
+    # Some servers load a model for its first call, and know only then how much it gets.
+    _ask_unless_stopping()
 
 
 @shared_task
@@ -20,6 +24,12 @@ def sweep() -> None:
     """Find what a dead process left behind and what the bell missed."""
     recover()
     ring_due_jobs()
+    _ask_unless_stopping(in_passing=True)
+
+
+def _ask_unless_stopping(*, in_passing: bool = False) -> None:
+    if not STOPPING.is_set():
+        ask_server(in_passing=in_passing)
 
 
 @worker_ready.connect

@@ -1,23 +1,31 @@
 """Reading ahead: the embedded model gets the unchanged start of the next prompt before it is sent.
 
 A laptop reads about 100 tokens a second, so a prompt that was read while the GM typed answers
-seconds earlier. Other providers are never called for this.
+seconds earlier. Other providers are never called for this. A prompt to another character, and the
+end of the chapter, stop it at once: the server must not read for nothing while somebody waits.
 """
 
 import asyncio
 import contextlib
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.db import transaction
+from django.db.models.signals import post_delete
+from django.dispatch import receiver
 
 from agents.calls import warm_model
 from agents.characters import compose_start
 from agents.database import in_database
 from agents.declarations import CHARACTERS
+from agents.layers import Layer
 from agents.providers.exceptions import ProviderError
 from sessions.access import get_chapter
-from sessions.exceptions import ChapterError
+from sessions.exceptions import ChapterError, WrongState
+from sessions.models import Session
+from sessions.states import PLAYABLE
 
 
 @dataclass(frozen=True)
@@ -53,9 +61,25 @@ async def settle_warmup(session_id: uuid.UUID, agent_slot: int) -> None:
     """Before a real call: wait for what helps it, end what would only stand in its way."""
     if _warming is None or _warming.task.done():
         return
-    if not _is_warming(session_id, agent_slot):
+    if _is_warming(session_id, agent_slot):
+        await asyncio.wait({_warming.task})
+    else:
+        # It hangs up at once; only its record takes longer, and nobody needs to wait for that.
         _warming.task.cancel()
-    await asyncio.wait({_warming.task})
+
+
+def stop_warmup(session_id: uuid.UUID) -> None:
+    """Stop reading ahead for a chapter that is not played on; from whatever thread."""
+    warming = _warming
+    if warming is not None and warming.session_id == session_id and not warming.task.done():
+        warming.task.get_loop().call_soon_threadsafe(warming.task.cancel)
+
+
+@receiver(post_delete, sender=Session)
+def _stop_for_deleted(instance: Session, **_signal: object) -> None:
+    """A chapter that was reset or deleted, by whomever."""
+    session_id = instance.session_id
+    transaction.on_commit(lambda: stop_warmup(session_id))
 
 
 def _is_warming(session_id: uuid.UUID, agent_slot: int) -> bool:
@@ -70,5 +94,13 @@ async def _warm(session_id: uuid.UUID, agent_slot: int) -> None:
     # Without it only a head start is lost: the prompt itself will say what is wrong.
     with contextlib.suppress(ProviderError, ChapterError):
         await warm_model(
-            CHARACTERS[agent_slot], session_id, lambda: compose_start(session_id, agent_slot)
+            CHARACTERS[agent_slot], session_id, lambda: _compose_start(session_id, agent_slot)
         )
+
+
+def _compose_start(session_id: uuid.UUID, agent_slot: int) -> Sequence[Layer]:
+    """Raises WrongState where no prompt can come next: the server has better things to do."""
+    chapter = get_chapter(session_id)
+    if chapter.state not in PLAYABLE or chapter.is_ending or chapter.turn_in_flight is not None:
+        raise WrongState("There is nothing to read ahead for: no prompt can be sent now.")
+    return compose_start(session_id, agent_slot)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from asgiref.sync import async_to_sync
 from django.db import DatabaseError
 
-from agents import locking, narrating, summarizing
+from agents import locking, narrating, summarizing, trials
 from agents.database import in_database
 from agents.exceptions import ModelNotReady
 from agents.jobs import claim, owned, postpone, renew
@@ -51,6 +51,7 @@ FLOWS: dict[str, Flow] = {
     Job.Kind.LOCK: Flow(locking.write_world_memory, locking.give_up),
     Job.Kind.SUMMARIZE: Flow(summarizing.write_memory_delta, summarizing.give_up),
     Job.Kind.NARRATE: Flow(narrating.write_chapter, narrating.give_up),
+    Job.Kind.TRIAL: Flow(trials.write_trial, trials.give_up),
 }
 
 

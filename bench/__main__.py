@@ -3,27 +3,28 @@
 import argparse
 import json
 import os
-import platform
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 from bench.embedded import PAUSE_SECONDS, play_embedded
-from bench.figures import Figure, page_figures, session_figures
+from bench.figure import Figure
+from bench.figures import character_prompts, page_figures, session_figures
 from bench.http_calls import BenchError, Server
-from bench.program import ROOT, Processes, open_processes, start_model_server, start_program
-from bench.replay import measure_page, play_session
+from bench.long_chapter import measure_long_chapter
+from bench.program import Processes, open_processes, start_model_server, start_program
+from bench.prompt_figures import remembered_figure
+from bench.replay import PlayedSession, measure_page, play_session
+from bench.report import report
 from bench.session_data import RecordedSession, load_session, synthetic_session, write_session
+from bench.token_figures import estimate_figure
 
 PAIRS = 84
 TAB2_SIZES = (100, 1_000)
 TAB2_READS = 30
-RESULTS = ROOT / "bench" / "results"
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -58,10 +59,8 @@ def main(options: argparse.Namespace) -> int:
         except (BenchError, OSError, HTTPException) as error:
             print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
             return 1
-    print_table(figures)
-    warn_of_other_work(load_before)
-    print(f"\nKept in {keep(figures, options).relative_to(ROOT)}")
-    return 0 if all(figure.passed is not False for figure in figures) else 1
+    played = "embedded" if options.embedded else str(options.data or "synthetic")
+    return report(figures, session=played, load_before=load_before)
 
 
 def model_environment(options: argparse.Namespace) -> dict[str, str]:
@@ -89,8 +88,13 @@ def run(processes: Processes, options: argparse.Namespace) -> list[Figure]:
         processes.environment["OPENAI_BASE_URL"] = url
         program = start_program(processes)
         played = play_session(program, Server.at(url), session)
-        figures = session_figures(played, read_calls(log)[earlier:])
-    return figures + measure_tab2(processes, program)
+        calls = read_calls(log)[earlier:]
+    return [
+        *session_figures(played, calls),
+        *look_into_chapter(processes, played, character_prompts(calls)[-1]),
+        *measure_tab2(processes, program),
+        *measure_long_chapter(processes),
+    ]
 
 
 def read_session(options: argparse.Namespace) -> RecordedSession:
@@ -123,56 +127,21 @@ def read_calls(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
+def look_into_chapter(
+    processes: Processes, played: PlayedSession, last_prompt: str
+) -> list[Figure]:
+    command = [sys.executable, "-m", "bench.played_chapter", played.chapter["session_id"]]
+    found = json.loads(processes.run("played_chapter", command).splitlines()[-1])
+    facts = {"canon locks": found["canon"], "open threads": found["open"]}
+    estimate = estimate_figure([(guess, counted) for guess, counted in found["estimates"]])
+    return [remembered_figure(facts, last_prompt), *([estimate] if estimate else [])]
+
+
 def measure_tab2(processes: Processes, program: Server) -> list[Figure]:
     command = [sys.executable, "-m", "bench.tab2_chapters", *map(str, TAB2_SIZES)]
     chapters = json.loads(processes.run("tab2", command).splitlines()[-1])
     seconds = {c["events"]: measure_page(program, c["path"], TAB2_READS) for c in chapters}
     return page_figures(seconds, {c["events"]: c["queries"] for c in chapters})
-
-
-def print_table(figures: Sequence[Figure]) -> None:
-    verdicts = {True: "pass", False: "MISSED", None: ""}
-    rows = [("figure", "measured", "target", "")]
-    rows += [(f.name, f.value, f.target, verdicts[f.passed]) for f in figures]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    print()
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
-
-
-def warn_of_other_work(load: float) -> None:
-    cores = os.cpu_count() or 1
-    if load > cores / 2:
-        print(f"\nThis machine was busy before the run (load {load:.1f} on {cores} cores): ")
-        print("the latencies above are too high by an unknown amount.")
-
-
-def keep(figures: Sequence[Figure], options: argparse.Namespace) -> Path:
-    now = datetime.now(UTC)
-    result = {
-        "at": now.isoformat(timespec="seconds"),
-        "machine": describe_machine(),
-        "session": "embedded" if options.embedded else str(options.data or "synthetic"),
-        "figures": [asdict(figure) for figure in figures],
-    }
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{now:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return path
-
-
-def describe_machine() -> dict[str, Any]:
-    cpus = Path("/proc/cpuinfo")
-    lines = cpus.read_text().splitlines() if cpus.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return {
-        "cpu": models[0] if models else platform.processor(),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-    }
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ import time
 from itertools import cycle, islice
 
 from bench.chapter_client import ChapterClient
-from bench.figures import Figure, embedded_figures
+from bench.figure import Figure
+from bench.figures import embedded_figures
 from bench.http_calls import Server
 from bench.session_data import Setup, beat_text
 

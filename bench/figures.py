@@ -1,25 +1,15 @@
 """From what a run noted to figures with a target, each a ratio or a difference within the run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any
 
+from bench.figure import Figure
+from bench.prompt_figures import prompt_figures
 from bench.replay import PROBE_MODEL, TARGET_WORDS, PlayedSession, PromptTiming
 
 CHARACTER_AGENTS = range(1, 8)
 CHUNK = 7
-
-
-@dataclass(frozen=True)
-class Figure:
-    """`measured` is the bare number behind `value`; `passed` is None where there is no target."""
-
-    name: str
-    measured: float
-    value: str
-    target: str = ""
-    passed: bool | None = None
 
 
 def session_figures(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> list[Figure]:
@@ -120,22 +110,20 @@ def _chapter_words(played: PlayedSession) -> Figure:
     )
 
 
-def _characters_sent(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> list[Figure]:
-    sent = [int(call["prompt_chars"]) for call in calls if call["agent"] in CHARACTER_AGENTS]
-    shared = sum(int(call["shared_chars"]) for call in calls if call["agent"] in CHARACTER_AGENTS)
-    total, full = sum(sent), _full_history(played, sent[0])
-    pairs = len(played.session.pairs)
-    limit = 1_400_000 * pairs // 84
+def character_prompts(calls: Sequence[dict[str, Any]]) -> list[str]:
+    """The texts of the prompts to characters, in the order in which they were sent."""
     return [
-        Figure(
-            "Characters sent in character prompts",
-            total,
-            f"{total:,}",
-            f"at most {limit:,}",
-            total <= limit,
-        ),
-        Figure("- of them a repeated prompt start", shared / total, f"{shared / total:.0%}"),
-        Figure("- the longest prompt", max(sent), f"{max(sent):,} (the first: {sent[0]:,})"),
+        str(call["prompt"])
+        for call in calls
+        if call["agent"] in CHARACTER_AGENTS and call["model"] != PROBE_MODEL
+    ]
+
+
+def _characters_sent(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> list[Figure]:
+    prompts = character_prompts(calls)
+    total, full = sum(map(len, prompts)), _full_history(played, len(prompts[0]))
+    return [
+        *prompt_figures(prompts, pairs=len(played.session.pairs)),
         Figure(
             "- over the whole transcript each time, without memory",
             total / full,

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from bench.http_calls import BenchError, Server, call
 
@@ -73,6 +75,31 @@ class Processes:
             raise BenchError(f"{name} failed:\n{done.stdout[-2_000:]}{done.stderr[-4_000:]}")
         return done.stdout
 
+    def follow(self, name: str, command: list[str]) -> Iterator[str]:
+        """Run to the end and give each line as it is printed; raises BenchError."""
+        with (self._log_folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603 - the commands are this repository's own
+                command,
+                cwd=ROOT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                text=True,
+            )
+        try:
+            yield from process.stdout or ()
+            process.wait()
+        finally:
+            # Also when the caller is interrupted: nobody reads on, and the process would not know.
+            if process.poll() is None:
+                end_group(process)
+            if process.stdout is not None:
+                process.stdout.close()
+        if process.returncode:
+            raise BenchError(f"{name} failed:\n{self.log_of(name)[-4_000:]}")
+
     def log_of(self, name: str) -> str:
         return (self._log_folder / f"{name}.log").read_text(errors="replace")
 
@@ -115,19 +142,32 @@ def start_program(processes: Processes) -> Server:
     """Prepare the data, start the Procfile's processes, and wait until the pages are served."""
     port = free_port()
     processes.environment["PORT"] = str(port)
-    # The Procfile names programs without a path.
-    folder = str(Path(sys.executable).parent)
-    processes.environment["PATH"] = folder + os.pathsep + os.environ.get("PATH", os.defpath)
-    manage = [sys.executable, "manage.py"]
-    processes.run("collectstatic", [*manage, "collectstatic", "--noinput", "--verbosity=0"])
+    _collect_static_files()
     # Its last line is what honcho is told: --port N, then the names of the processes.
-    wanted = processes.run("prepare", [*manage, "prepare"]).splitlines()[-1].split()
-    for name, command in procfile_lines():
-        if name in wanted:
-            processes.start(name, ["/bin/sh", "-c", command])
+    prepare = [sys.executable, "manage.py", "prepare"]
+    wanted = processes.run("prepare", prepare).splitlines()[-1].split()
+    start_named(processes, wanted)
     server = Server(LOOPBACK, port)
     wait_until(lambda: _is_served(server, "/healthz"), "the program to serve", seconds=60)
     return server
+
+
+@cache
+def _collect_static_files() -> None:
+    """Once: all runs of this process serve the same files."""
+    with open_processes({}) as processes:
+        command = [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity=0"]
+        processes.run("collectstatic", command)
+
+
+def start_named(processes: Processes, names: Collection[str]) -> None:
+    """Start these processes of the Procfile."""
+    # It names programs without a path.
+    folder = str(Path(sys.executable).parent)
+    processes.environment["PATH"] = folder + os.pathsep + os.environ.get("PATH", os.defpath)
+    for name, command in procfile_lines():
+        if name in names:
+            processes.start(name, ["/bin/sh", "-c", command])
 
 
 def procfile_lines() -> list[tuple[str, str]]:
@@ -152,7 +192,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> N
         time.sleep(0.1)
 
 
-def end_group(process: "subprocess.Popen[bytes]") -> None:
+def end_group(process: "subprocess.Popen[Any]") -> None:
     """Ask the process's group to end, then make it."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:

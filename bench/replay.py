@@ -14,6 +14,7 @@ NARRATIVE_STYLE = (
     "Plain, quick prose in the third person and the past tense. Short paragraphs. "
     "Keep what was said as dialogue; leave out dice and rules."
 )
+CHUNK = 7
 # Even, and never a multiple of seven, so that no latency that counts is disturbed.
 _CHECKED_EVERY, _CHECKED_AT = 14, 4
 
@@ -53,6 +54,9 @@ def play_session(program: Server, model: Server, session: RecordedSession) -> Pl
             own = measure_first_token(model)
             timing = _stream_prompt(client, played, number, own, is_checked=is_checked)
         played.timings.append(timing)
+        if number % CHUNK == 0:
+            # A GM needs longer to read a reply and to write the next beat than a summary takes.
+            client.wait_for_memory(number, seconds=60)
     print("played; ending and writing the chapter", flush=True)
     client.end(seconds=120)
     client.build_narrative(NARRATIVE_STYLE, TARGET_WORDS, seconds=300)

@@ -13,6 +13,9 @@ MAX_SLOTS = 7
 WORLD_CHARACTERS = 5_000
 CHAPTER_CHARACTERS = 4_000
 IDENTITY_CHARACTERS = 1_500
+SMALL_CHARACTERS = 1_500
+# Words between the beginnings of two small worlds: a prime, so that none comes back soon.
+_SMALL_STEP = 37
 SYNTHETIC_REPLY_WORDS = 60
 
 
@@ -77,6 +80,23 @@ def setup_of(session: RecordedSession) -> Setup:
         identities={slot: cut(IDENTITY_CHARACTERS) for slot in slots},
         names=dict(zip(slots, session.roster, strict=True)),
     )
+
+
+def small_setup_of(session: RecordedSession, number: int) -> Setup:
+    """A world and a scene of whole words, cut from another part of the summary for each number."""
+    words = session.summary.split()
+    stock = cycle(words)
+    for _ in range(number * _SMALL_STEP % len(words)):
+        next(stock)
+
+    def cut() -> str:
+        taken = [next(stock)]
+        while sum(map(len, taken)) + len(taken) < SMALL_CHARACTERS:
+            taken.append(next(stock))
+        return " ".join(taken)
+
+    names = {str(slot): name for slot, name in enumerate(session.roster, 1)}
+    return Setup(world_text=cut(), chapter_text=cut(), identities={}, names=names)
 
 
 def synthetic_session(pairs: int) -> RecordedSession:

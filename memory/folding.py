@@ -10,6 +10,8 @@ from dataclasses import replace
 from threading import Lock
 from typing import TypeVar
 
+from django.db.models import Q
+
 from memory.fold_names import key_of, mentions
 from memory.fold_reading import read_block
 from memory.fold_records import Block, Correction, Fold, Question, Record, Scene, Sighting
@@ -19,7 +21,9 @@ from sessions.models import Session
 RecordT = TypeVar("RecordT", bound=Record)
 
 _MAX_KNOWN = 32
-_known: dict[uuid.UUID, tuple[tuple[uuid.UUID, ...], Fold]] = {}
+# A chapter, and whether it is all of its memory.
+_Key = tuple[uuid.UUID, bool]
+_known: dict[_Key, tuple[tuple[uuid.UUID, ...], Fold]] = {}
 _lock = Lock()
 
 
@@ -38,12 +42,18 @@ def merge(earlier: Fold, later: Fold) -> Fold:
     return growing.fold()
 
 
-def fold_chapter(chapter: Session) -> Fold:
-    """Each process reads a block once: blocks never change, and every prompt asks for them."""
-    block_ids = tuple(
-        chapter.memory_blocks.order_by("created_at", "pk").values_list("pk", flat=True)
-    )
-    known_ids, folded = _known.get(chapter.pk, ((), Fold()))
+def fold_chapter(chapter: Session, *, before: int | None = None) -> Fold:
+    """Each process reads a block once: blocks never change, and every prompt asks for them.
+
+    With `before` only the deltas of earlier prompts, and all that the GM has ruled.
+    """
+    blocks = chapter.memory_blocks.order_by("created_at", "pk")
+    if before is not None:
+        is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
+        blocks = blocks.filter(is_ruling | Q(to_prompt_index__lt=before))
+    block_ids = tuple(blocks.values_list("pk", flat=True))
+    key = (chapter.pk, before is None)
+    known_ids, folded = _known.get(key, ((), Fold()))
     if block_ids[: len(known_ids)] != known_ids:
         known_ids, folded = (), Fold()
     if new_ids := block_ids[len(known_ids) :]:
@@ -52,14 +62,14 @@ def fold_chapter(chapter: Session) -> Fold:
             # The chapter is being deleted, and its blocks with it.
             return Fold()
         folded = merge(folded, fold(block_of(found[block_id]) for block_id in new_ids))
-        _remember(chapter.pk, block_ids, folded)
+        _remember(key, block_ids, folded)
     return folded
 
 
-def _remember(session_id: uuid.UUID, block_ids: tuple[uuid.UUID, ...], folded: Fold) -> None:
+def _remember(key: _Key, block_ids: tuple[uuid.UUID, ...], folded: Fold) -> None:
     with _lock:
-        _known.pop(session_id, None)
-        _known[session_id] = (block_ids, folded)
+        _known.pop(key, None)
+        _known[key] = (block_ids, folded)
         while len(_known) > _MAX_KNOWN:
             del _known[next(iter(_known))]
 

@@ -23,6 +23,13 @@ def recall(chapter: Session) -> list[Recollection]:
     return [_render(block_id) for block_id in block_ids]
 
 
+def recall_lock(chapter: Session) -> str:
+    """Agent 0's block; empty before the lock is done."""
+    locks = chapter.memory_blocks.filter(type=MemoryBlock.Type.WORLD_CHAPTER_LOCK)
+    block_id = locks.values_list("pk", flat=True).first()
+    return _render(block_id).full if block_id else ""
+
+
 @lru_cache(maxsize=2_048)
 def _render(block_id: uuid.UUID) -> Recollection:
     """Once a process and block: blocks never change, and every prompt asks for all of them."""

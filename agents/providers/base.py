@@ -27,6 +27,8 @@ class ModelRequest:
     json_schema: Mapping[str, Any] | None = None
     # Play goes on meanwhile: a reply may go first.
     is_background: bool = False
+    # The same for calls whose prompts begin alike; tells nothing of what is in them.
+    cache_key: str = ""
     # Further fields of the request body, such as llama.cpp's sampling settings.
     extra_body: Mapping[str, Any] = field(default_factory=dict)
 

@@ -66,6 +66,10 @@ class Retries:
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
+# Hosts that take `prompt_cache_key`. Others may refuse a field that they do not know.
+_TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
+
+
 @lru_cache(maxsize=8)
 def host_of(base_url: str) -> str:
     """The host that texts would be sent to; "" when it is this machine."""
@@ -124,6 +128,11 @@ class OpenAICompatibleProvider(Provider):
         """How many event loops have connections of this provider."""
         return len(self._clients)
 
+    @property
+    def takes_cache_keys(self) -> bool:
+        """Whether the host is known to keep prompts by a key; its regions are hosts below it."""
+        return f".{self.host}".endswith(tuple(f".{host}" for host in _TAKING_CACHE_KEYS))
+
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
         """What the request's body has besides model, messages and streaming."""
         fields: dict[str, Any] = {request.token_parameter: request.max_output_tokens}
@@ -138,6 +147,8 @@ class OpenAICompatibleProvider(Provider):
                     "strict": is_strict(request.json_schema),
                 },
             }
+        if request.cache_key and self.takes_cache_keys:
+            fields["prompt_cache_key"] = request.cache_key
         return {**fields, **request.extra_body}
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
@@ -237,7 +248,11 @@ class OpenAICompatibleProvider(Provider):
             # A local server wants no key, the library wants one.
             api_key=self._api_key or "none",
             max_retries=0,
-            http_client=self._build_http_client(),
+            http_client=build_http_client(
+                self._base_url,
+                # Reading has its own limits, see _read.
+                httpx2.Timeout(None, connect=self._time_outs.connect, write=60),
+            ),
         )
         try:
             yield client
@@ -245,18 +260,19 @@ class OpenAICompatibleProvider(Provider):
             self._clients.pop(loop, None)
             await client.close()
 
-    def _build_http_client(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(
-            # A redirect or, for this machine, a proxy of the environment could carry texts to a
-            # host that the GM has not allowed.
-            follow_redirects=False,
-            trust_env=bool(self.host),
-            # Reading has its own limits, see _read.
-            timeout=httpx2.Timeout(None, connect=self._time_outs.connect, write=60),
-            # Longer than a GM thinks: a new connection costs up to a tenth of a second.
-            limits=httpx2.Limits(keepalive_expiry=120),
-            verify=_tls_context() if self._base_url.startswith("https:") else _no_tls_context(),
-        )
+
+def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
+    """A client that stays with the server of this address."""
+    return httpx2.AsyncClient(
+        # A redirect or, for this machine, a proxy of the environment could carry texts to a host
+        # that the GM has not allowed.
+        follow_redirects=False,
+        trust_env=bool(host_of(base_url)),
+        timeout=timeout,
+        # Longer than a GM thinks: a new connection costs up to a tenth of a second.
+        limits=httpx2.Limits(keepalive_expiry=120),
+        verify=_tls_context() if base_url.startswith("https:") else _no_tls_context(),
+    )
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from pytest_django import Settings
 
@@ -91,3 +93,18 @@ def test_what_it_shares_with_the_call_before_is_counted(
     run = look_ahead(chapter, agent_slot=1, user_text="x")
     assert run.shared is not None
     assert 0 < run.shared < run.characters
+
+
+def test_what_cannot_fit_is_named_with_its_excess_and_nothing_is_spent(
+    chapter: Session, provider: ScriptedProvider, settings: Settings
+) -> None:
+    settings.MODEL = "a-model-nobody-knows"
+    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 1_500, 700
+    words = "word " * 900
+    why = look_ahead(chapter, agent_slot=1, user_text=words).too_long
+    assert re.search(r"about [0-9,]+ tokens too long.* longest part is USER_PROMPT", why)
+    turn = play(chapter, words)
+    assert (turn.status, turn.error) == (Turn.Status.FAILED, why)
+    assert turn.user_text == words
+    assert provider.history == []
+    assert not LLMArtifact.objects.exists()

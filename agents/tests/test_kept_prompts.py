@@ -1,5 +1,7 @@
 """A prompt's unchanged part is kept between prompts: whatever changes it must show in the next."""
 
+from typing import Any
+
 import pytest
 
 from agents.characters import compose_start, read_ahead
@@ -42,13 +44,36 @@ def test_another_reply(chapter: Session, provider: ScriptedProvider) -> None:
     assert "I lift the lamp." not in carried(chapter)
 
 
-def test_a_memory_delta(chapter: Session) -> None:
+@pytest.fixture
+def _large_window(settings: Any) -> None:
+    settings.LLM, settings.MODEL = "openai", "gpt-4o"
+
+
+def summarize(chapter: Session, canon: str) -> None:
     events = [event.pk for event in chosen_events(chapter, from_prompt=1, to_prompt=7)]
-    payload = turn_delta(canon_locks=["The bell has no clapper."])
+    payload = turn_delta(canon_locks=[canon])
     assert write_delta(
         chapter.pk, from_prompt_index=1, to_prompt_index=7, payload=payload, event_ids=events
     )
+
+
+@pytest.mark.usefixtures("_large_window")
+def test_a_memory_delta(chapter: Session) -> None:
+    summarize(chapter, "The bell has no clapper.")
     assert "The bell has no clapper." in carried(chapter)
+
+
+def test_in_a_small_window_a_delta_waits_until_its_prompts_leave_the_context(
+    chapter: Session,
+) -> None:
+    summarize(chapter, "The bell has no clapper.")
+    before = carried(chapter)
+    assert "beat 1" in before
+    assert "The bell has no clapper." not in before
+    add_prompts(chapter, 7)
+    after = carried(chapter)
+    assert "beat 1\n" not in after
+    assert "The bell has no clapper." in after
 
 
 def test_a_correction_of_canon(chapter: Session) -> None:

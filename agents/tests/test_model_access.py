@@ -1,12 +1,21 @@
 """What the pages say of the models that the agents run on."""
 
-import pytest
-from pytest_django import Settings
+from typing import Any
 
-from agents.model_access import provider_label
+import pytest
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from agents.capabilities import facts_of
+from agents.model_access import model_facts, provider_label, unknown_models
 from agents.models import EmbeddedServer
+from agents.providers.windows import WindowReport
+from agents.reported_windows import store_reports
 
 QWEN = "qwen2.5-coder-1.5b"
+UNKNOWN = "a-model-nobody-knows"
+LISTED = "cohere/command-r-plus-08-2024"
+OPENROUTER = "https://openrouter.ai/api/v1"
+HERE = "http://127.0.0.1:11434/v1"
 
 
 @pytest.fixture
@@ -52,3 +61,102 @@ class TestEmbeddedLabel:
         settings.LLM, settings.EMBEDDED_MODEL = "embedded", QWEN
         EmbeddedServer.objects.create(phase="ready", model="smollm2-135m")
         assert provider_label() == "SmolLM2 135M on this machine"
+
+
+@pytest.mark.django_db
+class TestWindow:
+    """Settings before the server, the server before the list, the list before the default."""
+
+    @pytest.mark.parametrize(
+        ("model", "base_url", "setting", "report", "window"),
+        [
+            (UNKNOWN, HERE, 0, None, 8_192),
+            (UNKNOWN, HERE, 0, WindowReport(40_960), 40_960),
+            (UNKNOWN, HERE, 0, WindowReport(2_048), 2_048),
+            (UNKNOWN, HERE, 16_000, WindowReport(40_960), 16_000),
+            (LISTED, OPENROUTER, 0, None, 128_000),
+            (LISTED, OPENROUTER, 0, WindowReport(40_960), 40_960),
+            (UNKNOWN, HERE, 0, WindowReport(131_072, is_ceiling=True), 8_192),
+            (UNKNOWN, HERE, 0, WindowReport(2_048, is_ceiling=True), 2_048),
+            ("gpt-4o", OPENROUTER, 0, WindowReport(4_096), 128_000),
+            # On this machine a model may run with less than it can take.
+            ("gpt-4o", HERE, 0, WindowReport(4_096), 4_096),
+            ("gpt-4o", HERE, 0, WindowReport(999_999), 128_000),
+        ],
+    )
+    def test_whose_word_counts(
+        self,
+        hosted: Settings,
+        model: str,
+        base_url: str,
+        setting: int,
+        report: WindowReport | None,
+        window: int,
+    ) -> None:
+        hosted.MODEL, hosted.OPENAI_BASE_URL, hosted.CONTEXT_WINDOW = model, base_url, setting
+        store_reports({model: report})
+        assert model_facts(1).context_window == window
+        assert model_facts(1).max_output == facts_of(model).max_output
+
+    def test_a_known_hosted_model_costs_a_prompt_no_query(
+        self, hosted: Settings, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        hosted.MODEL = "gpt-4o"
+        with django_assert_num_queries(0):
+            model_facts(1)
+
+
+@pytest.mark.django_db
+class TestUnknownModels:
+    @pytest.mark.parametrize(
+        ("changes", "report", "sources"),
+        [
+            ({}, None, ("a cautious default", "a cautious default")),
+            (
+                {"CONTEXT_WINDOW": 16_000, "MAX_OUTPUT": 900},
+                WindowReport(4_096),
+                ("as you have set it", "as you have set it"),
+            ),
+            ({}, WindowReport(4_096), ("as its server reports", "a cautious default")),
+            (
+                {"MODEL": LISTED, "OPENAI_BASE_URL": OPENROUTER},
+                None,
+                ("from a list of models", "a cautious default"),
+            ),
+            (
+                {},
+                WindowReport(131_072, is_ceiling=True),
+                ("a cautious default", "a cautious default"),
+            ),
+        ],
+    )
+    def test_it_is_said_what_they_are_taken_for_and_why(
+        self,
+        hosted: Settings,
+        changes: dict[str, Any],
+        report: WindowReport | None,
+        sources: tuple[str, str],
+    ) -> None:
+        hosted.MODEL, hosted.OPENAI_BASE_URL = UNKNOWN, HERE
+        for name, value in changes.items():
+            setattr(hosted, name, value)
+        store_reports({hosted.MODEL: report})
+        [models] = unknown_models()
+        facts = model_facts(1)
+        assert models.named == hosted.MODEL
+        assert (models.context_window, models.max_output) == (
+            facts.context_window,
+            facts.max_output,
+        )
+        assert (models.window_source, models.output_source) == sources
+
+    def test_equals_are_named_together(self, hosted: Settings) -> None:
+        hosted.MODEL_BY_AGENT = {agent_id: f"model-{agent_id}" for agent_id in range(10)}
+        store_reports({"model-9": WindowReport(40_960)})
+        many, one = unknown_models()
+        assert many.named == "model-0, model-1, model-2 and 6 more"
+        assert one.named == "model-9"
+        assert one.context_window == 40_960
+
+    def test_a_known_model_needs_no_word(self, hosted: Settings) -> None:
+        assert unknown_models() == []

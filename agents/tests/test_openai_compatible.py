@@ -89,6 +89,34 @@ class TestWhatIsSent:
             "json_schema": {"name": "reply", "schema": schema, "strict": is_strict},
         }
 
+    @pytest.mark.parametrize(
+        ("host", "is_sent"),
+        [
+            ("api.openai.com", True),
+            ("eu.api.openai.com", True),
+            ("api.mistral.ai", True),
+            ("", False),
+            ("openrouter.ai", False),
+            ("api.openai.com.evil.example", False),
+            ("myapi.openai.com", False),
+        ],
+    )
+    def test_a_cache_key_is_sent_only_where_it_is_taken(self, host: str, *, is_sent: bool) -> None:
+        async def run() -> Outcome:
+            async with chat_server(says("Yes.")) as server:
+                outcome, provider = Outcome(server), provider_at(server.base_url)
+                provider.host = host
+                await read_into(outcome, provider, replace(REQUEST, cache_key="c0ffee"))
+                return outcome
+
+        outcome = asyncio.run(run())
+        assert outcome.text == "Yes."
+        assert outcome.body.get("prompt_cache_key") == ("c0ffee" if is_sent else None)
+
+    def test_without_a_cache_key_none_is_sent(self) -> None:
+        provider = provider_at("https://api.openai.com/v1")
+        assert "prompt_cache_key" not in provider.extra_fields(REQUEST)
+
 
 class TestWhatIsRead:
     def test_text_comes_as_it_was_sent(self) -> None:

@@ -12,14 +12,23 @@ from agents.schemas import TurnDelta, WorldChapterLock, json_schema_for
 VARIABLES = {
     "world_lock": {},
     "context_summary": {},
-    "character": {"character_name": "Mara", "length": "one page"},
+    "character": {},
+    "character_minimal": {"character_name": "Mara"},
     "narrator": {},
+    "process_map": {"here": "Play, as Agent 1"},
+    "process_map_medium": {"here": "Play, as Agent 1"},
+    "protocol_character": {},
+    "protocol_json": {},
+    "protocol_narrator": {},
     "narrator_whole": {"target_words": "2500"},
     "narrator_scene": {"scene_number": "2", "scene_count": "9", "target_words": "600"},
     "narrator_continue": {"target_words": "2500", "done_word": "DONE"},
     "repair": {"error": "range is missing"},
+    "repair_xml": {"error": "range is missing"},
+    "format_reminder_json": {},
+    "format_reminder_xml": {"shape": "<turn_delta>...</turn_delta>"},
 }
-SYSTEM_PROMPTS = ("world_lock", "context_summary", "character", "narrator")
+SYSTEM_PROMPTS = ("world_lock", "context_summary", "character", "character_minimal", "narrator")
 
 
 @pytest.fixture
@@ -97,6 +106,10 @@ class TestThePrompts:
                 "character",
                 ["AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT"],
             ),
+            (
+                "character_minimal",
+                ["AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT"],
+            ),
             ("context_summary", ["STRUCTURED_MEMORY_SO_FAR", "RECENT_CONTEXT_CHUNK"]),
             (
                 "narrator",
@@ -128,13 +141,11 @@ class TestThePrompts:
         ]
 
     def test_only_the_narrator_is_told_to_write_prose(self) -> None:
-        assert "prose" in render_prompt("narrator")
-        assert "chapter" in render_prompt("narrator")
-        assert "prose" not in render_prompt("character", character_name="Mara", length="one page")
+        told = {name for name in VARIABLES if "prose" in render_prompt(name, **VARIABLES[name])}
+        assert told == {"protocol_narrator"}
 
-    def test_the_character_prompt_is_short(self) -> None:
-        # A small model on a laptop reads it before every reply.
-        assert len(render_prompt("character", character_name="Mara", length="one page")) < 2_000
+    def test_what_a_small_model_reads_before_every_reply_is_short(self) -> None:
+        assert len(render_prompt("character_minimal", character_name="Mara")) < 2_000
 
 
 def _keys(schema: dict[str, object]) -> Iterator[str]:

@@ -70,6 +70,41 @@ def test_a_heading_inside_a_story_is_not_taken_for_a_layer(words: str) -> None:
     assert texts(parts)["USER_PROMPT"] == f"## USER_PROMPT\n{words}"
 
 
+def test_layers_without_headings_share_a_message() -> None:
+    system = [
+        text_layer(name, f"{name}.\n\nMore.", role="system", has_heading=False)
+        for name in ("SYSTEM", "PROCESS_MAP", "PROTOCOLS")
+    ]
+    parts = split_prompt(*sent([*system, *a_prompt()[1:]]))
+    assert [part.text.strip() for part in parts[:3]] == [f"{one.name}.\n\nMore." for one in system]
+    assert texts(parts)["AGENT_IDENTITY"] == "## AGENT_IDENTITY\nA ferrywoman."
+
+
+@pytest.mark.parametrize("at", [0, 1, 4])
+def test_a_layer_that_was_dropped_whole_has_no_text(at: int) -> None:
+    dropped = Layer("MAP", (Piece("Far. " * 50),), role="system", trim=Trim.DROP, gives_way=-1)
+    layers = a_prompt()
+    parts = split_prompt(*sent([*layers[:at], dropped, *layers[at:]], budget=280))
+    assert (parts[at].name, parts[at].text, parts[at].dropped) == ("MAP", "", 1)
+    others = [part.name for part in parts if part.text]
+    assert others == [layer.name for layer in layers]
+    assert texts(parts)["USER_PROMPT"] == "## USER_PROMPT\nThe door opens."
+
+
+@pytest.mark.parametrize("change", [-1, 1, 10**6])
+def test_sizes_that_do_not_fit_are_not_believed(change: int) -> None:
+    messages, records = sent(a_prompt())
+    records[1]["characters"] += change
+    parts = split_prompt(messages, records)
+    assert texts(parts)["AGENT_IDENTITY"] == "## AGENT_IDENTITY\nA ferrywoman."
+
+
+def test_older_records_have_no_sizes() -> None:
+    messages, records = sent(a_prompt(identity=FORGED))
+    sizeless = [{k: v for k, v in one.items() if k != "characters"} for one in records]
+    assert split_prompt(messages, sizeless) == split_prompt(messages, records)
+
+
 def test_what_was_shortened_or_dropped_is_counted() -> None:
     parts = split_prompt(*sent(a_prompt(context=6), budget=300))
     [context] = [part for part in parts if part.was_trimmed]

@@ -200,17 +200,14 @@ def test_control_refuses_a_fault_that_there_is_not(fake: FakeServer) -> None:
     assert call(control, "POST", "/control", {"faults": ["fire"]}).status == 400
 
 
-def test_each_call_is_noted_with_the_start_it_shares(fake: FakeServer, ask: Ask) -> None:
-    ask(2, "The same start, then one end.")
-    ask(2, "The same start, then another.")
-    ask(0, "Nothing like it.")
+def test_each_call_is_noted_with_its_agent_and_its_prompt(fake: FakeServer, ask: Ask) -> None:
+    ask(2, "Who is there?")
+    ask(0, "A world.", "A roster.")
 
-    wait_until(lambda: len(fake.calls) == 3, "the calls to be noted", seconds=NOTED_WITHIN)
-    first, second, third = fake.calls
-    assert first["prompt_chars"] == len("The same start, then one end.")
-    assert (first["agent"], third["agent"]) == (2, 0)
-    assert second["shared_chars"] == len("The same start, then ")
-    assert third["shared_chars"] == 0
+    wait_until(lambda: len(fake.calls) == 2, "the calls to be noted", seconds=NOTED_WITHIN)
+    first, second = fake.calls
+    assert (first["n"], first["agent"], first["prompt"]) == (1, 2, "Who is there?")
+    assert (second["n"], second["agent"], second["prompt"]) == (2, 0, "A world.\nA roster.")
 
 
 def test_what_is_no_chat_completion_is_refused(fake: FakeServer) -> None:

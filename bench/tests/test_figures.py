@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from bench.figures import Figure, page_figures, session_figures
+from bench.figure import Figure
+from bench.figures import character_prompts, page_figures, session_figures
 from bench.replay import PROBE_MODEL, PlayedSession, PromptTiming
 from bench.session_data import synthetic_session
 
@@ -38,9 +39,9 @@ def played_session() -> PlayedSession:
 
 
 def model_calls() -> list[dict[str, Any]]:
-    character = {"agent": 2, "model": "agent-2", "prompt_chars": 10_000, "shared_chars": 5_000}
-    probe = {"agent": 1, "model": PROBE_MODEL, "prompt_chars": 99, "shared_chars": 0}
-    summary = {"agent": 8, "model": "agent-8", "prompt_chars": 20_000, "shared_chars": 0}
+    character = {"agent": 2, "model": "agent-2", "prompt": "x" * 10_000}
+    probe = {"agent": 1, "model": PROBE_MODEL, "prompt": "Is anybody there?"}
+    summary = {"agent": 8, "model": "agent-8", "prompt": "x" * 20_000}
     return [*[character] * 14, *[probe] * 7, *[summary] * 2]
 
 
@@ -81,6 +82,7 @@ def test_a_short_chapter_is_missed() -> None:
 
 def test_only_character_prompts_count_as_characters_sent() -> None:
     assert figure("Characters sent", played_session()).measured == 140_000
+    assert len(character_prompts(model_calls())) == 14
 
 
 def test_slow_seventh_prompts_are_missed() -> None:

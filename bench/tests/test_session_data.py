@@ -6,11 +6,13 @@ import pytest
 from bench.session_data import (
     CHAPTER_CHARACTERS,
     IDENTITY_CHARACTERS,
+    SMALL_CHARACTERS,
     SYNTHETIC_REPLY_WORDS,
     WORLD_CHARACTERS,
     Pair,
     load_session,
     setup_of,
+    small_setup_of,
     synthetic_session,
     write_session,
 )
@@ -68,3 +70,13 @@ def test_the_setup_has_the_sizes_that_figures_are_compared_at() -> None:
     assert len(setup.chapter_text) == CHAPTER_CHARACTERS
     assert [len(text) for text in setup.identities.values()] == [IDENTITY_CHARACTERS] * 7
     assert len(set(setup.identities.values())) == 7
+
+
+def test_small_worlds_are_all_different_and_of_whole_words() -> None:
+    session = synthetic_session(3)
+    setups = [small_setup_of(session, number) for number in range(40)]
+
+    assert len({setup.world_text for setup in setups}) == 40
+    for text in (text for setup in setups for text in (setup.world_text, setup.chapter_text)):
+        assert SMALL_CHARACTERS <= len(text) + 1 < SMALL_CHARACTERS + 40
+        assert set(text.split()) <= set(session.summary.split())

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from memory.fold_names import key_of
 from memory.fold_present import present
 from memory.fold_records import Block, Fold
-from memory.fold_rendering import Rank, fold_text, medium, minimal, now_view, trim
 from memory.folding import fold, merge
+from memory.now_view import now_view
+from memory.session_state import Detail, Rank, memory_lines
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -140,7 +141,7 @@ def skeleton(text: str) -> str:
 def test_folding_is_deterministic_and_its_order_stable(blocks: list[Block]) -> None:
     folded, again = fold(blocks), fold([replace(block) for block in blocks])
     assert in_full(folded) == in_full(again)
-    assert medium(folded) == medium(again)
+    assert memory_lines(folded) == memory_lines(again)
     assert now_view(folded) == now_view(again)
 
 
@@ -187,11 +188,9 @@ def test_no_canon_lock_is_lost_unless_a_correction_names_it(blocks: list[Block])
     named = {skeleton(block.payload.get("replaces", "")) for block in blocks[1:]}
     expected = {skeleton(text) for text in said_canon(blocks)} - named
     assert expected <= {skeleton(fact.text) for fact in present(folded).canon}
-    for sections in (medium(folded), minimal(folded)):
-        canon = [
-            item for section in sections if section.rank is Rank.CANON for item in section.items
-        ]
-        assert expected <= set(map(skeleton, canon))
+    for detail in Detail:
+        lines = memory_lines(folded, detail=detail)
+        assert expected <= {skeleton(line.said) for line in lines if line.rank is Rank.CANON}
 
 
 @given(st.lists(st.text(), max_size=8))
@@ -230,24 +229,8 @@ def test_every_thing_says_which_prompts_it_came_from(blocks: list[Block]) -> Non
 def test_any_json_is_folded_and_shown(blocks: list[Block]) -> None:
     folded = fold(blocks)
     assert in_full(merge(fold(blocks[:1]), fold(blocks[1:]))) == in_full(folded)
-    for sections in (medium(folded), minimal(folded), medium(folded, beside_lock=True)):
-        assert all(section.items for section in sections)
-        assert all(len(item.splitlines()) == 1 for one in sections for item in one.items)
+    for detail in Detail:
+        for line in memory_lines(folded, detail=detail, beside_lock=detail is Detail.FULL):
+            assert line.said
+            assert len(line.text.splitlines()) == 1
     assert all(section.items for section in now_view(folded))
-
-
-@given(memories(), st.integers(0, 400))
-def test_what_is_kept_fits_and_is_the_newest_of_each_kind(blocks: list[Block], room: int) -> None:
-    sections = medium(fold(blocks))
-    kept = {section.name: section for section in trim(sections, room, len)}
-    assert len(fold_text(kept.values())) <= room
-    assert list(kept) == [section.name for section in sections if section.name in kept]
-    for section in sections:
-        items = kept[section.name].items if section.name in kept else ()
-        assert items == section.items[len(section.items) - len(items) :]
-    shed = {
-        section.rank
-        for section in sections
-        if section.name not in kept or kept[section.name].items != section.items
-    }
-    assert all(section.rank >= max(shed, default=Rank.TIMELINE) for section in kept.values())

@@ -47,8 +47,8 @@ async def lock(
 ) -> Status[SessionDocument]:
     """Lock Tab 1 and have agent 0 write the first memory."""
     job = await in_database(request_lock, session_id)
-    if await _is_awaited(is_job_over, job.job_id, session_id, prefer, response):
-        _check(await in_database(read_job, job.job_id))
+    if await is_awaited(is_job_over, job.job_id, session_id, prefer, response):
+        check_job(await in_database(read_job, job.job_id))
         return Status(200, await in_database(read_session, session_id))
     return Status(202, await in_database(read_session, session_id))
 
@@ -59,13 +59,13 @@ async def end(
 ) -> Status[SessionDocument]:
     """End the chapter as soon as memory covers every prompt."""
     await in_database(request_end, session_id)
-    is_awaited = await _is_awaited(is_ending_over, session_id, session_id, prefer, response)
+    was_awaited = await is_awaited(is_ending_over, session_id, session_id, prefer, response)
     chapter = await in_database(read_session, session_id)
-    if is_awaited and chapter.state not in (State.ENDED, State.NARRATING):
+    if was_awaited and chapter.state not in (State.ENDED, State.NARRATING):
         job = await in_database(read_latest_job, session_id, Job.Kind.SUMMARIZE)
-        _check(job)
+        check_job(job)
         raise JobFailed("The chapter did not end: it was played on meanwhile.", job)
-    return Status(200 if is_awaited else 202, chapter)
+    return Status(200 if was_awaited else 202, chapter)
 
 
 @router.post("/session/{uuid:session_id}/retry-summary", response=ANSWERS)
@@ -74,8 +74,8 @@ async def retry_memory(
 ) -> Status[SessionDocument]:
     """Try at once what memory failed to write."""
     await in_database(retry_summary, session_id)
-    if await _is_awaited(are_summaries_over, session_id, session_id, prefer, response):
-        _check(await in_database(read_latest_job, session_id, Job.Kind.SUMMARIZE))
+    if await is_awaited(are_summaries_over, session_id, session_id, prefer, response):
+        check_job(await in_database(read_latest_job, session_id, Job.Kind.SUMMARIZE))
         return Status(200, await in_database(read_session, session_id))
     return Status(202, await in_database(read_session, session_id))
 
@@ -86,8 +86,8 @@ async def build_narrative(
 ) -> Status[SessionDocument]:
     """Have agent 9 write the chapter of an ended session."""
     job = await in_database(request_build, session_id)
-    if await _is_awaited(is_job_over, job.job_id, session_id, prefer, response):
-        _check(await in_database(read_job, job.job_id))
+    if await is_awaited(is_job_over, job.job_id, session_id, prefer, response):
+        check_job(await in_database(read_job, job.job_id))
         return Status(200, await in_database(read_session, session_id))
     return Status(202, await in_database(read_session, session_id))
 
@@ -106,7 +106,7 @@ def reopen_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
     return read_session(session_id)
 
 
-async def _is_awaited(
+async def is_awaited(
     is_over: Callable[[UUID], bool],
     row_id: UUID,
     session_id: UUID,
@@ -121,7 +121,7 @@ async def _is_awaited(
     return await wait_until(is_over, row_id, session_id, seconds)
 
 
-def _check(job: JobDocument | None) -> None:
+def check_job(job: JobDocument | None) -> None:
     """Raises JobFailed or JobCancelled for a job without a result."""
     if job is None:
         return

@@ -47,6 +47,17 @@ class PromptBody(Body):
     user_text: str = Field(description="What happens; 1 to 5,000 characters.")
 
 
+class TrialBody(Body):
+    layer: int = Field(description="The number of the layer, as `GET …/trial` gives it.")
+    text: str = Field(
+        description="Its text in the trial; empty leaves the layer out. At most 60,000 characters, "
+        "or as many as it was sent with."
+    )
+    call_id: str = Field(
+        "", description="Of `GET …/trial`: refused when the reply comes from another call by now."
+    )
+
+
 class NarrativeAgentBody(Body):
     """A field that is missing or null is left as it is."""
 

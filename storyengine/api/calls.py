@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -10,8 +11,11 @@ from ninja import Query, Router
 from pydantic import Field
 
 from agents.call_records import CallRecord, read_recent_calls
+from agents.estimates import estimate_build
+from agents.exceptions import ModelNotReady
 from agents.usage import Usage, total_of, usage_by_agent
 from sessions.access import get_chapter
+from sessions.exceptions import WrongState
 from storyengine.api.documents import Document
 from storyengine.api.problems import READ, refusals
 
@@ -26,6 +30,8 @@ class LayerDocument(Document):
     kept: int = 0
     shortened: int = 0
     dropped: int = 0
+    reason: str = Field("", description="Why it was trimmed, if it was.")
+    characters: int = Field(0, description="Its size in the prompt; 0 in older records too.")
 
 
 class CallDocument(Document):
@@ -99,6 +105,34 @@ def list_calls(
         usage=_usage(total),
         usage_by_agent=[AgentUsageDocument.model_validate(row) for row in rows],
     )
+
+
+class BuildEstimateDocument(Document):
+    """What building the narrative will about take, if no scene falls short of its length."""
+
+    model: str
+    calls: int = Field(description="One a scene.")
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int = Field(description="How much hidden reasoning may come on top at most.")
+    dollars: Decimal | None = Field(
+        description="Without hidden reasoning; null where the model's price is not known."
+    )
+    reasoning_dollars: Decimal | None
+    warning: str = Field(description="Which cap of the chapter the build would pass, if any.")
+
+
+@router.get(
+    "/session/{uuid:session_id}/build-estimate",
+    response={200: BuildEstimateDocument, **READ, **refusals(409, 422)},
+)
+def get_build_estimate(request: HttpRequest, session_id: UUID) -> BuildEstimateDocument:
+    """What building the narrative of an ended session will about take; no model is asked."""
+    try:
+        estimate = estimate_build(get_chapter(session_id))
+    except ModelNotReady as error:
+        raise WrongState(str(error)) from error
+    return BuildEstimateDocument.model_validate(estimate)
 
 
 def _usage(usage: Usage) -> UsageDocument:

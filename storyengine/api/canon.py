@@ -8,8 +8,8 @@ from ninja.responses import Status
 
 from memory.corrections import write_answer, write_correction
 from memory.fold_answers import Answer
-from memory.fold_rendering import now_view
 from memory.folding import fold_chapter
+from memory.now_view import now_view
 from sessions.access import get_chapter
 from storyengine.api.bodies import AnswerBody, CorrectionBody
 from storyengine.api.documents import MemoryBlockDocument, NowDocument, NowSectionDocument

@@ -128,7 +128,7 @@ class JobDocument(Document):
     """The newest background job of its kind."""
 
     job_id: UUID
-    kind: Literal["lock", "summarize", "narrate"]
+    kind: Literal["lock", "summarize", "narrate", "trial"]
     status: Literal["queued", "running", "done", "failed", "cancelled"]
     error: str
     progress: dict[str, Any] = Field(

@@ -17,6 +17,7 @@ from agents.call_records import (
     read_sent_prompt,
 )
 from agents.dry_run import look_ahead
+from agents.trials import why_not_tried
 from agents.usage import total_of, usage_by_agent
 from memory.models import MemoryBlock
 from memory.rendering import readable_block
@@ -36,6 +37,9 @@ class Subject:
     tab: str
     # Why there may be nothing to show.
     no_calls: str = "No model call is recorded for it."
+    # The prompt, where it is a reply, and why that cannot be tried again; "" if it can.
+    prompt_index: int = 0
+    why_not_tried: str = ""
 
     @property
     def page_class(self) -> str:
@@ -53,8 +57,14 @@ class Subject:
 @require_safe
 def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
     chapter = get_chapter(session_id)
-    subject = Subject(f"The reply to prompt {number}", "play")
-    return _show_calls(request, chapter, subject, calls_behind_prompt(chapter, number))
+    behind = calls_behind_prompt(chapter, number)
+    subject = Subject(
+        f"The reply to prompt {number}",
+        "play",
+        prompt_index=number,
+        why_not_tried=why_not_tried(chapter, number, behind),
+    )
+    return _show_calls(request, chapter, subject, behind)
 
 
 @require_safe

@@ -12,6 +12,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.consent import is_allowed, provider_host
+from agents.estimates import estimate_build
+from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.jobs import latest_jobs
 from agents.models import Job
 from agents.narrating import cancel_build, request_build
@@ -191,6 +193,24 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     if request.htmx:
         return nothing_new()
     return HttpResponseRedirect(reverse("pages:draft", args=[session_id]))
+
+
+@require_safe
+def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """What a build will about take; asked for by the page, which does not wait for it."""
+    chapter = get_chapter(session_id)
+    # The page was shown before the chapter was opened again, or a build was begun elsewhere.
+    if chapter.state != State.ENDED:
+        return nothing_new()
+    context: dict[str, Any] = {"chapter": chapter}
+    try:
+        context["estimate"] = estimate_build(chapter)
+    except PromptTooLong as error:
+        context["refusal"] = str(error)
+    except ModelNotReady:
+        # The page says so already, and how far it is.
+        context["refusal"] = ""
+    return show(request, "chapter/_estimate.html", context)
 
 
 @require_POST

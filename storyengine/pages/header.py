@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agents.model_access import provider_label
+from agents.model_access import provider_label, unknown_models
 from agents.spending import spending_of
 from sessions.models import Session
 
@@ -14,4 +14,5 @@ def header_context(chapter: Session, tab: str) -> dict[str, Any]:
         "tab": tab,
         "spending": spending_of(chapter.llm_artifacts.all()),
         "model": provider_label(),
+        "unknown_models": unknown_models(),
     }

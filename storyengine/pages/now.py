@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memory.fold_records import Fold, Prompts, Question
-from memory.fold_rendering import NowItem, NowSection, now_view
+from memory.now_view import NowItem, NowSection, now_view
 from sessions.roster import Character
 
 

@@ -9,6 +9,7 @@ from storyengine.pages import (
     library,
     play,
     replies,
+    trials,
     world,
 )
 
@@ -49,12 +50,19 @@ urlpatterns: list[URLPattern] = [
     path(_CHAPTER + "calls/prompts/<int:number>", calls.show_prompt, name="prompt-calls"),
     path(_CHAPTER + "calls/memory/<int:number>", calls.show_block, name="memory-calls"),
     path(_CHAPTER + "calls/drafts/<uuid:draft_id>", calls.show_draft, name="draft-calls"),
+    path(_CHAPTER + "calls/prompts/<int:number>/try", trials.show_layers, name="try"),
+    path(_CHAPTER + "calls/prompts/<int:number>/try/run", trials.run, name="run-trial"),
+    path(_CHAPTER + "trials/<uuid:trial_id>", trials.show_trial, name="trial"),
+    path(_CHAPTER + "trials/<uuid:trial_id>/status", trials.status, name="trial-status"),
+    path(_CHAPTER + "trials/<uuid:trial_id>/stop", trials.stop, name="stop-trial"),
+    path(_CHAPTER + "trials/<uuid:trial_id>/adopt", trials.adopt, name="adopt-trial"),
     path(_CHAPTER + "calls/next", calls.show_next, name="next-call"),
     path(_CHAPTER + "usage", calls.show_usage, name="usage"),
     # Tab 3
     path(_CHAPTER + "chapter", chapter.show_chapter, name="draft"),
     path(_CHAPTER + "chapter/status", chapter.status, name="draft-status"),
     path(_CHAPTER + "chapter/save", chapter.save, name="save-draft"),
+    path(_CHAPTER + "chapter/estimate", chapter.show_estimate, name="build-estimate"),
     path(_CHAPTER + "chapter/build", chapter.build, name="build"),
     path(_CHAPTER + "chapter/cancel", chapter.cancel, name="cancel"),
     path(_CHAPTER + "canon", canon.show_correction, name="canon"),

@@ -11,7 +11,14 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
-from agents.models import EmbeddedServer, Job, LLMArtifact, ProviderConsent, TokenCalibration
+from agents.models import (
+    EmbeddedServer,
+    Job,
+    LLMArtifact,
+    ProviderConsent,
+    ReportedWindow,
+    TokenCalibration,
+)
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.tests.factories import add_prompts, make_active_chapter
@@ -34,6 +41,7 @@ def chapter() -> Session:
     ProviderConsent.objects.create(host="llm.example")
     EmbeddedServer.objects.create(phase="ready", model="smollm2-135m")
     TokenCalibration.objects.create(model="smollm2-135m")
+    ReportedWindow.objects.create(server="http://127.0.0.1/v1", model="m", tokens=4_096)
     return chapter
 
 

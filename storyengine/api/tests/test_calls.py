@@ -1,3 +1,4 @@
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.playing import play, play_many
 from sessions.models import Session
+from sessions.states import State
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
 
@@ -84,3 +86,14 @@ def test_the_number_of_queries_does_not_grow_with_the_page(
         with django_assert_max_num_queries(8):
             calls(chapter, "?limit=100")
         play_many(chapter, 8)
+
+
+def test_a_build_can_be_estimated_once_the_chapter_is_ended(chapter: Session) -> None:
+    address_of_it = address(chapter, "build-estimate")
+    assert_problem(call("GET", address_of_it), 409, "wrong-state")
+    Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
+    estimate = call("GET", address_of_it).json()
+    assert estimate["calls"] == 1
+    assert estimate["input_tokens"] > 0
+    assert Decimal(estimate["dollars"]) > 0
+    assert LLMArtifact.objects.filter(agent_id=9).count() == 0

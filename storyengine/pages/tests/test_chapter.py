@@ -1,3 +1,5 @@
+import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -116,6 +118,47 @@ class TestNarrator:
     def test_a_plain_form_returns_to_the_tab(self, client: Client, ended: Session) -> None:
         response = client.post(address(ended, "save-draft"), {"target_words": "100"})
         assert response["Location"] == address(ended, "draft")
+
+
+class TestEstimate:
+    def test_the_page_asks_for_it_and_does_not_wait(self, htmx: Client, ended: Session) -> None:
+        asked = by_id(page(htmx, ended), "build-estimate").attributes
+        assert asked["hx-trigger"].startswith("load,")
+        words = by_id(htmx.get(asked["hx-get"]).content.decode(), "build-estimate").words
+        assert re.match(r"About [0-9,]+ tokens in and 4,000 out, in 1 call: ", words)
+
+    def test_it_asks_again_when_another_length_is_saved(self, htmx: Client, ended: Session) -> None:
+        estimate = by_id(self.ask(htmx, ended), "build-estimate").attributes
+        assert estimate["hx-trigger"].endswith("from:#target-words")
+        htmx.post(address(ended, "save-draft"), {"target_words": "5,000"})
+        assert (
+            "8,000 out"
+            in by_id(htmx.get(estimate["hx-get"]).content.decode(), "build-estimate").words
+        )
+
+    def test_a_price_that_is_not_known_is_not_named(
+        self, htmx: Client, ended: Session, settings: Any
+    ) -> None:
+        settings.MODEL_BY_AGENT = {**settings.MODEL_BY_AGENT, 9: "a-model-nobody-knows"}
+        words = by_id(self.ask(htmx, ended), "build-estimate").words
+        assert re.fullmatch(r"About [0-9,]+ tokens in and [0-9,]+ out, in [0-9]+ calls?\.", words)
+
+    def test_a_cap_that_the_build_would_pass(
+        self, htmx: Client, ended: Session, settings: Any
+    ) -> None:
+        settings.CHAPTER_BUDGET = Decimal("0.001")
+        assert "STORYENGINE_CHAPTER_BUDGET" in all_of(self.ask(htmx, ended), "strong")[0].words
+
+    def test_what_cannot_be_built_says_why(self, htmx: Client, ended: Session) -> None:
+        Session.objects.filter(pk=ended.pk).update(narrative_agent_definition_text="x" * 3_000_000)
+        assert "too long" in by_id(self.ask(htmx, ended), "build-estimate").words
+
+    def test_a_chapter_in_play_has_none(self, htmx: Client, chapter: Session) -> None:
+        assert not all_of(page(htmx, chapter), "p", id="build-estimate")
+        assert htmx.get(address(chapter, "build-estimate")).status_code == 204
+
+    def ask(self, htmx: Client, chapter: Session) -> str:
+        return htmx.get(address(chapter, "build-estimate")).content.decode()
 
 
 class TestBuild:

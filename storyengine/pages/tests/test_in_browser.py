@@ -425,6 +425,17 @@ class TestMemory:
         expect(page.locator("#memory-now")).to_contain_text("It is otherwise.")
 
 
+class TestEstimate:
+    def test_it_follows_the_target_length(self, page: Page, chapter: ChapterClient) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        chapter.end(seconds=30)
+        page.goto(f"/chapters/{chapter.session_id}/chapter")
+        expect(page.locator("#build-estimate")).to_contain_text("4,000 out")
+        for length, out in (("5000", "8,000 out"), ("1000", "1,600 out")):
+            page.fill("#target-words", length)
+            expect(page.locator("#build-estimate")).to_contain_text(out)
+
+
 def expect_idle_later(page: Page) -> None:
     expect(page.locator("#running")).to_have_count(0, timeout=60_000)
 

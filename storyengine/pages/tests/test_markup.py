@@ -11,6 +11,8 @@ from django.utils import timezone
 from agents.models import Job
 from agents.tests.playing import play as play_a_prompt
 from agents.tests.replies import turn_delta
+from agents.trials import request_trial
+from agents.work import work_on
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Session, Turn
 from sessions.states import State
@@ -122,6 +124,29 @@ def a_model_call() -> str:
     return address(chapter, "prompt-calls", 1)
 
 
+def a_layer_to_change() -> str:
+    chapter = make_active_chapter()
+    play_a_prompt(chapter)
+    return address(chapter, "try", 1) + "?layer=2"
+
+
+def _a_trial() -> tuple[Session, Job]:
+    chapter = make_active_chapter()
+    play_a_prompt(chapter)
+    return chapter, request_trial(chapter.pk, layer_number=2, text="Mara.", submission_key="k")
+
+
+def a_waiting_trial() -> str:
+    chapter, job = _a_trial()
+    return address(chapter, "trial", job.pk)
+
+
+def a_trial() -> str:
+    chapter, job = _a_trial()
+    work_on(job.pk)
+    return address(chapter, "trial", job.pk)
+
+
 def what_was_used() -> str:
     chapter = make_active_chapter()
     play_a_prompt(chapter)
@@ -137,7 +162,7 @@ PAGES: list[Callable[[], str]] = [
     *(a_draft, a_locked_one, a_question, a_lock, play, a_running_reply, a_broken_reply),
     *(an_ended_one, a_chapter, a_build, a_transcript, the_library),
     *(a_memory, a_correction, a_memorys_question),
-    *(a_model_call, what_was_used),
+    *(a_model_call, what_was_used, a_layer_to_change, a_waiting_trial, a_trial),
     *(lambda: "/", lambda: "/consent/", lambda: "/nothing/here"),
 ]
 

@@ -11,7 +11,8 @@ READ = {
     *("library", "chapter", "world", "lock-status", "play", "play-status", "stream"),
     *("transcript", "draft", "draft-status", "download-transcript", "download-everything"),
     *("download-draft", "consent", "model-status", "canon", "question"),
-    *("prompt-calls", "memory-calls", "draft-calls", "usage"),
+    *("prompt-calls", "memory-calls", "draft-calls", "usage", "build-estimate"),
+    *("try", "trial", "trial-status"),
 }
 NAMES = [str(pattern.name) for pattern in urlpatterns]
 
@@ -47,7 +48,7 @@ def test_the_wrong_verb_is_refused(name: str) -> None:
 def test_an_unknown_chapter_is_not_found(name: str) -> None:
     client = Client()
     asked = client.get if name in READ else client.post
-    fields = {"agent_slot": "1", "user_text": "x", "title": "x"}
+    fields = {"agent_slot": "1", "user_text": "x", "title": "x", "layer": "1"}
     response = asked(some_address(name), fields)
     assert response.status_code == 404
     assert "There is no such" in response.content.decode()

@@ -1,0 +1,126 @@
+"""What building the narrative is expected to take: composed as a build does, and sent nowhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.conf import settings
+
+from agents.budget import TOKENS_PER_MESSAGE
+from agents.calls import fit_prompt
+from agents.capabilities import ModelFacts
+from agents.declarations import NARRATOR
+from agents.layer_sources import transcript_pieces
+from agents.layers import Layer
+from agents.model_access import model_facts, model_name
+from agents.models import Job
+from agents.narrating import Material, plan_build, read_inputs, scene_layers
+from agents.prices import price_of
+from agents.scenes import TOKENS_PER_WORD, Scene
+from agents.spending import spending_of
+from sessions.exceptions import WrongState
+from sessions.models import Session
+from sessions.states import State
+
+# Stands in the estimate for the scene before, the end of which a scene is told.
+_SCENE_BEFORE = "words " * 150
+
+
+@dataclass(frozen=True)
+class BuildEstimate:
+    """Tokens of all calls, one a scene; a scene that falls short of its length needs more.
+
+    `reasoning_tokens` is how much hidden reasoning may come on top at most. `dollars` are None
+    where the model's price is not known. `warning` says which cap the build would pass, if any.
+    """
+
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    dollars: Decimal | None
+    reasoning_dollars: Decimal | None
+    warning: str
+
+    @property
+    def about_input(self) -> int:
+        return _rounded(self.input_tokens)
+
+    @property
+    def about_output(self) -> int:
+        return _rounded(self.output_tokens)
+
+
+def estimate_build(chapter: Session) -> BuildEstimate:
+    """Of the calls that a build would make now; finished scenes of a failed one are left out.
+
+    Raises WrongState unless the chapter is ended, PromptTooLong where no build is possible, and
+    ModelNotReady while the embedded model does not tell how much it can take.
+    """
+    if chapter.state != State.ENDED:
+        raise WrongState("What a build will take can be said once the chapter is ended.")
+    model, facts = model_name(NARRATOR.agent_id), model_facts(NARRATOR.agent_id)
+    read, scenes = _weigh_build(chapter)
+    written = round(sum(scene.target_words for scene in scenes) * TOKENS_PER_WORD)
+    hidden = NARRATOR.reasoning_tokens * len(scenes) if facts.reasons else 0
+    price = price_of(model)
+    dollars = price.of({"input": read, "output": written}) if price else None
+    return BuildEstimate(
+        model=model,
+        calls=len(scenes),
+        input_tokens=read,
+        output_tokens=written,
+        reasoning_tokens=hidden,
+        dollars=dollars,
+        reasoning_dollars=price.of({"output": hidden}) if price else None,
+        warning=_warning(chapter, read + written, dollars),
+    )
+
+
+def _weigh_build(chapter: Session) -> tuple[int, list[Scene]]:
+    """Tokens of the prompts of the scenes that are still to be written, and those scenes."""
+    inputs = read_inputs(chapter)
+    begun = chapter.jobs.filter(
+        kind=Job.Kind.NARRATE, status=Job.Status.FAILED, inputs=inputs
+    ).last()
+    job = begun or Job(session=chapter, kind=Job.Kind.NARRATE, inputs=inputs)
+    pieces = transcript_pieces(chapter, 1, chapter.prompt_index)
+    scenes = [Scene(**scene) for scene in job.scenes] or plan_build(
+        chapter, pieces, chapter.target_words
+    )
+    material = Material(chapter, pieces, scenes)
+    facts = model_facts(NARRATOR.agent_id)
+    tokens = 0
+    done = len(job.finished_scenes)
+    for number in range(done + 1, len(scenes) + 1):
+        layers = scene_layers(job, material, number, [_SCENE_BEFORE] * (number - 1))
+        tokens += _tokens_of(layers, facts)
+    return tokens, scenes[done:]
+
+
+def _tokens_of(layers: Sequence[Layer], facts: ModelFacts) -> int:
+    """As fitted; raises PromptTooLong."""
+    records = fit_prompt(NARRATOR, facts, lambda: layers).records
+    return sum(record.tokens + TOKENS_PER_MESSAGE for record in records)
+
+
+def _warning(chapter: Session, tokens: int, dollars: Decimal | None) -> str:
+    spent = spending_of(chapter.llm_artifacts.all())
+    budget, most_tokens = settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS
+    if dollars is not None and budget and spent.dollars + dollars > budget:
+        return (
+            f"That is more than this chapter may still cost: ${spent.dollars:.2f} of the "
+            f"${budget:.2f} in STORYENGINE_CHAPTER_BUDGET are spent."
+        )
+    if dollars is None and most_tokens and spent.unpriced_tokens + tokens > most_tokens:
+        return (
+            f"That is more than this chapter may still use: {spent.unpriced_tokens:,} of the "
+            f"{most_tokens:,} tokens in STORYENGINE_CHAPTER_TOKENS are spent."
+        )
+    return ""
+
+
+def _rounded(tokens: int) -> int:
+    """To two figures: more would promise what an estimate cannot hold. 18,437 -> 18,000"""
+    return round(tokens, 2 - len(str(tokens)))

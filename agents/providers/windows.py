@@ -1,0 +1,206 @@
+"""Asking a server how many tokens its models take: each kind of server says it in its own place.
+
+Nothing of a story is sent, only names of models. What comes back is doubted like any answer.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+
+from agents.providers.guard import check_real_calls_allowed
+from agents.providers.openai_compatible import build_http_client
+
+# OpenRouter's list of models has some hundred kilobytes.
+LARGEST_ANSWER = 8_000_000
+# A window outside of these is nonsense.
+SMALLEST_WINDOW, LARGEST_WINDOW = 256, 100_000_000
+
+# Names for the window in a list of models: vLLM; OpenRouter and others; Groq; Mistral.
+_LISTED_AS = ("max_model_len", "context_length", "context_window", "max_context_length")
+_NUM_CTX = re.compile(r"^\s*num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
+# Overloaded, or still loading: it may say more another time.
+_NOT_NOW = {408, 425, 429}
+
+
+@dataclass(frozen=True)
+class WindowReport:
+    """A context window in tokens, as a server reports it.
+
+    `is_ceiling`: it is the most that the model can take; the server may run it with less.
+    """
+
+    tokens: int
+    is_ceiling: bool = False
+
+
+async def ask_windows(
+    base_url: str, api_key: str, models: Sequence[str], *, seconds: float = 4.0
+) -> dict[str, WindowReport | None]:
+    """What the server says of each model, None where it says nothing of it.
+
+    Models that it could not be asked about now are left out.
+    """
+    check_real_calls_allowed()
+    reports: dict[str, WindowReport | None] = {}
+    with suppress(httpx2.HTTPError, httpx2.InvalidURL, OSError):
+        timeout = httpx2.Timeout(seconds, connect=seconds / 2)
+        async with asyncio.timeout(seconds), build_http_client(base_url, timeout) as client:
+            server = _Server(client, base_url, api_key)
+            for model in models:
+                report = await _ask_window(server, model)
+                if report is not None or not server.is_unsettled:
+                    reports[model] = report
+    return reports
+
+
+def address_of(base_url: str) -> str:
+    """The server's address without a user name and password."""
+    try:
+        return str(httpx2.URL(base_url).copy_with(username="", password=""))
+    except httpx2.InvalidURL:
+        return ""
+
+
+@dataclass
+class _Server:
+    """Asks each question once, whatever number of models it is for."""
+
+    client: httpx2.AsyncClient
+    base_url: str
+    api_key: str
+    # It had no time for a question.
+    is_unsettled: bool = False
+    _answers: dict[str, Any] = field(default_factory=dict)
+
+    async def of_protocol(self, path: str) -> Any:
+        """An answer below the address of the OpenAI protocol."""
+        return await self._ask("GET", f"{self.base_url.rstrip('/')}{path}")
+
+    async def of_server(self, path: str, body: Mapping[str, str] | None = None) -> Any:
+        """An answer from beside /v1; with a body, the question is a POST."""
+        root = self.base_url.rstrip("/").removesuffix("/v1")
+        return await self._ask("GET" if body is None else "POST", f"{root}{path}", body)
+
+    async def _ask(self, method: str, url: str, body: Mapping[str, str] | None = None) -> Any:
+        """The decoded answer; None for anything that is not JSON under status 200."""
+        key = f"{method} {url} {body}"
+        if key not in self._answers:
+            self._answers[key] = await self._fetch(method, url, body)
+        return self._answers[key]
+
+    async def _fetch(self, method: str, url: str, body: Mapping[str, str] | None) -> Any:
+        # Packed, a small answer could hold a giant one.
+        headers = {"Accept-Encoding": "identity"}
+        if self.api_key:
+            headers["Authorization"] = f"Bearer {self.api_key}"
+        data = bytearray()
+        try:
+            async with self.client.stream(method, url, json=body, headers=headers) as response:
+                if response.status_code != 200:
+                    self.is_unsettled |= response.status_code >= 500
+                    self.is_unsettled |= response.status_code in _NOT_NOW
+                    return None
+                async for piece in response.aiter_bytes():
+                    data += piece
+                    if len(data) > LARGEST_ANSWER:
+                        return None
+            return json.loads(data)
+        except (httpx2.ConnectError, httpx2.TimeoutException, httpx2.UnsupportedProtocol):
+            raise
+        except (httpx2.HTTPError, httpx2.StreamError, ValueError, RecursionError):
+            return None
+
+
+async def _ask_window(server: _Server, model: str) -> WindowReport | None:
+    for question in _QUESTIONS:
+        report = await question(server, model)
+        if report is not None:
+            return report
+    return None
+
+
+async def _ask_list(server: _Server, model: str) -> WindowReport | None:
+    """The list of models of the OpenAI protocol, to which vLLM, OpenRouter and others add."""
+    listed = _find(await server.of_protocol("/models"), "data", model, "id")
+    windows = [_tokens(_field(listed, name)) for name in _LISTED_AS]
+    # OpenRouter: whoever runs the model there may take less of it.
+    windows.append(_tokens(_field(_field(listed, "top_provider"), "context_length")))
+    known = [window for window in windows if window is not None]
+    return WindowReport(min(known)) if known else None
+
+
+async def _ask_llama_cpp(server: _Server, model: str) -> WindowReport | None:
+    # One that serves several models must not load this one to answer.
+    asked = httpx2.QueryParams({"model": model, "autoload": "false"})
+    properties = await server.of_server(f"/props?{asked}")
+    window = _tokens(_field(_field(properties, "default_generation_settings"), "n_ctx"))
+    return None if window is None else WindowReport(window)
+
+
+async def _ask_ollama(server: _Server, model: str) -> WindowReport | None:
+    """What a running model was given, else what its file sets; else only what it could take."""
+    shown = await server.of_server("/api/show", {"model": model})
+    info, parameters = _field(shown, "model_info"), _field(shown, "parameters")
+    if not isinstance(info, Mapping) and not isinstance(parameters, str):
+        return None
+    running = await server.of_server("/api/ps")
+    for name in (model, f"{model}:latest"):
+        loaded = _tokens(_field(_find(running, "models", name, "name"), "context_length"))
+        if loaded is not None:
+            return WindowReport(loaded)
+    chosen = _NUM_CTX.search(parameters) if isinstance(parameters, str) else None
+    window = _tokens(int(chosen[1])) if chosen else None
+    if window is not None:
+        return WindowReport(window)
+    window = _model_limit(info)
+    return None if window is None else WindowReport(window, is_ceiling=True)
+
+
+async def _ask_lm_studio(server: _Server, model: str) -> WindowReport | None:
+    listed = _find(await server.of_server("/api/v0/models"), "data", model, "id")
+    loaded = _tokens(_field(listed, "loaded_context_length"))
+    if loaded is not None:
+        return WindowReport(loaded)
+    window = _tokens(_field(listed, "max_context_length"))
+    return None if window is None else WindowReport(window, is_ceiling=True)
+
+
+# llama.cpp before Ollama, whose questions it answers too, with the model's limit.
+_QUESTIONS: tuple[Callable[[_Server, str], Awaitable[WindowReport | None]], ...] = (
+    _ask_list,
+    _ask_llama_cpp,
+    _ask_ollama,
+    _ask_lm_studio,
+)
+
+
+def _model_limit(info: object) -> int | None:
+    """Ollama names it after the model's family, such as "qwen3.context_length"."""
+    if not isinstance(info, Mapping):
+        return None
+    found = (_tokens(value) for name, value in info.items() if name.endswith(".context_length"))
+    return next((tokens for tokens in found if tokens is not None), None)
+
+
+def _find(answer: object, name: str, model: str, id_name: str) -> object:
+    """The model's entry in a list, which some servers send without an object around it."""
+    entries = answer if isinstance(answer, list) else _field(answer, name)
+    if not isinstance(entries, list):
+        return None
+    return next((entry for entry in entries if _field(entry, id_name) == model), None)
+
+
+def _field(holder: object, name: str) -> object:
+    return holder.get(name) if isinstance(holder, Mapping) else None
+
+
+def _tokens(value: object) -> int | None:
+    if not isinstance(value, int | float):
+        return None
+    return int(value) if SMALLEST_WINDOW <= value <= LARGEST_WINDOW else None

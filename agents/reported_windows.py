@@ -1,0 +1,74 @@
+"""What the configured server said of its models' windows: rows that web and worker share."""
+
+import time
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from agents.models import ReportedWindow
+from agents.providers.windows import WindowReport, address_of
+
+# How long a process goes by what it read: a prompt does not ask the database for it each time.
+_HELD_SECONDS = 10.0
+_held: dict[tuple[str, str], tuple[float, WindowReport | None]] = {}
+
+
+def read_report(model: str) -> WindowReport | None:
+    """What the server said of the model; None where it said nothing, or was not asked yet."""
+    key = (settings.OPENAI_BASE_URL, model)
+    held_until, report = _held.get(key, (0.0, None))
+    if time.monotonic() >= held_until:
+        report = _report_of(_rows().filter(model=_name(model)).first())
+        _held[key] = (time.monotonic() + _HELD_SECONDS, report)
+    return report
+
+
+def store_reports(reports: Mapping[str, WindowReport | None]) -> None:
+    """Keep the server's answers; one to how a model runs is not given up for what it could take."""
+    for model, report in reports.items():
+        kept = _report_of(_rows().filter(model=_name(model)).first())
+        if report and report.is_ceiling and kept and not kept.is_ceiling:
+            kept = WindowReport(min(kept.tokens, report.tokens))
+        else:
+            kept = report
+        ReportedWindow.objects.update_or_create(
+            server=_server(),
+            model=_name(model),
+            defaults={
+                "tokens": kept.tokens if kept else None,
+                "is_ceiling": kept is not None and kept.is_ceiling,
+                "asked_at": timezone.now(),
+            },
+        )
+        _held.pop((settings.OPENAI_BASE_URL, model), None)
+
+
+def models_to_ask_about(
+    models: Iterable[str], *, after: timedelta, after_ceiling: timedelta
+) -> list[str]:
+    """Those that the server was not asked about for so long; sooner where it knew only a limit."""
+    now = timezone.now()
+    asked = {
+        row.model: now - row.asked_at < (after_ceiling if row.is_ceiling else after)
+        for row in _rows()
+    }
+    return [model for model in models if not asked.get(_name(model))]
+
+
+def _rows() -> "QuerySet[ReportedWindow]":
+    return ReportedWindow.objects.filter(server=_server())
+
+
+def _server() -> str:
+    return address_of(settings.OPENAI_BASE_URL)[: ReportedWindow.LONGEST]
+
+
+def _name(model: str) -> str:
+    return model[: ReportedWindow.LONGEST]
+
+
+def _report_of(row: ReportedWindow | None) -> WindowReport | None:
+    return None if row is None or row.tokens is None else WindowReport(row.tokens, row.is_ceiling)

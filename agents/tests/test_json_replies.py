@@ -1,0 +1,113 @@
+"""Agents 0 and 8 on models without JSON schemas: what they are told, and what is taken of it."""
+
+import json
+import logging
+from collections.abc import Callable
+
+import pytest
+from pytest_django import Settings
+
+from agents.ending import request_end
+from agents.locking import request_lock
+from agents.models import LLMArtifact
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.payloads import as_xml
+from agents.tests.replies import turn_delta, world_lock
+from memory.models import MemoryBlock
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+
+
+@pytest.fixture
+def use_model(settings: Settings) -> Callable[[str], None]:
+    def use(name: str) -> None:
+        settings.LLM = "openai"
+        settings.MODEL = name
+        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+
+    return use
+
+
+def lock_with(replies: list[str], provider: ScriptedProvider, run_jobs: RunJobs) -> Session:
+    chapter = make_chapter()
+    provider.enqueue(*replies)
+    request_lock(chapter.pk)
+    run_jobs()
+    chapter.refresh_from_db()
+    return chapter
+
+
+def test_the_form_is_repeated_at_the_end_for_a_model_that_may_forget_it(
+    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
+) -> None:
+    use_model("a-model-nobody-knows")
+    chapter = lock_with(["no", json.dumps(world_lock())], provider, run_jobs)
+    first, second = provider.history
+    assert first.messages[-1].content.split("## ")[-1].startswith("FORMAT\nBefore you write")
+    assert "## FORMAT" in second.messages[1].content
+    assert chapter.state == State.ACTIVE
+    names = [layer["name"] for layer in LLMArtifact.objects.order_by("created_at")[0].layers]
+    assert names[-1] == "FORMAT"
+
+
+def test_a_model_that_is_better_at_xml_is_asked_for_it_and_read(
+    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
+) -> None:
+    use_model("claude-sonnet-4")
+    chapter = lock_with(["no", as_xml(world_lock())], provider, run_jobs)
+    assert chapter.memory_blocks.get().json_payload == world_lock()
+    first, second = provider.history
+    assert "<canon_locks><item>...</item></canon_locks>" in first.messages[-1].content
+    assert "in the tags that were asked for" in second.messages[-1].content
+    assert "no <world_chapter_lock>" in second.messages[-1].content
+
+
+def test_agent_8_is_asked_for_the_same_form(
+    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
+) -> None:
+    use_model("claude-sonnet-4")
+    chapter = make_active_chapter()
+    add_prompts(chapter, 7)
+    provider.enqueue(as_xml(turn_delta(1, 7)))
+    request_end(chapter.pk)
+    run_jobs()
+    delta = chapter.memory_blocks.get(type=MemoryBlock.Type.TURN_DELTA)
+    assert delta.json_payload == turn_delta(1, 7)
+    assert "<thread>...</thread>" in provider.history[0].messages[-1].content
+
+
+def test_a_model_with_a_schema_is_told_nothing_more(
+    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
+) -> None:
+    use_model("gpt-4o")
+    lock_with([json.dumps(world_lock())], provider, run_jobs)
+    assert "FORMAT" not in provider.history[0].messages[-1].content
+
+
+def test_a_mended_reply_is_logged_without_its_words(
+    provider: ScriptedProvider, run_jobs: RunJobs, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="agents.json_replies"):
+        chapter = lock_with([json.dumps(world_lock())[:-1] + ",}"], provider, run_jobs)
+    assert chapter.memory_blocks.get().json_payload == world_lock()
+    assert len(provider.history) == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "a reply of agent 0 had to be mended: the JSON is malformed; 0 words of it were left out"
+    ]
+
+
+def test_what_breaks_off_is_asked_for_again_and_then_taken(
+    provider: ScriptedProvider, run_jobs: RunJobs, caplog: pytest.LogCaptureFixture
+) -> None:
+    cut = json.dumps({**world_lock(), "assumptions": ["a storm", "the lamp was se"]})[:-3]
+    with caplog.at_level(logging.WARNING, logger="agents.json_replies"):
+        chapter = lock_with([cut, cut], provider, run_jobs)
+    assert "breaks off" in provider.history[1].messages[-1].content
+    assert chapter.memory_blocks.get().json_payload == {**world_lock(), "assumptions": ["a storm"]}
+    assert "breaks off" in caplog.text
+    assert "lamp" not in caplog.text

@@ -1,0 +1,151 @@
+"""Has agents 0 and 8 write memory on the embedded model, job by job, as a worker does.
+
+A program of its own (python -m bench.embedded_jobs SESSION_FILE COUNT), because it needs Django's
+settings; prints one JSON object a job, and lines for people.
+"""
+
+import json
+import os
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import django
+
+from bench.long_memory import CHUNK
+from bench.session_data import Pair, RecordedSession, load_session, small_setup_of
+
+if TYPE_CHECKING:
+    from agents.models import Job
+    from sessions.models import Session
+
+# The first time, the weights are fetched.
+READY_SECONDS = 1_800.0
+
+
+def main(file: Path, count: int) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
+    django.setup()
+    session = load_session(file)
+    wait_for_model()
+    chapters = [chapter for n in range(count) if (chapter := lock_chapter_of(session, n))]
+    if not chapters:
+        raise SystemExit("No lock was valid, so that no chapter can be played.")
+    pairs = session.pairs[: count * CHUNK]
+    for first in range(0, len(pairs) - CHUNK + 1, CHUNK):
+        summarize_chunk(chapters[0].pk, pairs[first : first + CHUNK])
+
+
+def wait_for_model() -> None:
+    from agents.embedded.status import describe, is_ready, read_embedded_server
+
+    deadline = time.monotonic() + READY_SECONDS
+    told = ""
+    while not is_ready(server := read_embedded_server()):
+        if time.monotonic() > deadline:
+            raise SystemExit("The embedded model did not become ready.")
+        if server is not None and describe(server) != told:
+            told = describe(server)
+            print(told, flush=True)
+        time.sleep(1)
+
+
+def lock_chapter_of(session: RecordedSession, number: int) -> "Session | None":
+    """The chapter of this number, if its lock is valid."""
+    from agents.locking import request_lock
+    from memory.models import MemoryBlock
+    from sessions.access import get_chapter
+    from sessions.chapters import SetupChange, create_chapter, save_setup
+
+    chapter = create_chapter(f"World {number + 1}")
+    setup = small_setup_of(session, number)
+    change = SetupChange(
+        world_text=setup.world_text,
+        chapter_text=setup.chapter_text,
+        selected_agent_slots=[int(slot) for slot in setup.names],
+        agent_names=setup.names,
+    )
+    save_setup(chapter.pk, change)
+    locks = MemoryBlock.objects.filter(session=chapter)
+    is_valid = time_job("lock", request_lock(chapter.pk), locks.exists)
+    return get_chapter(chapter.pk) if is_valid else None
+
+
+def summarize_chunk(session_id: uuid.UUID, pairs: Sequence[Pair]) -> None:
+    """Play the pairs without a model, and have them summarised."""
+    from agents.models import Job
+    from agents.summarizing import queue_due_summary
+    from memory.models import MemoryBlock
+    from sessions.access import get_chapter
+
+    chapter = get_chapter(session_id)
+    add_pairs(chapter, pairs)
+    queue_due_summary(chapter)
+    first, last = chapter.prompt_index - CHUNK + 1, chapter.prompt_index
+    job = Job.objects.get(session=chapter, key=f"{first}-{last}")
+    deltas = MemoryBlock.objects.filter(session=chapter, from_prompt_index=first)
+    if not time_job("delta", job, deltas.exists):
+        pass_over(chapter, first, last)
+
+
+def add_pairs(chapter: "Session", pairs: Sequence[Pair]) -> None:
+    from sessions.models import Event
+
+    for number, pair in enumerate(pairs, chapter.prompt_index + 1):
+        told = Event(
+            session=chapter, prompt_index=number, role=Event.Role.USER, text=pair.beat.strip()
+        )
+        told.save(force_insert=True)
+        answered = Event(
+            session=chapter,
+            prompt_index=number,
+            role=Event.Role.AGENT,
+            agent_slot=pair.slot,
+            text=pair.reply.strip(),
+        )
+        answered.save(force_insert=True)
+    chapter.prompt_index += len(pairs)
+    chapter.save()
+
+
+def time_job(kind: str, job: "Job", is_written: Callable[[], bool]) -> bool:
+    """Whether the job, done once, wrote its block."""
+    from agents.models import LLMArtifact
+    from agents.work import work_on
+
+    started = time.perf_counter()
+    work_on(job.pk)
+    seconds = time.perf_counter() - started
+    is_valid = is_written()
+    result = {
+        "kind": kind,
+        "seconds": seconds,
+        "calls": LLMArtifact.objects.filter(job_id=job.pk).count(),
+        "is_valid": is_valid,
+    }
+    print(json.dumps(result), flush=True)
+    return is_valid
+
+
+def pass_over(chapter: "Session", first: int, last: int) -> None:
+    """Stand an empty delta in for one that was not valid: the next chunk waits for it."""
+    from agents.jobs import cancel_jobs
+    from agents.models import Job
+    from memory.blocks import write_delta
+    from sessions.transcript import chosen_events
+
+    cancel_jobs(chapter.pk, Job.Kind.SUMMARIZE)
+    write_delta(
+        chapter.pk,
+        from_prompt_index=first,
+        to_prompt_index=last,
+        payload={"memory_type": "turn_delta"},
+        event_ids=[event.pk for event in chosen_events(chapter, from_prompt=first, to_prompt=last)],
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,114 @@
+"""python -m bench.embedded_memory: how often the embedded model's memory is valid, and how soon.
+
+Locks of small worlds made from a recorded session's summary, and deltas of its chunks of seven
+pairs in one chapter whose memory grows; with --count 40 some forty minutes. Ctrl-C ends it with
+what was measured so far.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from http.client import HTTPException
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.figure import Figure
+from bench.http_calls import BenchError
+from bench.program import Processes, open_processes, start_named
+from bench.report import report
+from bench.session_data import load_session, synthetic_session, write_session
+
+COUNT = 40
+CHUNK = 7
+# 38 of 40.
+LEAST_VALID = 0.95
+MOST_SECONDS = 45.0
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.embedded_memory", description=__doc__)
+    parser.add_argument("--data", type=Path, help="a recorded session instead of a synthetic one")
+    parser.add_argument("--count", type=int, default=COUNT, help="how many locks, and deltas")
+    return parser.parse_args(arguments)
+
+
+def main(options: argparse.Namespace) -> int:
+    load_before = os.getloadavg()[0]
+    chosen = "STORYENGINE_EMBEDDED_MODEL"
+    environment = {chosen: os.environ[chosen]} if chosen in os.environ else {}
+    results: list[dict[str, Any]] = []
+    with open_processes({"STORYENGINE_LLM": "embedded", **environment}) as processes:
+        try:
+            measure(processes, options, results)
+        except KeyboardInterrupt:
+            print("\nCut short.", flush=True)
+        except (BenchError, OSError, HTTPException, ValueError, KeyError) as error:
+            print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
+            return 1
+    figures = memory_figures(results)
+    played = f"embedded memory, {options.data or 'synthetic'}"
+    return report(figures, session=played, load_before=load_before) if figures else 1
+
+
+def measure(
+    processes: Processes, options: argparse.Namespace, results: list[dict[str, Any]]
+) -> None:
+    """Adds each result as it comes."""
+    session = synthetic_session(options.count * CHUNK)
+    if options.data is not None:
+        session = load_session(options.data).first(options.count * CHUNK)
+    processes.run("migrate", [sys.executable, "manage.py", "migrate", "--verbosity=0"])
+    start_named(processes, ["model"])
+    file = Path(processes.environment["STORYENGINE_DATA"]) / "session.jsonl"
+    write_session(session, file)
+    command = [sys.executable, "-m", "bench.embedded_jobs", str(file), str(options.count)]
+    for line in processes.follow("embedded_jobs", command):
+        if not line.startswith("{"):
+            print(line.rstrip(), flush=True)
+            continue
+        result = json.loads(line)
+        results.append(result)
+        number = sum(one["kind"] == result["kind"] for one in results)
+        outcome = "valid" if result["is_valid"] else "NOT VALID"
+        repaired = " after a repair" if result["calls"] > 1 else ""
+        print(
+            f"{result['kind']} {number}: {result['seconds']:.1f} s, {outcome}{repaired}", flush=True
+        )
+
+
+def memory_figures(results: Sequence[dict[str, Any]]) -> list[Figure]:
+    return [
+        figure
+        for kind in ("lock", "delta")
+        if (of_kind := [one for one in results if one["kind"] == kind])
+        for figure in _figures_of(kind, of_kind)
+    ]
+
+
+def _figures_of(kind: str, results: Sequence[dict[str, Any]]) -> list[Figure]:
+    valid = sum(one["is_valid"] for one in results)
+    repaired = sum(one["is_valid"] and one["calls"] > 1 for one in results)
+    seconds = [one["seconds"] for one in results]
+    return [
+        Figure(
+            f"Embedded model: valid {kind}s after at most one repair",
+            valid,
+            f"{valid} of {len(results)} ({repaired} of them repaired)",
+            "at least 38 of 40",
+            valid >= LEAST_VALID * len(results),
+        ),
+        Figure(
+            f"Embedded model: seconds of a {kind}, median",
+            median(seconds),
+            f"{median(seconds):.1f} s (worst {max(seconds):.1f} s)",
+            f"at most {MOST_SECONDS:.0f} s",
+            median(seconds) <= MOST_SECONDS,
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main(parse_options()))

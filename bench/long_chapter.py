@@ -1,0 +1,101 @@
+"""python -m bench.long_chapter: whether prompts stay small in a chapter of 2,000."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from bench.figure import Figure
+from bench.http_calls import BenchError
+from bench.long_memory import CHUNK
+from bench.program import Processes, open_processes
+from bench.report import report
+
+MOST_MILLISECONDS = 20
+# The last prompt is compared with the first from this one on that is as far into its chunk, because
+# the recent context grows within a chunk; and by how much they may differ.
+COMPARED = 200
+LARGEST_CHANGE = 0.1
+
+
+def main() -> int:
+    load_before = os.getloadavg()[0]
+    with open_processes({}) as processes:
+        try:
+            processes.run("migrate", [sys.executable, "manage.py", "migrate", "--verbosity=0"])
+            figures = measure_long_chapter(processes)
+        except (BenchError, OSError) as error:
+            print(error, file=sys.stderr)
+            return 1
+    return report(figures, session="long chapter", load_before=load_before)
+
+
+def measure_long_chapter(processes: Processes) -> list[Figure]:
+    """In the processes' own database, which must be up to date."""
+    print("building a chapter of 2,000 prompts", flush=True)
+    command = [sys.executable, "-m", "bench.long_prompts"]
+    built = json.loads(processes.run("long_prompts", command).splitlines()[-1])
+    again = json.loads(
+        processes.run("long_prompts", [*command, built["session_id"]]).splitlines()[-1]
+    )
+    return long_figures([*built["samples"], *again["samples"]])
+
+
+def long_figures(samples: Sequence[dict[str, Any]]) -> list[Figure]:
+    """`samples` as bench.long_prompts prints them."""
+    return [_budget(samples), _sizes(samples), *_times(samples)]
+
+
+def _budget(samples: Sequence[dict[str, Any]]) -> Figure:
+    over = sum(one["tokens"] > one["budget"] for one in samples)
+    fullest = max(one["tokens"] / one["budget"] for one in samples)
+    return Figure(
+        "Long chapter: prompts over the budget of an 8k window",
+        over,
+        f"{over} of {len(samples)} (the fullest has {fullest:.0%} of it)",
+        "none",
+        not over,
+    )
+
+
+def _sizes(samples: Sequence[dict[str, Any]]) -> Figure:
+    sizes = {one["prompt"]: one["characters"] for one in samples if one["kind"] != "cold"}
+    last = max(sizes)
+    compared = COMPARED + (last - COMPARED) % CHUNK
+    change = sizes[last] / sizes[compared] - 1
+    return Figure(
+        f"Long chapter: size of prompt {last:,} over that of prompt {compared}",
+        change,
+        f"{change:+.1%} ({sizes[last]:,} and {sizes[compared]:,} characters)",
+        f"within {LARGEST_CHANGE:.0%}",
+        abs(change) <= LARGEST_CHANGE,
+    )
+
+
+def _times(samples: Sequence[dict[str, Any]]) -> list[Figure]:
+    kinds = {
+        "reply": "after a reply",
+        "memory": "after new memory, which is folded first",
+        "cold": "in a process that knows nothing of the chapter",
+    }
+    figures = []
+    for kind, words in kinds.items():
+        times = [one["milliseconds"] for one in samples if one["kind"] == kind]
+        # A start of the program is no prompt of the chapter: it is told, and has no target.
+        has_target = kind != "cold"
+        figures.append(
+            Figure(
+                f"Long chapter: prompt assembled {words}",
+                max(times),
+                f"median {median(times):.1f} ms, worst {max(times):.1f} ms of {len(times)}",
+                f"under {MOST_MILLISECONDS} ms" if has_target else "",
+                max(times) < MOST_MILLISECONDS if has_target else None,
+            )
+        )
+    return figures
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Plays a chapter of 2,000 prompts straight into the database and takes the time that prompts need.
+
+A program of its own (python -m bench.long_prompts), because it needs Django's settings; prints a
+JSON object with the chapter's `session_id` and `samples`. Given such an id it takes one sample of
+that chapter, of which its process knows nothing. The model is the embedded one, whose tier is the
+smallest; none is called.
+"""
+
+import gc
+import json
+import os
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import django
+
+from bench.long_memory import CHUNK, ROSTER, delta_payload, lock_payload
+from bench.session_data import beat_text, reply_text
+
+if TYPE_CHECKING:
+    from sessions.models import Event
+
+PROMPTS = 2_000
+SAMPLED = (1, 50, 100, 200, *range(400, PROMPTS + 1, 200))
+REPLY_WORDS = 80
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One assembled prompt; `tokens` as estimated, separators of messages included.
+
+    `kind` is "memory" for the first prompt after a delta, "cold" where the process knew nothing
+    of the chapter, else "reply".
+    """
+
+    prompt: int
+    kind: str
+    milliseconds: float
+    characters: int
+    tokens: float
+    budget: int
+
+
+def main(session_id: str = "") -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
+    os.environ.update(STORYENGINE_LLM="embedded")
+    os.environ.pop("STORYENGINE_EMBEDDED_MODEL", None)
+    django.setup()
+    chapter = LongChapter()
+    # The first prompt of a process also reads files, whatever the chapter is.
+    take_sample(chapter.session_id, 1, "first")
+    if session_id:
+        samples = [take_sample(uuid.UUID(session_id), PROMPTS, "cold")]
+    else:
+        samples = [sample for prompt in SAMPLED for sample in chapter.sample_around(prompt)]
+    print(
+        json.dumps(
+            {
+                "session_id": str(chapter.session_id),
+                "samples": [asdict(sample) for sample in samples],
+            }
+        )
+    )
+
+
+class LongChapter:
+    """The chapter as far as it has been played."""
+
+    def __init__(self) -> None:
+        from django.utils import timezone
+
+        from memory.models import MemoryBlock
+        from sessions.models import Session, Tab1Inputs
+        from sessions.states import State
+
+        slots = range(1, len(ROSTER) + 1)
+        self.session = Session.objects.create(
+            title="A very long chapter",
+            state=State.ACTIVE,
+            tab1_locked=True,
+            selected_agent_slots=list(slots),
+            agent_names={str(slot): name for slot, name in enumerate(ROSTER, 1)},
+        )
+        Tab1Inputs.objects.create(
+            session=self.session,
+            world_text=beat_text(1),
+            chapter_text=beat_text(2),
+            agent_identity_text_by_slot={str(slot): reply_text(slot, 90) for slot in slots},
+        )
+        self._begun: datetime = timezone.now() - timedelta(days=30)
+        MemoryBlock.objects.create(
+            session=self.session,
+            type=MemoryBlock.Type.WORLD_CHAPTER_LOCK,
+            from_prompt_index=0,
+            to_prompt_index=0,
+            json_payload=lock_payload(),
+            created_at=self._begun,
+        )
+
+    @property
+    def session_id(self) -> uuid.UUID:
+        return self.session.pk
+
+    def sample_around(self, prompt: int) -> Iterator[Sample]:
+        """A sample of each prompt of the chunk that this one is in."""
+        covered = (prompt - 1) // CHUNK * CHUNK
+        if covered:
+            self._play_to(covered - CHUNK)
+            # Known when the next delta arrives, as in a chapter that is being played.
+            take_sample(self.session_id, covered - CHUNK + 1, "before")
+        for number in range(covered + 1, min(covered + CHUNK, PROMPTS) + 1):
+            self._play_to(number - 1)
+            is_first = covered and number == covered + 1
+            yield take_sample(self.session_id, number, "memory" if is_first else "reply")
+
+    def _play_to(self, last: int) -> None:
+        from memory.models import MemoryBlock
+        from sessions.models import Event
+
+        first = self.session.prompt_index + 1
+        Event.objects.bulk_create(
+            event for number in range(first, last + 1) for event in self._events(number)
+        )
+        covered = last // CHUNK
+        MemoryBlock.objects.bulk_create(
+            MemoryBlock(
+                session=self.session,
+                type=MemoryBlock.Type.TURN_DELTA,
+                from_prompt_index=chunk * CHUNK + 1,
+                to_prompt_index=chunk * CHUNK + CHUNK,
+                json_payload=delta_payload(chunk),
+                created_at=self._begun + timedelta(seconds=60 * (chunk * CHUNK + CHUNK) + 30),
+            )
+            for chunk in range(self.session.last_summarized_prompt_index // CHUNK, covered)
+        )
+        self.session.prompt_index = last
+        self.session.last_summarized_prompt_index = covered * CHUNK
+        self.session.save()
+
+    def _events(self, number: int) -> "tuple[Event, Event]":
+        from sessions.models import Event
+
+        at = self._begun + timedelta(seconds=60 * number)
+        told = Event(
+            session=self.session,
+            prompt_index=number,
+            role=Event.Role.USER,
+            text=beat_text(number),
+            created_at=at,
+        )
+        answered = Event(
+            session=self.session,
+            prompt_index=number,
+            role=Event.Role.AGENT,
+            agent_slot=slot_of(number),
+            text=reply_text(number, REPLY_WORDS),
+            created_at=at + timedelta(seconds=5),
+        )
+        return told, answered
+
+
+def slot_of(number: int) -> int:
+    return (number - 1) % len(ROSTER) + 1
+
+
+def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
+    from agents.budget import (
+        TOKENS_PER_MESSAGE,
+        input_budget,
+        output_limit,
+        read_weight_per_token,
+    )
+    from agents.calls import fit_prompt
+    from agents.capabilities import facts_of
+    from agents.characters import agent_of, compose_reply
+    from agents.model_access import model_name
+    from sessions.access import get_chapter
+    from sessions.models import Turn
+
+    slot = slot_of(number)
+    facts = facts_of(model_name(slot))
+    # What building the chapter left behind is not the prompt's to clear away.
+    gc.collect()
+    started = time.perf_counter()
+    turn = Turn(session=get_chapter(session_id), agent_slot=slot, user_text=beat_text(number))
+    agent = agent_of(turn)
+    prompt = fit_prompt(agent, facts, lambda: compose_reply(turn))
+    taken = time.perf_counter() - started
+    weight_per_token = read_weight_per_token(model_name(slot))
+    return Sample(
+        prompt=number,
+        kind=kind,
+        milliseconds=taken * 1_000,
+        characters=sum(len(message.content) for message in prompt.messages),
+        tokens=prompt.weight / weight_per_token + TOKENS_PER_MESSAGE * len(prompt.records),
+        budget=input_budget(facts, output_limit(agent, facts)),
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,65 @@
+"""What the program's own database says of a chapter that was played, for the figures of a replay.
+
+A program of its own (python -m bench.played_chapter SESSION_ID), because it needs Django's
+settings; prints a JSON object: the present `canon` and the threads that are `open`, both as memory
+stood before the last prompt, and `estimates`, pairs of estimated and counted tokens of the calls in
+their order.
+"""
+
+import json
+import os
+import sys
+import uuid
+from typing import TYPE_CHECKING
+
+import django
+
+from bench.token_figures import count_tokens
+
+if TYPE_CHECKING:
+    from sessions.models import Session
+
+# A model that no call was made on, so that nothing is known of it.
+MODEL = "bench-stand-in"
+
+
+def main(session_id: str) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
+    django.setup()
+    from sessions.access import get_chapter
+
+    chapter = get_chapter(uuid.UUID(session_id))
+    print(json.dumps({**read_facts(chapter), "estimates": replay_estimates(chapter)}))
+
+
+def read_facts(chapter: "Session") -> dict[str, list[str]]:
+    from memory.fold_present import present
+    from memory.folding import block_of, fold
+
+    blocks = chapter.memory_blocks.filter(to_prompt_index__lt=chapter.prompt_index)
+    now = present(
+        fold(block_of(block) for block in blocks.order_by("created_at", "pk")), chapter.characters
+    )
+    return {
+        "canon": [fact.text for fact in now.canon],
+        "open": [fact.text for fact in now.open_threads],
+    }
+
+
+def replay_estimates(chapter: "Session") -> list[tuple[float, int]]:
+    """The chapter's prompts, as if one model had got them all and counted them its own way."""
+    from agents.budget import calibrate, read_weight_per_token, weigh
+    from agents.providers.base import Usage
+
+    pairs = []
+    for artifact in chapter.llm_artifacts.order_by("created_at"):
+        texts = [message["content"] for message in artifact.raw_input_ref]
+        weight = sum(map(weigh, texts))
+        counted = sum(map(count_tokens, texts))
+        pairs.append((weight / read_weight_per_token(MODEL), counted))
+        calibrate(MODEL, weight, Usage(input_tokens=counted, output_tokens=0, cached_tokens=0))
+    return pairs
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

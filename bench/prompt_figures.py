@@ -1,0 +1,126 @@
+"""What the character prompts of a session cost, and whether the last of them remembers it all."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from html import unescape
+
+from bench.figure import Figure
+
+# About the 1,024 tokens from which on providers cache a prompt's start.
+LEAST_CACHED = 4_096
+# A cached character costs so much less than another.
+CACHE_DISCOUNT = 10
+# The targets are for a session of so many prompts.
+TARGET_PROMPTS = 84
+MOST_CHARACTERS = 1_150_000
+MOST_COST = 310_000
+LEAST_SHARE = 0.75
+
+
+def prompt_figures(prompts: Sequence[str], *, pairs: int) -> list[Figure]:
+    """`prompts` are the texts of the character prompts in the order in which they were sent.
+
+    There are targets only for a session of as many pairs as these are for.
+    """
+    has_targets = pairs == TARGET_PROMPTS
+    total = sum(map(len, prompts))
+    cached = sum(cached_starts(prompts))
+    share = cached / total
+    cost = total - cached + cached / CACHE_DISCOUNT
+    return [
+        _figure(
+            "Characters sent in character prompts",
+            total,
+            f"{total:,}",
+            f"at most {MOST_CHARACTERS:,}",
+            total <= MOST_CHARACTERS,
+            has_targets,
+        ),
+        _figure(
+            "- share that repeats the start of an earlier prompt",
+            share,
+            f"{share:.3f}",
+            f"at least {LEAST_SHARE}",
+            share >= LEAST_SHARE,
+            has_targets,
+        ),
+        _figure(
+            f"- cost, a repeated character counting as 1/{CACHE_DISCOUNT}",
+            cost,
+            f"{cost:,.0f}",
+            f"at most {MOST_COST:,}",
+            cost <= MOST_COST,
+            has_targets,
+        ),
+        Figure(
+            "- the longest prompt",
+            max(map(len, prompts)),
+            f"{max(map(len, prompts)):,} (the first: {len(prompts[0]):,})",
+        ),
+    ]
+
+
+def remembered_figure(facts: Mapping[str, Sequence[str]], prompt: str) -> Figure:
+    """`facts` by what they are called: the present canon, the threads that are open."""
+    missing = {name: _missing(texts, prompt) for name, texts in facts.items()}
+    counted = (
+        f"{len(texts) - len(missing[name])} of {len(texts)} {name}" for name, texts in facts.items()
+    )
+    lost = [text for texts in missing.values() for text in texts]
+    shown = f" (missing: {lost[0][:60]!r})" if lost else ""
+    return Figure(
+        "Memory in the last character prompt",
+        len(lost),
+        ", ".join(counted) + shown,
+        "all",
+        not lost and any(facts.values()),
+    )
+
+
+def cached_starts(prompts: Sequence[str]) -> list[int]:
+    """Of each prompt, how many characters of its start a provider's cache would have."""
+    return [length if length >= LEAST_CACHED else 0 for length in repeated_starts(prompts)]
+
+
+def repeated_starts(prompts: Sequence[str]) -> list[int]:
+    """Of each prompt, the length of the longest start that an earlier one has too.
+
+    Among sorted texts the one that shares most with another stands beside it.
+    """
+    earlier: list[str] = []
+    lengths = []
+    for prompt in prompts:
+        at = bisect_left(earlier, prompt)
+        beside = earlier[max(at - 1, 0) : at + 1]
+        lengths.append(max((_shared_start(prompt, one) for one in beside), default=0))
+        earlier.insert(at, prompt)
+    return lengths
+
+
+def _shared_start(one: str, other: str) -> int:
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one.startswith(other[:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _missing(texts: Sequence[str], prompt: str) -> list[str]:
+    """Texts that stand neither as they are in the prompt nor as XML would write them."""
+    said = (_plain(prompt), _plain(unescape(prompt)))
+    return [text for text in texts if not any(_plain(text) in one for one in said)]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _figure(
+    name: str, measured: float, value: str, target: str, is_met: bool, has_target: bool
+) -> Figure:
+    if not has_target:
+        return Figure(name, measured, value)
+    return Figure(name, measured, value, target, is_met)

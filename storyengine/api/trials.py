@@ -1,0 +1,202 @@
+"""Try the latest reply again with one layer of its prompt changed, and use it or not."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Header, Router
+from ninja.responses import Status
+from pydantic import Field
+
+from agents.call_records import CallRecord
+from agents.database import in_database
+from agents.recovery import recover
+from agents.trials import adopt_trial, read_reply, read_trial, request_trial, stop_trial
+from storyengine.api.background import Prefer, check_job, is_awaited
+from storyengine.api.bodies import TrialBody
+from storyengine.api.documents import Document, TurnAnswer
+from storyengine.api.problems import CALL, READ, WRITE, refusals
+from storyengine.api.reading import is_job_over, read_answer, read_job
+
+router = Router(tags=["Trials"])
+
+TrialKey = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key",
+        description="At most 100 characters. Sent again under the same key it is the same trial, "
+        "and another try of it after a failure. Without a key each request is a trial of its own.",
+    ),
+]
+
+
+class TrialLayerDocument(Document):
+    number: int = Field(description="Counted from 1, in the order in which they were sent.")
+    name: str
+    role: str
+    tokens: int = Field(description="Estimated.")
+    text: str
+
+
+class TriedReplyDocument(Document):
+    """The latest reply, and what a trial can change of its prompt."""
+
+    session_id: UUID
+    prompt_index: int
+    call_id: UUID = Field(description="The call that the reply came from.")
+    reply: str
+    layers: list[TrialLayerDocument]
+
+
+class TrialCallDocument(Document):
+    call_id: UUID
+    model: str
+    outcome: Literal["finished", "stopped", "failed", "warm-up"]
+    input_tokens: int | None = Field(description="As reported; null when it was not.")
+    cached_tokens: int | None
+    output_tokens: int | None
+    first_token_ms: int | None
+    duration_ms: int
+    dollars: float | None = Field(description="At list prices; null where none is known.")
+
+
+class TrialDocument(Document):
+    """A trial beside the reply that it was made from."""
+
+    trial_id: UUID = Field(description="The id of its job.")
+    session_id: UUID
+    prompt_index: int
+    status: Literal["queued", "running", "done", "failed", "cancelled"]
+    error: str
+    layer: int
+    layer_name: str
+    layer_text_before: str
+    layer_text: str = Field(description="Empty where the layer was left out.")
+    reply_before: str
+    reply: str = Field(description="Whole once it is done; before, as far as it has come.")
+    call_before: TrialCallDocument | None
+    call: TrialCallDocument | None = Field(description="Null until the model was called.")
+    is_adopted: bool
+    can_adopt: bool
+    why_not: str = Field(description="Why the latest reply could not be replaced now.")
+    created_at: datetime
+
+
+ANSWERS = {200: TrialDocument, 202: TrialDocument, **WRITE, **refusals(429, 502)}
+
+
+@router.get("/session/{uuid:session_id}/trial", response={200: TriedReplyDocument, **READ, **CALL})
+def get_tried_reply(request: HttpRequest, session_id: UUID) -> TriedReplyDocument:
+    """The layers of the latest reply's prompt, word for word; 409 when it cannot be tried again."""
+    tried = read_reply(session_id)
+    return TriedReplyDocument(
+        session_id=session_id,
+        prompt_index=tried.prompt_index,
+        call_id=tried.call.artifact.pk,
+        reply=tried.reply.text,
+        layers=[
+            TrialLayerDocument(
+                number=one.number,
+                name=one.name,
+                role=one.part.role,
+                tokens=one.part.tokens,
+                text=one.text,
+            )
+            for one in tried.layers
+        ],
+    )
+
+
+@router.post("/session/{uuid:session_id}/trial", response=ANSWERS)
+async def run_trial(
+    request: HttpRequest,
+    session_id: UUID,
+    body: TrialBody,
+    response: HttpResponse,
+    prefer: Prefer = "",
+    idempotency_key: TrialKey = "",
+) -> Status[TrialDocument]:
+    """Have the latest reply written once more with the text of one layer replaced.
+
+    Nothing of the chapter changes. Sent again under the same key it is the same trial.
+    """
+    job = await in_database(
+        request_trial,
+        session_id,
+        layer_number=body.layer,
+        text=body.text,
+        call_id=body.call_id,
+        submission_key=idempotency_key,
+    )
+    if await is_awaited(is_job_over, job.job_id, session_id, prefer, response):
+        check_job(await in_database(read_job, job.job_id))
+        return Status(200, await in_database(_read, session_id, job.job_id))
+    return Status(202, await in_database(_read, session_id, job.job_id))
+
+
+@router.get(
+    "/session/{uuid:session_id}/trial/{uuid:trial_id}", response={200: TrialDocument, **READ}
+)
+def get_trial(request: HttpRequest, session_id: UUID, trial_id: UUID) -> TrialDocument:
+    """The trial beside the reply that it was made from."""
+    return _read(session_id, trial_id)
+
+
+@router.post(
+    "/session/{uuid:session_id}/trial/{uuid:trial_id}/stop", response={200: TrialDocument, **CALL}
+)
+def stop_running_trial(request: HttpRequest, session_id: UUID, trial_id: UUID) -> TrialDocument:
+    """Stop the trial; what had come of it cannot be adopted."""
+    stop_trial(session_id, trial_id)
+    return _read(session_id, trial_id)
+
+
+@router.post(
+    "/session/{uuid:session_id}/trial/{uuid:trial_id}/adopt", response={201: TurnAnswer, **CALL}
+)
+def adopt(request: HttpRequest, session_id: UUID, trial_id: UUID) -> Status[TurnAnswer]:
+    """Make the trial's reply the latest reply, as a re-roll does; asked again, the same answer."""
+    return Status(201, read_answer(adopt_trial(session_id, trial_id)))
+
+
+def _read(session_id: UUID, trial_id: UUID) -> TrialDocument:
+    recover(session_id)
+    trial = read_trial(session_id, trial_id)
+    job = trial.job
+    return TrialDocument(
+        trial_id=job.pk,
+        session_id=session_id,
+        prompt_index=trial.prompt_index,
+        status=job.status,
+        error=job.error,
+        layer=trial.layer_number,
+        layer_name=trial.layer_name,
+        layer_text_before=trial.text_before,
+        layer_text=trial.text,
+        reply_before=trial.reply.text,
+        reply=trial.new_reply,
+        call_before=_call(trial.base),
+        call=_call(trial.call),
+        is_adopted=trial.is_adopted,
+        can_adopt=trial.can_adopt,
+        why_not=trial.why_not,
+        created_at=job.created_at,
+    )
+
+
+def _call(call: CallRecord | None) -> TrialCallDocument | None:
+    if call is None:
+        return None
+    one, dollars = call.artifact, call.dollars
+    return TrialCallDocument(
+        call_id=one.pk,
+        model=one.model,
+        outcome=call.outcome.value,
+        input_tokens=call.tokens.get("input"),
+        cached_tokens=call.tokens.get("cached"),
+        output_tokens=call.tokens.get("output"),
+        first_token_ms=one.first_token_ms,
+        duration_ms=one.duration_ms,
+        dollars=None if dollars is None else float(dollars),
+    )
