@@ -113,7 +113,7 @@ class EmbeddedServerAdmin(RecordAdmin):
 
 @admin.register(TokenCalibration)
 class TokenCalibrationAdmin(RecordAdmin):
-    list_display = ["model", "weight", "tokens"]
+    list_display = ["model", "agent_id", "weight", "tokens"]
     search_fields = ["model"]
 
 

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from django.db.models import Sum
+
 from agents.capabilities import ModelFacts
 from agents.models import TokenCalibration
 from agents.providers.base import Usage
@@ -16,8 +18,8 @@ DEFAULT_WEIGHT_PER_TOKEN = 3.0
 TOKENS_PER_MESSAGE = 8
 # A new report counts for a quarter, so that a few calls settle the estimate.
 _KEPT = 0.75
-# As this process last learned or read it.
-_weight_per_token: dict[str, float] = {}
+# As this process last learned or read it, for each model and agent.
+_weight_per_token: dict[tuple[str, int], float] = {}
 
 
 def weigh(text: str) -> float:
@@ -28,27 +30,33 @@ def weigh(text: str) -> float:
     return plain + 3 * (len(text) - plain - rare) + 8 * rare
 
 
-def read_weight_per_token(model: str) -> float:
-    if model not in _weight_per_token:
-        sums = TokenCalibration.objects.filter(model=model).values_list("weight", "tokens").first()
-        if sums is None or sums[1] <= 0:
+def read_weight_per_token(model: str, agent_id: int) -> float:
+    """As this agent's prompts have shown; before its first call, as the other agents' have."""
+    key = (model, agent_id)
+    if key not in _weight_per_token:
+        known = TokenCalibration.objects.filter(model=model, tokens__gt=0)
+        own = known.filter(agent_id=agent_id)
+        sums = (own or known).aggregate(weight=Sum("weight"), tokens=Sum("tokens"))
+        if sums["tokens"] is None:
             return DEFAULT_WEIGHT_PER_TOKEN
-        _weight_per_token[model] = sums[0] / sums[1]
-    return min(max(_weight_per_token[model], 1.0), 6.0)
+        _weight_per_token[key] = sums["weight"] / sums["tokens"]
+    return min(max(_weight_per_token[key], 1.0), 6.0)
 
 
-def calibrate(model: str, weight: float, usage: Usage) -> None:
+def calibrate(model: str, agent_id: int, weight: float, usage: Usage) -> None:
     """Learn from the input tokens that a call reported."""
     if usage.input_tokens <= 0 or weight <= 0:
         return
     known, is_new = TokenCalibration.objects.get_or_create(
-        model=model, defaults={"weight": weight, "tokens": usage.input_tokens}
+        model=model,
+        agent_id=agent_id,
+        defaults={"weight": weight, "tokens": usage.input_tokens},
     )
     if not is_new:
         known.weight = known.weight * _KEPT + weight
         known.tokens = known.tokens * _KEPT + usage.input_tokens
         known.save()
-    _weight_per_token[model] = known.weight / known.tokens
+    _weight_per_token[model, agent_id] = known.weight / known.tokens
 
 
 def output_limit(agent: "Agent", facts: ModelFacts) -> int:

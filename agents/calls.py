@@ -152,7 +152,7 @@ def fit_prompt(agent: Agent, facts: ModelFacts, compose: Compose) -> AssembledPr
     return assemble(
         compose(),
         budget_tokens=input_budget(facts, output_limit(agent, facts)),
-        weight_per_token=read_weight_per_token(model_name(agent.agent_id)),
+        weight_per_token=read_weight_per_token(model_name(agent.agent_id), agent.agent_id),
     )
 
 
@@ -277,7 +277,7 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
             duration_ms=_milliseconds(outcome.started, now),
         )
         if usage is not None:
-            calibrate(call.request.model, call.prompt.weight, usage)
+            calibrate(call.request.model, call.agent.agent_id, call.prompt.weight, usage)
         _count_calls()
     logger.info(
         "model call agent=%s model=%s ms=%s %s",

@@ -56,7 +56,7 @@ def look_ahead(chapter: Session, *, agent_slot: int, user_text: str) -> DryRun:
     try:
         prompt = fit_prompt(agent, facts, lambda: layers)
     except PromptTooLong as error:
-        prompt, too_long = _untrimmed(layers, model), str(error)
+        prompt, too_long = _untrimmed(layers, agent_slot), str(error)
     messages = [asdict(message) for message in prompt.messages]
     shared, previous = shared_with_call_before(chapter, agent_slot, messages)
     return DryRun(
@@ -78,7 +78,9 @@ def _facts(agent_slot: int) -> ModelFacts:
         return facts_of(model_name(agent_slot))
 
 
-def _untrimmed(layers: Sequence[Layer], model: str) -> AssembledPrompt:
+def _untrimmed(layers: Sequence[Layer], agent_slot: int) -> AssembledPrompt:
     return assemble(
-        layers, budget_tokens=_ROOM_FOR_ALL, weight_per_token=read_weight_per_token(model)
+        layers,
+        budget_tokens=_ROOM_FOR_ALL,
+        weight_per_token=read_weight_per_token(model_name(agent_slot), agent_slot),
     )

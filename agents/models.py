@@ -151,15 +151,22 @@ class EmbeddedServer(models.Model):
 
 
 class TokenCalibration(models.Model):
-    """How many tokens a model counts for a text, learnt from the usage it reports."""
+    """How many tokens a model counts for an agent's prompts, learnt from the usage it reports."""
 
-    model = models.CharField(max_length=200, primary_key=True)
+    model = models.CharField(max_length=200)
+    # A character's prompt, a summary of JSON and a transcript are tokenised differently.
+    agent_id = models.PositiveSmallIntegerField()
     # Sums over the latest calls: weighted characters sent (see agents.budget) and their tokens.
     weight = models.FloatField(default=0)
     tokens = models.FloatField(default=0)
 
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["model", "agent_id"], name="one_calibration_per_agent"),
+        ]
+
     def __str__(self) -> str:
-        return self.model
+        return f"{self.model}, agent {self.agent_id}"
 
 
 class ReportedWindow(models.Model):

@@ -225,7 +225,7 @@ def _read_material(job: Job) -> Material:
 def plan_build(chapter: Session, pieces: tuple[Piece, ...], target_words: int) -> list[Scene]:
     """The scenes that the narrator's model can write; `pieces` is one for each prompt."""
     facts = model_facts(NARRATOR.agent_id)
-    weight_per_token = read_weight_per_token(model_name(NARRATOR.agent_id))
+    weight_per_token = read_weight_per_token(model_name(NARRATOR.agent_id), NARRATOR.agent_id)
     limit = output_limit(NARRATOR, facts)
     prose_tokens = limit - (NARRATOR.reasoning_tokens if facts.reasons else 0)
     deltas = chapter.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)

@@ -133,7 +133,7 @@ def look_into_chapter(
     command = [sys.executable, "-m", "bench.played_chapter", played.chapter["session_id"]]
     found = json.loads(processes.run("played_chapter", command).splitlines()[-1])
     facts = {"canon locks": found["canon"], "open threads": found["open"]}
-    estimate = estimate_figure([(guess, counted) for guess, counted in found["estimates"]])
+    estimate = estimate_figure([(int(agent), *tokens) for agent, *tokens in found["estimates"]])
     return [remembered_figure(facts, last_prompt), *([estimate] if estimate else [])]
 
 

@@ -191,7 +191,7 @@ def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
     agent = agent_of(turn)
     prompt = fit_prompt(agent, facts, lambda: compose_reply(turn))
     taken = time.perf_counter() - started
-    weight_per_token = read_weight_per_token(model_name(slot))
+    weight_per_token = read_weight_per_token(model_name(slot), slot)
     return Sample(
         prompt=number,
         kind=kind,

@@ -2,8 +2,8 @@
 
 A program of its own (python -m bench.played_chapter SESSION_ID), because it needs Django's
 settings; prints a JSON object: the present `canon` and the threads that are `open`, both as memory
-stood before the last prompt, and `estimates`, pairs of estimated and counted tokens of the calls in
-their order.
+stood before the last prompt, and `estimates`, of each call in turn its agent and the estimated and
+counted tokens of its prompt.
 """
 
 import json
@@ -46,19 +46,21 @@ def read_facts(chapter: "Session") -> dict[str, list[str]]:
     }
 
 
-def replay_estimates(chapter: "Session") -> list[tuple[float, int]]:
+def replay_estimates(chapter: "Session") -> list[tuple[int, float, int]]:
     """The chapter's prompts, as if one model had got them all and counted them its own way."""
     from agents.budget import calibrate, read_weight_per_token, weigh
     from agents.providers.base import Usage
 
-    pairs = []
+    estimates = []
     for artifact in chapter.llm_artifacts.order_by("created_at"):
         texts = [message["content"] for message in artifact.raw_input_ref]
         weight = sum(map(weigh, texts))
         counted = sum(map(count_tokens, texts))
-        pairs.append((weight / read_weight_per_token(MODEL), counted))
-        calibrate(MODEL, weight, Usage(input_tokens=counted, output_tokens=0, cached_tokens=0))
-    return pairs
+        guess = weight / read_weight_per_token(MODEL, artifact.agent_id)
+        estimates.append((artifact.agent_id, guess, counted))
+        usage = Usage(input_tokens=counted, output_tokens=0, cached_tokens=0)
+        calibrate(MODEL, artifact.agent_id, weight, usage)
+    return estimates
 
 
 if __name__ == "__main__":

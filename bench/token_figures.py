@@ -1,12 +1,13 @@
 """How well the program knows what a prompt costs before it is sent."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from statistics import mean
 
 from bench.figure import Figure
 
-# So many calls of a model teach the estimate.
+# So many calls of an agent on a model teach the estimate.
 TEACHING_CALLS = 5
 LARGEST_ERROR = 0.05
 
@@ -21,13 +22,21 @@ def count_tokens(text: str) -> int:
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
-def estimate_figure(estimates: Sequence[tuple[float, int]]) -> Figure | None:
-    """From the estimated and the counted tokens of a model's calls; None where they are too few."""
-    errors = [abs(guess - counted) / counted for guess, counted in estimates[TEACHING_CALLS:]]
+def estimate_figure(estimates: Sequence[tuple[int, float, int]]) -> Figure | None:
+    """From the agent, the estimated and the counted tokens of each of a model's calls.
+
+    None where they are too few.
+    """
+    calls = Counter[int]()
+    errors = []
+    for agent_id, guess, counted in estimates:
+        calls[agent_id] += 1
+        if calls[agent_id] > TEACHING_CALLS:
+            errors.append(abs(guess - counted) / counted)
     if not errors:
         return None
     return Figure(
-        f"Token estimate after {TEACHING_CALLS} calls of a model: its error",
+        f"Token estimate after {TEACHING_CALLS} calls of an agent: its error",
         max(errors),
         f"worst {max(errors):.1%}, mean {mean(errors):.1%} of {len(errors)} prompts",
         f"at most {LARGEST_ERROR:.0%}",

@@ -115,8 +115,17 @@ def test_a_piece_that_must_stay_is_neither_shortened_nor_dropped() -> None:
 @pytest.mark.django_db
 def test_estimates_follow_what_a_model_reports() -> None:
     for _ in range(5):
-        calibrate("m", 4_200, Usage(1_000, 1))
-    assert read_weight_per_token("m") == pytest.approx(4.2, rel=0.05)
+        calibrate("m", 1, 4_200, Usage(1_000, 1))
+    assert read_weight_per_token("m", 1) == pytest.approx(4.2, rel=0.05)
+
+
+@pytest.mark.django_db
+def test_an_agent_s_prompts_are_estimated_by_its_own_calls_once_there_are_any() -> None:
+    calibrate("m", 1, 4_200, Usage(1_000, 1))
+    assert read_weight_per_token("m", 8) == pytest.approx(4.2)
+    calibrate("m", 8, 2_500, Usage(1_000, 1))
+    assert read_weight_per_token("m", 8) == pytest.approx(2.5)
+    assert read_weight_per_token("m", 1) == pytest.approx(4.2)
 
 
 def test_dense_scripts_and_emoji_weigh_more_than_english() -> None:

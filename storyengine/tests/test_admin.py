@@ -40,7 +40,7 @@ def chapter() -> Session:
     add_records(chapter)
     ProviderConsent.objects.create(host="llm.example")
     EmbeddedServer.objects.create(phase="ready", model="smollm2-135m")
-    TokenCalibration.objects.create(model="smollm2-135m")
+    TokenCalibration.objects.create(model="smollm2-135m", agent_id=1)
     ReportedWindow.objects.create(server="http://127.0.0.1/v1", model="m", tokens=4_096)
     return chapter
 
