@@ -16,6 +16,8 @@ from agents.model_list import find_listed
 
 # Tokens from which on an unknown model is told everything: a fully told prompt is a tenth of them.
 _FULL_TIER_WINDOW = 100_000
+# Tokens below which not even a model that could take it is told everything.
+_FULL_TIER_LEAST = 16_384
 
 _FILE = Path(__file__).with_name("capabilities.toml")
 
@@ -61,13 +63,22 @@ def facts_of(model: str) -> ModelFacts:
     default = read_default()
     listed = find_listed(model, settings.OPENAI_BASE_URL)
     window = settings.CONTEXT_WINDOW or (listed and listed.context_window) or default.context_window
-    return replace(
-        default,
-        context_window=window,
-        tier="full" if window >= _FULL_TIER_WINDOW else default.tier,
-        max_output=settings.MAX_OUTPUT or default.max_output,
-        is_known=False,
-    )
+    unknown = replace(default, max_output=settings.MAX_OUTPUT or default.max_output, is_known=False)
+    return with_window(unknown, window)
+
+
+def with_window(facts: ModelFacts, window: int) -> ModelFacts:
+    """The same model with another context window, and the tier that goes with it.
+
+    A window that is large tells nothing of a known model, but an unknown one is told everything
+    in it; one that is small cannot hold everything, whatever the model is.
+    """
+    tier = facts.tier
+    if not facts.is_known and window >= _FULL_TIER_WINDOW:
+        tier = "full"
+    elif tier == "full" and window < _FULL_TIER_LEAST:
+        tier = "medium"
+    return replace(facts, context_window=window, tier=tier)
 
 
 @lru_cache(maxsize=64)

@@ -1,10 +1,12 @@
-"""What a character is told: five layers whose order the specification fixes."""
+"""What a character is told, in the order that the specification fixes."""
 
 import uuid
+from dataclasses import replace
 
+from agents.budget import input_budget, output_limit
 from agents.declarations import CHARACTERS, Agent
 from agents.layers import Layer, Piece
-from agents.model_access import tier_of
+from agents.model_access import known_facts
 from agents.sandwich import Subject, compose
 from sessions.access import get_chapter
 from sessions.models import Session, Turn
@@ -22,10 +24,9 @@ def others_cues(turn: Turn) -> list[str]:
 
 def compose_reply(turn: Turn) -> list[Layer]:
     """The layers for this turn's prompt; for a re-roll, as if its first reply had not been."""
-    # As it was when the turn was stored: nothing that a prompt carries has moved since.
     before = turn.prompt_index if turn.kind == Turn.Kind.REROLL else None
     words = {"USER_PROMPT": [Piece(turn.user_text)]}
-    return _compose(Subject(turn.session, turn.agent_slot, before, words))
+    return _compose(Subject(turn.session, turn.agent_slot, before, given=words))
 
 
 def compose_start(session_id: uuid.UUID, agent_slot: int) -> list[Layer]:
@@ -40,4 +41,6 @@ def read_ahead(chapter: Session) -> None:
 
 def _compose(subject: Subject) -> list[Layer]:
     assert subject.slot is not None, "A character's prompt has a character."
-    return compose(CHARACTERS[subject.slot].layers, subject, tier_of(subject.slot))
+    agent, facts = CHARACTERS[subject.slot], known_facts(subject.slot)
+    budget = input_budget(facts, output_limit(agent, facts))
+    return compose(agent.layers, replace(subject, budget_tokens=budget), facts.tier)

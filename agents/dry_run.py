@@ -6,11 +6,10 @@ from dataclasses import asdict, dataclass
 from agents.budget import input_budget, output_limit, read_weight_per_token
 from agents.call_records import CallRecord, shared_with_call_before
 from agents.calls import fit_prompt
-from agents.capabilities import ModelFacts, facts_of
 from agents.characters import agent_of, compose_reply
-from agents.exceptions import ModelNotReady, PromptTooLong
+from agents.exceptions import PromptTooLong
 from agents.layers import AssembledPrompt, Layer, assemble
-from agents.model_access import model_facts, model_name
+from agents.model_access import known_facts, model_name
 from agents.prompt_parts import PromptPart, characters_of, split_prompt
 from sessions.exceptions import InvalidInput
 from sessions.limits import PROMPT_CHAR_LIMIT
@@ -49,7 +48,7 @@ def look_ahead(chapter: Session, *, agent_slot: int, user_text: str) -> DryRun:
         raise InvalidInput(f"There is no agent {agent_slot} in this chapter. Nothing was sent.")
     text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     turn = Turn(session=chapter, agent_slot=agent_slot, user_text=text)
-    agent, facts = agent_of(turn), _facts(agent_slot)
+    agent, facts = agent_of(turn), known_facts(agent_slot)
     model = model_name(agent_slot)
     layers = compose_reply(turn)
     too_long = ""
@@ -68,14 +67,6 @@ def look_ahead(chapter: Session, *, agent_slot: int, user_text: str) -> DryRun:
         shared=shared,
         previous=previous,
     )
-
-
-def _facts(agent_slot: int) -> ModelFacts:
-    """As far as they are known: the embedded model need not run to be looked at."""
-    try:
-        return model_facts(agent_slot)
-    except ModelNotReady:
-        return facts_of(model_name(agent_slot))
 
 
 def _untrimmed(layers: Sequence[Layer], agent_slot: int) -> AssembledPrompt:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
 
+from agents.budget import DEFAULT_WEIGHT_PER_TOKEN
 from agents.layers import Piece, Tier, keep_last
 from agents.prompt_files import render_prompt
 from agents.prose import without_middle
@@ -12,12 +13,17 @@ from agents.sandwich import Source, Subject
 from memory.chunks import recent_context_start
 from memory.fold_records import Fold
 from memory.folding import fold_chapter
+from memory.keeping import KeptRecent
 from memory.recall import recall, recall_lock
-from memory.session_state import CLOSING, OPENING, Detail, memory_lines, play_lines
+from memory.session_state import CLOSING, OPENING, Detail, cast_lines, memory_lines, play_lines
 from sessions.access import get_chapter
 from sessions.models import Session
 from sessions.roster import Character, character
 from sessions.transcript import chosen_events, render_event
+
+# Of the budget, weighed as for a model that has not reported any usage, which is a third too much:
+# beside it memory may have 0.4, and instructions, identity and the GM's words the rest.
+_CONTEXT_SHARE = 0.5
 
 
 def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = None) -> Source:
@@ -95,9 +101,11 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
     In a small window the fold ends where that context begins: the prompt's start then changes when
     the context moves on, and not when a summary arrives. A local model has to read again whatever
-    stands behind a change.
+    stands behind a change. Where the context may have to give way, memory has all of it.
     """
     chapter, detail = subject.chapter, Detail(tier)
+    if not _context_fits(subject, tier):
+        return _memory(chapter, detail, fold_chapter(chapter))
     start = recent_context_start(chapter)
     folded = fold_chapter(chapter, before=start if detail is Detail.MINIMAL else None)
     return _memory(chapter, detail, folded, told_before=start)
@@ -129,15 +137,23 @@ def transcript_pieces(chapter: Session, first: int, last: int) -> tuple[Piece, .
     return tuple(pieces)
 
 
+def _context_fits(subject: Subject, tier: Tier) -> bool:
+    """Whether all of it will surely stand in the prompt, whatever else does."""
+    if subject.budget_tokens is None:
+        return False
+    weight = sum(piece.weight for piece in recent_context(subject, tier))
+    return weight / DEFAULT_WEIGHT_PER_TOKEN <= _CONTEXT_SHARE * subject.budget_tokens
+
+
 def _memory(
     chapter: Session, detail: Detail, folded: Fold, *, told_before: int | None = None
 ) -> list[Piece]:
     lock = recall_lock(chapter) if detail is Detail.FULL else ""
     known = _Memory(folded, tuple(chapter.characters), detail, lock, told_before)
-    if (kept := _kept_memory.get(chapter.pk)) is None or not kept.is_like(known):
-        while len(_kept_memory) >= _MAX_KEPT:
-            _kept_memory.pop(next(iter(_kept_memory)), None)
-        kept = _kept_memory[chapter.pk] = known
+    kept = _kept_memory.get(chapter.pk)
+    if kept is None or not kept.is_like(known):
+        kept = known
+        _kept_memory.set(chapter.pk, kept)
     return kept.pieces
 
 
@@ -171,16 +187,17 @@ class _Memory:
         )
         pieces = [Piece(self.lock, must_stay=True)] if self.lock else []
         if lines:
+            # The lock names them too.
+            cast = [] if self.lock else cast_lines(self.cast)
             pieces += [
-                Piece(OPENING, must_stay=True),
+                Piece("\n".join([OPENING, *cast]), must_stay=True),
                 *(Piece(line.text, rank=line.rank) for line in lines),
                 Piece(CLOSING, must_stay=True),
             ]
         return pieces
 
 
-_MAX_KEPT = 32
-_kept_memory: dict[uuid.UUID, _Memory] = {}
+_kept_memory: KeptRecent[uuid.UUID, _Memory] = KeptRecent(32)
 
 
 def _speaker(subject: Subject) -> str:

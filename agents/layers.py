@@ -4,7 +4,7 @@ The order is the caller's and never changes here: stable text first, so that pre
 What does not fit gives way in the order of `gives_way`, each layer by its own rule.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -170,12 +170,19 @@ def _trim(layer: Layer, room: float) -> Layer:
                 weight += weigh(brief) - pieces[at].weight
                 pieces[at] = replace(pieces[at], text=brief, brief="")
     if layer.trim is not Trim.SHORTEN:
-        step = len(order) if layer.trim is Trim.DROP else layer.step
         while order and weight > room:
-            for at in order[:step]:
+            going = order if layer.trim is Trim.DROP else _next_to_go(pieces, order, layer.step)
+            for at in going:
                 weight -= pieces.pop(at).weight + len(layer.separator)
-            del order[:step]
-    return replace(layer, pieces=tuple(pieces.values()))
+            order = order[len(going) :]
+    kept = tuple(pieces.values())
+    return layer if kept == layer.pieces else replace(layer, pieces=kept)
+
+
+def _next_to_go(pieces: Mapping[int, Piece], order: Sequence[int], step: int) -> Sequence[int]:
+    """At most `step` pieces, all of one rank: none goes with those that matter less."""
+    rank = pieces[order[0]].rank
+    return [at for at in order[:step] if pieces[at].rank == rank]
 
 
 def _order_of_giving_way(layer: Layer) -> list[int]:

@@ -7,7 +7,7 @@ from functools import cache
 
 from django.conf import settings
 
-from agents.capabilities import ModelFacts, facts_of
+from agents.capabilities import ModelFacts, facts_of, with_window
 from agents.declarations import AGENTS
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.embedded.status import describe, is_coming, is_ready, read_embedded_server
@@ -65,7 +65,7 @@ def model_facts(agent_id: int) -> ModelFacts:
     if settings.LLM == "embedded" and _substitute is None:
         return replace(facts, context_window=_ready_server().context_window)
     reported = _reported_window(model, facts)
-    return facts if reported is None else replace(facts, context_window=reported)
+    return facts if reported is None else with_window(facts, reported)
 
 
 def models_worth_asking_about() -> list[str]:
@@ -107,9 +107,17 @@ def unknown_models() -> list[UnknownModels]:
     return [replace(models, names=tuple(names)) for models, names in names_of.items()]
 
 
+def known_facts(agent_id: int) -> ModelFacts:
+    """As far as they are known: the embedded model need not be ready to be looked at."""
+    try:
+        return model_facts(agent_id)
+    except ModelNotReady:
+        return facts_of(model_name(agent_id))
+
+
 def tier_of(agent_id: int) -> Tier:
-    """How much the agent's model is told, also while the embedded model is not ready."""
-    return facts_of(model_name(agent_id)).tier
+    """How much the agent's model is told."""
+    return known_facts(agent_id).tier
 
 
 def is_small_model(agent_id: int) -> bool:

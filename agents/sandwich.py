@@ -7,10 +7,9 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 
 from agents.layers import Layer, Piece, Role, Tier, Trim
-from sessions.access import get_chapter
+from memory.keeping import KeptRecent
 from sessions.models import Session
 
 
@@ -19,12 +18,14 @@ class Subject:
     """What one prompt is about. `slot` is the character who is addressed.
 
     `before` leaves out that prompt and what came later, for a reply that is written again.
-    `given` are the parts that only this call knows, by the names of their layers.
+    `budget_tokens` is the room for the whole prompt, where a source has to know it. `given` are
+    the parts that only this call knows, by the names of their layers.
     """
 
     chapter: Session
     slot: int | None = None
     before: int | None = None
+    budget_tokens: int | None = None
     given: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
 
     @property
@@ -76,20 +77,27 @@ def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) 
     return [layer for layer in layers if layer.pieces]
 
 
+# A layer, and what it was composed from: the tier, the state of the chapter, what is left out of
+# it, and the room. Whatever changes such a layer moves the chapter's `updated_at`.
+_Key = tuple[LayerDeclaration, Tier, uuid.UUID, datetime, int | None, int | None]
+_kept: KeptRecent[_Key, Layer] = KeptRecent(64)
+
+
 def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer:
     if not declaration.is_kept:
         return declaration.layer(subject, tier)
     chapter = subject.chapter
-    return _kept_layer(declaration, tier, chapter.pk, chapter.updated_at, subject.before)
-
-
-@lru_cache(maxsize=64)
-def _kept_layer(
-    declaration: LayerDeclaration,
-    tier: Tier,
-    session_id: uuid.UUID,
-    _updated_at: datetime,
-    before: int | None,
-) -> Layer:
-    """Once for each state of the chapter: whatever changes such a layer moves its `updated_at`."""
-    return declaration.layer(Subject(get_chapter(session_id), before=before), tier)
+    key = (
+        declaration,
+        tier,
+        chapter.pk,
+        chapter.updated_at,
+        subject.before,
+        subject.budget_tokens,
+    )
+    layer = _kept.get(key)
+    if layer is None:
+        # From the chapter at hand and not from a newer one: all layers of a prompt show one state.
+        layer = declaration.layer(subject, tier)
+        _kept.set(key, layer)
+    return layer

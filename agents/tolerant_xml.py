@@ -22,7 +22,7 @@ _TOKEN = re.compile(
     r"<!\[CDATA\[(?P<literal>.*?)(?:\]\]>|\Z)"
     r"|<!--.*?(?:-->|\Z)"
     r"|<[?!][^<>]*>"
-    r"|<(?P<slash>/?)(?P<name>[A-Za-z_][\w.-]*)[^<>]*?(?P<empty>/?)>",
+    r"|<(?P<slash>/?)(?P<name>[A-Za-z_][\w.-]*+)[^<>]*?(?P<empty>/?)>",
     re.DOTALL,
 )
 _UNFINISHED_TAG = re.compile(r"</?[\w.-]*\s*\Z")

@@ -23,6 +23,7 @@ def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | 
             tab1_locked=True,
             prompt_index=0,
             last_summarized_prompt_index=0,
+            updated_at=timezone.now(),
         )
         if not opened:
             return None

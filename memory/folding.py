@@ -7,7 +7,6 @@ other says: a fold keeps what it needs to be joined with what came before.
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from threading import Lock
 from typing import TypeVar
 
 from django.db.models import Q
@@ -15,16 +14,15 @@ from django.db.models import Q
 from memory.fold_names import key_of, mentions
 from memory.fold_reading import read_block
 from memory.fold_records import Block, Correction, Fold, Question, Record, Scene, Sighting
+from memory.keeping import KeptRecent
 from memory.models import MemoryBlock
 from sessions.models import Session
 
 RecordT = TypeVar("RecordT", bound=Record)
 
-_MAX_KNOWN = 32
 # A chapter, and whether it is all of its memory.
 _Key = tuple[uuid.UUID, bool]
-_known: dict[_Key, tuple[tuple[uuid.UUID, ...], Fold]] = {}
-_lock = Lock()
+_known: KeptRecent[_Key, tuple[tuple[uuid.UUID, ...], Fold]] = KeptRecent(32)
 
 
 def fold(blocks: Iterable[Block]) -> Fold:
@@ -53,7 +51,7 @@ def fold_chapter(chapter: Session, *, before: int | None = None) -> Fold:
         blocks = blocks.filter(is_ruling | Q(to_prompt_index__lt=before))
     block_ids = tuple(blocks.values_list("pk", flat=True))
     key = (chapter.pk, before is None)
-    known_ids, folded = _known.get(key, ((), Fold()))
+    known_ids, folded = _known.get(key) or ((), Fold())
     if block_ids[: len(known_ids)] != known_ids:
         known_ids, folded = (), Fold()
     if new_ids := block_ids[len(known_ids) :]:
@@ -62,16 +60,8 @@ def fold_chapter(chapter: Session, *, before: int | None = None) -> Fold:
             # The chapter is being deleted, and its blocks with it.
             return Fold()
         folded = merge(folded, fold(block_of(found[block_id]) for block_id in new_ids))
-        _remember(key, block_ids, folded)
+        _known.set(key, (block_ids, folded))
     return folded
-
-
-def _remember(key: _Key, block_ids: tuple[uuid.UUID, ...], folded: Fold) -> None:
-    with _lock:
-        _known.pop(key, None)
-        _known[key] = (block_ids, folded)
-        while len(_known) > _MAX_KNOWN:
-            del _known[next(iter(_known))]
 
 
 def block_of(block: MemoryBlock) -> Block:

@@ -85,20 +85,18 @@ def memory_lines(
     return _once(lines)
 
 
-def play_lines(chapter: Session, addressed: Character | None = None) -> list[str]:
+def play_lines(chapter: Session) -> list[str]:
     """Where play stands: changes with every prompt, so it belongs behind what does not."""
-    lines = [
+    return [
         _element("state", chapter.state),
         _element("prompt_index", str(chapter.prompt_index)),
         _element("last_summarized_prompt_index", str(chapter.last_summarized_prompt_index)),
-        *(
-            _element("character", one.name, slot=str(one.slot), color=one.color)
-            for one in chapter.characters
-        ),
+        *cast_lines(chapter.characters),
     ]
-    if addressed is not None:
-        lines.append(_element("addressed", addressed.name, slot=str(addressed.slot)))
-    return lines
+
+
+def cast_lines(cast: Sequence[Character]) -> list[str]:
+    return [_element("character", one.name, slot=str(one.slot), color=one.color) for one in cast]
 
 
 def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from agents.characters import compose_start, read_ahead
+from agents.characters import compose_reply, compose_start, read_ahead
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.playing import play, reroll
 from agents.tests.replies import turn_delta
 from memory.blocks import write_delta
 from memory.corrections import write_correction
-from sessions.models import Session
+from sessions.access import get_chapter
+from sessions.models import Session, Turn
 from sessions.tests.factories import add_prompts, make_active_chapter
 from sessions.transcript import chosen_events
 
@@ -74,6 +75,23 @@ def test_in_a_small_window_a_delta_waits_until_its_prompts_leave_the_context(
     after = carried(chapter)
     assert "beat 1\n" not in after
     assert "The bell has no clapper." in after
+
+
+def test_in_a_small_window_a_context_that_may_give_way_is_remembered_at_once(
+    chapter: Session,
+) -> None:
+    add_prompts(chapter, 3, text="beat " * 800)
+    summarize(chapter, "The bell has no clapper.")
+    assert "The bell has no clapper." in carried(chapter)
+
+
+def test_the_layers_of_a_prompt_show_one_state_of_the_chapter(chapter: Session) -> None:
+    """Also when a summary lands between the reading of the chapter and that of its memory."""
+    add_prompts(chapter, 7)
+    stored = Turn(session=get_chapter(chapter.pk), agent_slot=1, user_text="Go.")
+    summarize(chapter, "The bell has no clapper.")
+    text = "\n".join(layer.text for layer in compose_reply(stored))
+    assert "beat 1\n" in text
 
 
 def test_a_correction_of_canon(chapter: Session) -> None:

@@ -137,11 +137,10 @@ class TestPlay:
             selected_agent_slots=[1, 2],
             agent_names={"2": "Tom <the elder>"},
         )
-        assert play_lines(chapter, chapter.characters[1]) == [
+        assert play_lines(chapter) == [
             "<state>SUMMARIZING</state>",
             "<prompt_index>9</prompt_index>",
             "<last_summarized_prompt_index>7</last_summarized_prompt_index>",
             '<character slot="1" color="red">Agent Red</character>',
             '<character slot="2" color="orange">Tom &lt;the elder&gt;</character>',
-            '<addressed slot="2">Tom &lt;the elder&gt;</addressed>',
         ]

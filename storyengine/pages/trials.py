@@ -49,6 +49,10 @@ def show_layers(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
     return show(request, _CHOICE, _choice(tried, chosen))
 
 
+# The namespace of submissions whose form was changed after it had been sent.
+_CHANGED = uuid.UUID("5f3c6f2e-9a55-4c8e-8b9e-0d1e6a8f2b11")
+
+
 @require_POST
 def run(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
     get_chapter(session_id)
@@ -66,8 +70,9 @@ def run(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpRespons
         try:
             job = send(submission_key=request.POST.get("submission_key", ""))
         except KeyReused:
-            # The same form, taken up again and changed: another trial.
-            job = send(submission_key=str(uuid.uuid4()))
+            # The same form, taken up again and changed: another trial, once however often it comes.
+            key = request.POST.get("submission_key", "")
+            job = send(submission_key=str(uuid.uuid5(_CHANGED, f"{key}\n{layer_number}\n{text}")))
     except ChapterError as error:
         # Refused with the page as it was; where it cannot be shown any more, with the words sent.
         tried = read_reply(session_id, number)
