@@ -1,5 +1,6 @@
 """How many tokens a text will cost: estimated without a tokenizer, calibrated by reported usage."""
 
+import time
 from typing import TYPE_CHECKING
 
 from django.db.models import Sum
@@ -18,8 +19,10 @@ DEFAULT_WEIGHT_PER_TOKEN = 3.0
 TOKENS_PER_MESSAGE = 8
 # A new report counts for a quarter, so that a few calls settle the estimate.
 _KEPT = 0.75
-# As this process last learned or read it, for each model and agent.
-_weight_per_token: dict[tuple[str, int], float] = {}
+# As this process last learned or read it, for each model and agent, and until when it goes by that:
+# another process learns too.
+_HELD_SECONDS = 60.0
+_weight_per_token: dict[tuple[str, int], tuple[float, float]] = {}
 
 
 def weigh(text: str) -> float:
@@ -32,15 +35,11 @@ def weigh(text: str) -> float:
 
 def read_weight_per_token(model: str, agent_id: int) -> float:
     """As this agent's prompts have shown; before its first call, as the other agents' have."""
-    key = (model, agent_id)
-    if key not in _weight_per_token:
-        known = TokenCalibration.objects.filter(model=model, tokens__gt=0)
-        own = known.filter(agent_id=agent_id)
-        sums = (own or known).aggregate(weight=Sum("weight"), tokens=Sum("tokens"))
-        if sums["tokens"] is None:
-            return DEFAULT_WEIGHT_PER_TOKEN
-        _weight_per_token[key] = sums["weight"] / sums["tokens"]
-    return min(max(_weight_per_token[key], 1.0), 6.0)
+    known, held_until = _weight_per_token.get((model, agent_id), (0.0, 0.0))
+    if time.monotonic() >= held_until:
+        known = _read_weight_per_token(model, agent_id)
+        _hold(model, agent_id, known)
+    return min(max(known, 1.0), 6.0)
 
 
 def calibrate(model: str, agent_id: int, weight: float, usage: Usage) -> None:
@@ -56,7 +55,18 @@ def calibrate(model: str, agent_id: int, weight: float, usage: Usage) -> None:
         known.weight = known.weight * _KEPT + weight
         known.tokens = known.tokens * _KEPT + usage.input_tokens
         known.save()
-    _weight_per_token[model, agent_id] = known.weight / known.tokens
+    _hold(model, agent_id, known.weight / known.tokens)
+
+
+def _read_weight_per_token(model: str, agent_id: int) -> float:
+    calibrations = TokenCalibration.objects.filter(model=model, tokens__gt=0)
+    own = calibrations.filter(agent_id=agent_id)
+    sums = (own or calibrations).aggregate(weight=Sum("weight"), tokens=Sum("tokens"))
+    return sums["weight"] / sums["tokens"] if sums["tokens"] else DEFAULT_WEIGHT_PER_TOKEN
+
+
+def _hold(model: str, agent_id: int, weight_per_token: float) -> None:
+    _weight_per_token[model, agent_id] = (weight_per_token, time.monotonic() + _HELD_SECONDS)
 
 
 def output_limit(agent: "Agent", facts: ModelFacts) -> int:

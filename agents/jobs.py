@@ -39,6 +39,7 @@ def queue_job(session_id: uuid.UUID, kind: Job.Kind, key: str, **fields: Any) ->
             run_after=timezone.now(),
             attempts=0,
             error="",
+            partial_text="",
             updated_at=timezone.now(),
         )
         job.refresh_from_db()

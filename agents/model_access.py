@@ -116,13 +116,16 @@ def known_facts(agent_id: int) -> ModelFacts:
 
 
 def tier_of(agent_id: int) -> Tier:
-    """How much the agent's model is told."""
+    """How much the agent's model is told in the window that it has. Asks the database."""
     return known_facts(agent_id).tier
 
 
 def is_small_model(agent_id: int) -> bool:
-    """Whether the agent's model needs the tightest prompts and shapes that there are."""
-    return tier_of(agent_id) == "minimal"
+    """Whether the agent's model needs the tightest prompts and shapes that there are.
+
+    Asks no database: its name says it, whatever window it has.
+    """
+    return facts_of(model_name(agent_id)).tier == "minimal"
 
 
 def provider_label() -> str:

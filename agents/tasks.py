@@ -13,8 +13,11 @@ from agents.work import STOPPING, work_on
 @shared_task
 def run_job(*, job_id: str) -> None:
     """Work on a job, if it is still due; its prompts need to know what the models take."""
-    _ask_unless_stopping()
-    work_on(uuid.UUID(job_id))
+    try:
+        _ask_unless_stopping()
+    finally:
+        # Whatever an optional question meets.
+        work_on(uuid.UUID(job_id))
     # Some servers load a model for its first call, and know only then how much it gets.
     _ask_unless_stopping()
 

@@ -5,9 +5,9 @@ Nothing of a story is sent, only names of models. What comes back is doubted lik
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,8 @@ import httpx2
 
 from agents.providers.guard import check_real_calls_allowed
 from agents.providers.openai_compatible import build_http_client
+
+logger = logging.getLogger(__name__)
 
 # OpenRouter's list of models has some hundred kilobytes.
 LARGEST_ANSWER = 8_000_000
@@ -48,7 +50,7 @@ async def ask_windows(
     """
     check_real_calls_allowed()
     reports: dict[str, WindowReport | None] = {}
-    with suppress(httpx2.HTTPError, httpx2.InvalidURL, OSError):
+    try:
         timeout = httpx2.Timeout(seconds, connect=seconds / 2)
         async with asyncio.timeout(seconds), build_http_client(base_url, timeout) as client:
             server = _Server(client, base_url, api_key)
@@ -56,6 +58,8 @@ async def ask_windows(
                 report = await _ask_window(server, model)
                 if report is not None or not server.is_unsettled:
                     reports[model] = report
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        logger.info("the server said nothing of its models: %s", type(error).__name__)
     return reports
 
 

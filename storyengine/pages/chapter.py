@@ -210,7 +210,8 @@ def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     except ModelNotReady:
         # The page says so already, and how far it is.
         context["refusal"] = ""
-    return show(request, "chapter/_estimate.html", context)
+    template = "chapter/_estimate.html" if request.htmx else "chapter/estimate.html"
+    return show(request, template, context)
 
 
 @require_POST
