@@ -134,7 +134,7 @@ CONTEXT_SUMMARY = Agent(
     8,
     "Context Summary Agent",
     "o4-mini",
-    output_tokens=2_000,
+    output_tokens=3_200,
     reasoning_tokens=6_000,
     temperature=0.2,
     layers=(

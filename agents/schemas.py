@@ -167,24 +167,36 @@ class TurnDelta(_Shape):
 
 Shape = WorldChapterLock | TurnDelta
 
-# What a small model is held to, so that it ends: characters of a text, entries of a list.
-_TIGHT_LENGTH = 160
+# What a small model is held to, so that it ends: characters of a text, entries of a list. Even one
+# that fills all of it stays below its output limit.
+_TIGHT_LENGTH = 80
 _TIGHT_LENGTHS = {
-    "premise": 300,
-    "rules_of_reality": 200,
-    "key_lore": 200,
-    "open_mysteries": 200,
-    "canon_locks": 200,
-    "event": 200,
+    "premise": 200,
+    "rules_of_reality": 120,
+    "key_lore": 120,
+    "open_mysteries": 120,
+    "canon_locks": 120,
+    "event": 120,
+    "did": 100,
+    "thread": 100,
+    "name": 40,
+    "participants": 40,
+    "between": 40,
+    "who_found": 40,
+    "key": 60,
     "color": 10,
     "from_marker": 8,
     "to_marker": 8,
 }
 _TIGHT_ITEMS = 3
 _TIGHT_LISTS = {
-    "rules_of_reality": 5,
-    "canon_locks": 4,
-    "major_events": 5,
+    "rules_of_reality": 4,
+    "canon_locks": 3,
+    "major_events": 4,
+    "character_actions": 2,
+    "items_clues_discovered": 2,
+    "unresolved_threads": 2,
+    "notable_environment_changes": 2,
     "assumptions": 2,
     "between": 2,
     "relationship_shifts": 2,

@@ -165,7 +165,7 @@ class TestJsonSchemas:
             if node["type"] == "array":
                 assert node["maxItems"] <= 7
             if node["type"] == "string":
-                assert "enum" in node or node["maxLength"] <= 300
+                assert "enum" in node or node["maxLength"] <= 200
 
     def test_a_tight_lock_schema_fixes_the_roster(self) -> None:
         agents = lock_schema_for(ROSTER, tight=True)["properties"]["agents"]
