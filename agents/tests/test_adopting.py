@@ -10,7 +10,7 @@ from agents.call_records import calls_behind_prompt
 from agents.models import Job
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.playing import play, play_many
-from agents.tests.trying import IDENTITY, contents, replies_to, tried, try_again
+from agents.tests.trying import IDENTITY, contents, play_two_prompts, replies_to, tried, try_again
 from agents.trials import adopt_trial, read_reply, read_trial
 from agents.work import work_on
 from sessions.exceptions import WrongState
@@ -29,12 +29,7 @@ def _scripted(settings: Settings) -> None:
 
 @pytest.fixture
 def chapter(provider: ScriptedProvider) -> Session:
-    """Two prompts were answered, both by the first character."""
-    chapter = make_active_chapter()
-    provider.enqueue("I wait.", "I look at the lamp.")
-    play(chapter, "The lamp goes out.")
-    play(chapter, "A bell rings.")
-    return chapter
+    return play_two_prompts(provider)
 
 
 class TestAdopting:

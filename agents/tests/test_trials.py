@@ -21,7 +21,7 @@ from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.recovery import recover
 from agents.tests.playing import play, play_many, reroll
-from agents.tests.trying import IDENTITY, contents, replies_to, tried, try_again
+from agents.tests.trying import IDENTITY, contents, play_two_prompts, replies_to, tried, try_again
 from agents.trials import (
     LAYER_CHAR_LIMIT,
     adopt_trial,
@@ -55,12 +55,7 @@ def _scripted(settings: Settings) -> None:
 
 @pytest.fixture
 def chapter(provider: ScriptedProvider) -> Session:
-    """Two prompts were answered, both by the first character."""
-    chapter = make_active_chapter()
-    provider.enqueue("I wait.", "I look at the lamp.")
-    play(chapter, "The lamp goes out.")
-    play(chapter, "A bell rings.")
-    return chapter
+    return play_two_prompts(provider)
 
 
 class TestRunning:

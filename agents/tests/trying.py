@@ -5,11 +5,22 @@ from typing import Any
 from agents.models import Job
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
+from agents.tests.playing import play
 from agents.trials import read_reply, request_trial
 from agents.work import work_on
 from sessions.models import Event, Session
+from sessions.tests.factories import make_active_chapter
 
 IDENTITY = "Mara\nA ferrywoman who has lost her boat."
+
+
+def play_two_prompts(provider: ScriptedProvider) -> Session:
+    """Two prompts were answered, both by the first character."""
+    chapter = make_active_chapter()
+    provider.enqueue("I wait.", "I look at the lamp.")
+    play(chapter, "The lamp goes out.")
+    play(chapter, "A bell rings.")
+    return chapter
 
 
 def number_of(chapter: Session, name: str) -> int:
