@@ -72,9 +72,12 @@ def _hold(model: str, agent_id: int, weight_per_token: float) -> None:
 def output_limit(agent: "Agent", facts: ModelFacts) -> int:
     """Tokens the agent may write, hidden reasoning included; never over half the window."""
     wanted = agent.output_tokens + (agent.reasoning_tokens if facts.reasons else 0)
-    if facts.character_output and agent.is_character:
-        wanted = min(wanted, facts.character_output)
-    return min(wanted, facts.max_output, facts.context_window // 2)
+    tighter = 0
+    if agent.is_character:
+        tighter = facts.character_output
+    elif agent.is_narrator:
+        tighter = facts.narrator_output
+    return min(wanted, tighter or wanted, facts.max_output, facts.context_window // 2)
 
 
 def input_budget(facts: ModelFacts, reserved_output: int) -> int:

@@ -37,6 +37,7 @@ class ModelFacts:
     context_window: Tokens
     max_output: Tokens
     character_output: Annotated[int, Field(ge=0)]
+    narrator_output: Annotated[int, Field(ge=0)]
     token_parameter: Literal["max_tokens", "max_completion_tokens"]
     accepts_temperature: bool
     reasons: bool

@@ -44,6 +44,10 @@ class Agent:
     def is_character(self) -> bool:
         return self.agent_id in SLOTS
 
+    @property
+    def is_narrator(self) -> bool:
+        return self.agent_id == NARRATOR.agent_id
+
 
 def _instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDeclaration, ...]:
     """The system message: who the agent is, where it stands in a chapter's life, what form its
@@ -104,7 +108,7 @@ WORLD_SUMMARY = Agent(
     0,
     "World and Chapter Summary Agent",
     "o4-mini",
-    output_tokens=2_000,
+    output_tokens=2_400,
     reasoning_tokens=6_000,
     temperature=0.2,
     layers=(

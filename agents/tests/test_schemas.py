@@ -8,6 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.budget import output_limit
+from agents.capabilities import facts_of
+from agents.declarations import CONTEXT_SUMMARY, WORLD_SUMMARY, Agent
+from agents.embedded.catalogue import KNOWN_MODELS
 from agents.schemas import (
     InvalidReply,
     TurnDelta,
@@ -19,6 +23,9 @@ from agents.schemas import (
 )
 from agents.tests.payloads import DELTA, LOCK, SHAPES, changed
 from sessions.roster import Character
+
+# The least that JSON in English was seen to hold.
+CHARACTERS_PER_TOKEN = 2.3
 
 ROSTER = [Character(1, "red", "Mara Venn"), Character(2, "orange", "Agent Orange")]
 KEYWORDS_OF_STRICT_MODES = {
@@ -167,6 +174,16 @@ class TestJsonSchemas:
             if node["type"] == "string":
                 assert "enum" in node or node["maxLength"] <= 200
 
+    @pytest.mark.parametrize("name", sorted(KNOWN_MODELS))
+    @pytest.mark.parametrize(
+        ("agent", "shape"), [(WORLD_SUMMARY, WorldChapterLock), (CONTEXT_SUMMARY, TurnDelta)]
+    )
+    def test_an_embedded_model_that_fills_all_of_a_tight_one_stays_below_its_output_limit(
+        self, name: str, agent: Agent, shape: Any
+    ) -> None:
+        limit = output_limit(agent, facts_of(f"embedded:{name}"))
+        assert _most_characters(json_schema_for(shape, tight=True)) <= limit * CHARACTERS_PER_TOKEN
+
     def test_a_tight_lock_schema_fixes_the_roster(self) -> None:
         agents = lock_schema_for(ROSTER, tight=True)["properties"]["agents"]
         names = [entry["properties"]["name"]["enum"] for entry in agents["items"]]
@@ -177,6 +194,21 @@ class TestJsonSchemas:
         entry = lock_schema_for(twins)["properties"]["agents"]["items"]["properties"]
         assert entry["slot"]["enum"] == [1, 2]
         assert entry["name"]["enum"] == ["Ilse"]
+
+
+def _most_characters(schema: dict[str, Any]) -> int:
+    match schema["type"]:
+        case "object":
+            return sum(
+                len(key) + len('"": , ') + _most_characters(part)
+                for key, part in schema["properties"].items()
+            )
+        case "array":
+            return int(schema["maxItems"]) * (_most_characters(schema["items"]) + len(", "))
+        case "string":
+            return max(map(len, schema.get("enum", ["x" * schema.get("maxLength", 0)]))) + len('""')
+        case _:
+            return len("100")
 
 
 def _nodes(schema: dict[str, Any]) -> list[dict[str, Any]]:

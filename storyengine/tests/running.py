@@ -18,6 +18,8 @@ from bench.program import Processes, open_processes, procfile_lines, start_progr
 
 # As many as a Redis server has unless it is told otherwise.
 _REDIS_DATABASES = 16
+# So many of them for each process that runs tests.
+_QUEUES = 4
 _queue_numbers = count()
 
 
@@ -72,7 +74,9 @@ def _new_database(url: str) -> Iterator[str]:
 @contextmanager
 def _queue(url: str) -> Iterator[str]:
     """One of the Redis server's numbered databases, and empty again afterwards."""
-    own = urlsplit(url)._replace(path=f"/{next(_queue_numbers) % _REDIS_DATABASES}").geturl()
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    number = (worker * _QUEUES + next(_queue_numbers) % _QUEUES) % _REDIS_DATABASES
+    own = urlsplit(url)._replace(path=f"/{number}").geturl()
     try:
         yield own
     finally:

@@ -25,6 +25,12 @@ READ_SELECTION = """() => {
   return getSelection().toString();
 }"""
 
+# And wait until the page has heard of it, as it has long before a person can do the next thing.
+SCROLL_UP = """element => new Promise(resolve => {
+  element.addEventListener("scroll", resolve, { once: true });
+  element.scrollTop = 40;
+})"""
+
 AT_END = """() => {
   const shown = document.getElementById("transcript");
   return shown.scrollHeight - shown.scrollTop - shown.clientHeight < 5;
@@ -318,7 +324,7 @@ class TestTranscript:
             page.set_viewport_size({"width": width, "height": height})
             page.wait_for_function(AT_END)
 
-        page.locator("#transcript").evaluate("element => { element.scrollTop = 40; }")
+        page.locator("#transcript").evaluate(SCROLL_UP)
         page.set_viewport_size({"width": 1280, "height": 600})
         assert distance_from_end(page) > 100
 
