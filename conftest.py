@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from agents.calling.model_access import substitute_provider
 from agents.jobs import due_jobs
-from agents.model_access import substitute_provider
 from agents.providers.guard import allow_real_calls, forbid_real_calls
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import answer_in_form
@@ -43,9 +43,10 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process keeps of the database ends with the test that filled it."""
-    monkeypatch.setattr("agents.budget._weight_per_token", {})
-    monkeypatch.setattr("agents.calls._latest_count", None)
-    monkeypatch.setattr("agents.reported_windows._held", {})
+    monkeypatch.setattr("agents.prompting.budget._weight_per_token", {})
+    monkeypatch.setattr("agents.calling.calls._latest_count", None)
+    monkeypatch.setattr("agents.capabilities.reported_windows._held", {})
+    monkeypatch.setattr("agents.embedded.status._last_read", "")
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from agents.call_records import OUTCOME, Outcome
 from agents.models import (
     EmbeddedServer,
     Job,
@@ -15,7 +14,8 @@ from agents.models import (
     ReportedWindow,
     TokenCalibration,
 )
-from agents.usage import usage_of
+from agents.records.call_records import OUTCOME, Outcome
+from agents.records.usage import usage_of
 from sessions.records_admin import RecordAdmin
 
 

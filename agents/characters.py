@@ -3,11 +3,11 @@
 import uuid
 from dataclasses import replace
 
-from agents.budget import input_budget, output_limit
-from agents.declarations import CHARACTERS, Agent
-from agents.layers import Layer, Piece
-from agents.model_access import known_facts
-from agents.sandwich import Subject, compose
+from agents.calling.model_access import known_facts
+from agents.prompting.budget import input_budget, output_limit
+from agents.prompting.declarations import CHARACTERS, Agent
+from agents.prompting.layers import Layer, Piece
+from agents.prompting.sandwich import Subject, compose
 from sessions.access import get_chapter
 from sessions.models import Session, Turn
 

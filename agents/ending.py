@@ -1,15 +1,41 @@
-"""End Chapter, and opening an ended chapter again."""
+"""End Chapter, what to do when its last memory failed, and opening an ended chapter again."""
 
 import uuid
+from dataclasses import dataclass
 
 from django.db import transaction
 
-from agents.summarizing import settle_memory
+from agents.jobs import latest_jobs
+from agents.models import Job
+from agents.summarizing import queue_due_summary, settle_memory
 from agents.warmup import stop_warmup
-from sessions.access import get_chapter
+from memory.chunks import is_chunk_end
+from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import TurnInFlight, WrongState
 from sessions.models import Session
 from sessions.states import PLAYABLE, State, move
+
+
+@dataclass(frozen=True)
+class Setback:
+    """A piece of memory that could not be written, for as long as that matters."""
+
+    job: Job
+    # The chapter was to end with it; other pieces are behind while play goes on.
+    is_of_end: bool
+
+
+def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
+    """`jobs` as `latest_jobs` returns them."""
+    job = jobs.get(Job.Kind.SUMMARIZE)
+    if job is None or job.status == Job.Status.DONE or not job.error:
+        return None
+    # Only an end asks for a piece that ends anywhere else.
+    if is_chunk_end(job.to_prompt_index):
+        return Setback(job, is_of_end=False)
+    # Whoever played on since wants no end: the failed piece is part of a later one.
+    is_at_end = job.to_prompt_index == chapter.prompt_index
+    return Setback(job, is_of_end=True) if chapter.is_playable and is_at_end else None
 
 
 def request_end(session_id: uuid.UUID) -> Session:
@@ -28,6 +54,22 @@ def request_end(session_id: uuid.UUID) -> Session:
         settle_memory(session_id)
     stop_warmup(session_id)
     return get_chapter(session_id)
+
+
+def retry_summary(session_id: uuid.UUID) -> Session:
+    """Try now what memory failed to write; where that was the chapter's end, end it again.
+
+    Raises WrongState when nothing waits to be written.
+    """
+    with transaction.atomic():
+        lock_chapter(session_id)
+        chapter = get_chapter(session_id)
+        if chapter.is_playable and queue_due_summary(chapter):
+            return get_chapter(session_id)
+    setback = find_setback(chapter, latest_jobs(chapter))
+    if setback is None or not setback.is_of_end:
+        raise WrongState("There is no memory waiting to be written.")
+    return request_end(session_id)
 
 
 def reopen(session_id: uuid.UUID) -> Session:

@@ -1,23 +1,19 @@
 """What building the narrative is expected to take: composed as a build does, and sent nowhere."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from django.conf import settings
 
-from agents.budget import TOKENS_PER_MESSAGE
-from agents.calls import fit_prompt
-from agents.capabilities import ModelFacts
-from agents.declarations import NARRATOR
-from agents.layer_sources import transcript_pieces
-from agents.layers import Layer
-from agents.model_access import model_facts, model_name
+from agents.calling.model_access import model_facts, model_name
+from agents.calling.spending import spending_of
+from agents.capabilities.prices import price_of
 from agents.models import Job
-from agents.narrating import Material, plan_build, read_inputs, scene_layers
-from agents.prices import price_of
+from agents.narrating import Material, fit_scenes, plan_build, read_inputs
+from agents.prompting.budget import TOKENS_PER_MESSAGE
+from agents.prompting.declarations import NARRATOR
+from agents.prompting.layer_sources import transcript_pieces
 from agents.scenes import TOKENS_PER_WORD, Scene
-from agents.spending import spending_of
 from sessions.exceptions import WrongState
 from sessions.models import Session
 from sessions.states import State
@@ -60,7 +56,9 @@ def estimate_build(chapter: Session) -> BuildEstimate:
     """
     if chapter.state != State.ENDED:
         raise WrongState("What a build will take can be said once the chapter is ended.")
-    model, facts = model_name(NARRATOR.agent_id), model_facts(NARRATOR.agent_id)
+    # Which model is embedded is known once its facts are.
+    facts = model_facts(NARRATOR.agent_id)
+    model = model_name(NARRATOR.agent_id)
     read, scenes = _weigh_build(chapter)
     written = round(sum(scene.target_words for scene in scenes) * TOKENS_PER_WORD)
     hidden = NARRATOR.reasoning_tokens * len(scenes) if facts.reasons else 0
@@ -89,20 +87,10 @@ def _weigh_build(chapter: Session) -> tuple[int, list[Scene]]:
     scenes = [Scene(**scene) for scene in job.scenes] or plan_build(
         chapter, pieces, chapter.target_words
     )
-    material = Material(chapter, pieces, scenes)
-    facts = model_facts(NARRATOR.agent_id)
-    tokens = 0
-    done = len(job.finished_scenes)
-    for number in range(done + 1, len(scenes) + 1):
-        layers = scene_layers(job, material, number, [_SCENE_BEFORE] * (number - 1))
-        tokens += _tokens_of(layers, facts)
-    return tokens, scenes[done:]
-
-
-def _tokens_of(layers: Sequence[Layer], facts: ModelFacts) -> int:
-    """As fitted; raises PromptTooLong."""
-    records = fit_prompt(NARRATOR, facts, lambda: layers).records
-    return sum(record.tokens + TOKENS_PER_MESSAGE for record in records)
+    prompts = fit_scenes(job, Material(chapter, pieces, scenes), before=_SCENE_BEFORE)
+    records = [record for prompt in prompts for record in prompt.records]
+    tokens = sum(record.tokens + TOKENS_PER_MESSAGE for record in records)
+    return tokens, scenes[len(job.finished_scenes) :]
 
 
 def _warning(chapter: Session, tokens: int, dollars: Decimal | None) -> str:

@@ -15,6 +15,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from agents.models import Job
+from sessions.exceptions import ChapterError
 from sessions.models import Session
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ def queue_job(session_id: uuid.UUID, kind: Job.Kind, key: str, **fields: Any) ->
             run_after=timezone.now(),
             attempts=0,
             error="",
+            refusal="",
             partial_text="",
             updated_at=timezone.now(),
         )
@@ -130,6 +132,7 @@ def finish(job: Job, **changes: Any) -> bool:
         owned(job).update(
             status=Job.Status.DONE,
             error="",
+            refusal="",
             partial_text="",
             updated_at=timezone.now(),
             **changes,
@@ -137,24 +140,46 @@ def finish(job: Job, **changes: Any) -> bool:
     )
 
 
-def fail(job: Job, error: str) -> bool:
-    """Give the job up; what it has finished stays for a later resumption."""
-    return bool(owned(job).update(status=Job.Status.FAILED, error=error, updated_at=timezone.now()))
+def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
+    """Give the job up; what it has finished stays for a later resumption.
+
+    `error` tells the GM what `cause` means for the chapter.
+    """
+    return bool(
+        owned(job).update(
+            status=Job.Status.FAILED,
+            error=error,
+            refusal=_refusal(cause),
+            updated_at=timezone.now(),
+        )
+    )
 
 
-def postpone(job: Job, *, seconds: float, error: str = "", counts: bool = True) -> bool:
+def postpone(
+    job: Job,
+    *,
+    seconds: float,
+    error: str = "",
+    cause: Exception | None = None,
+    counts: bool = True,
+) -> bool:
     """Queue the job again for later; `counts` says whether this attempt counts."""
     now = timezone.now()
     postponed = owned(job).update(
         status=Job.Status.QUEUED,
         run_after=now + timedelta(seconds=seconds),
         error=error,
+        refusal=_refusal(cause),
         attempts=F("attempts") if counts else F("attempts") - 1,
         updated_at=now,
     )
     if postponed:
         ring(job.pk, delay_seconds=seconds)
     return bool(postponed)
+
+
+def _refusal(cause: Exception | None) -> str:
+    return cause.kind() if isinstance(cause, ChapterError) else ""
 
 
 def cancel_jobs(session_id: uuid.UUID, kind: Job.Kind, **which: Any) -> int:

@@ -5,17 +5,17 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.consent import check_consent
+from agents.calling.calls import check_allowed
+from agents.calling.model_access import is_small_model, tier_of
 from agents.database import in_database
-from agents.declarations import WORLD_SUMMARY
 from agents.jobs import fail, finish, queue_job
-from agents.json_replies import call_for_json
-from agents.layers import Layer
-from agents.model_access import is_small_model, tier_of
 from agents.models import Job
-from agents.reply_forms import format_pieces
-from agents.sandwich import Subject, compose
-from agents.schemas import WorldChapterLock, check_roster, lock_schema_for
+from agents.prompting.declarations import WORLD_SUMMARY
+from agents.prompting.layers import Layer
+from agents.prompting.sandwich import Subject, compose
+from agents.structured.json_replies import call_for_json
+from agents.structured.reply_forms import format_pieces
+from agents.structured.schemas import WorldChapterLock, check_roster, lock_schema_for
 from agents.watch import Watch
 from memory.blocks import write_lock
 from sessions.access import get_chapter, lock_chapter
@@ -28,7 +28,7 @@ from sessions.states import State, move, try_move
 def request_lock(session_id: uuid.UUID) -> Job:
     """Lock Tab 1 and queue agent 0.
 
-    Raises InvalidInput for an empty world and chapter, ConsentMissing, and WrongState.
+    Raises InvalidInput for an empty world and chapter, what `check_allowed` raises, and WrongState.
     """
     chapter = get_chapter(session_id)
     is_empty = not (chapter.tab1.world_text.strip() or chapter.tab1.chapter_text.strip())
@@ -37,7 +37,7 @@ def request_lock(session_id: uuid.UUID) -> Job:
             "The world and the chapter are both empty, so there is nothing to play yet. "
             "Write at least one of them on Tab 1, or fill in the example."
         )
-    check_consent()
+    check_allowed(session_id)
     move(
         Session.objects.filter(pk=session_id),
         State.LOCKING,
@@ -68,7 +68,8 @@ def give_up(job: Job, error: Exception) -> None:
     """Make Tab 1 editable again, with the error beside it."""
     with transaction.atomic():
         lock_chapter(job.session_id)
-        if fail(job, f"{error} Tab 1 can be edited again, and everything you wrote is there."):
+        text = f"{error} Tab 1 can be edited again, and everything you wrote is there."
+        if fail(job, text, cause=error):
             try_move(Session.objects.filter(pk=job.session_id), State.DRAFT_TAB1)
 
 

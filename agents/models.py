@@ -28,6 +28,10 @@ class LLMArtifact(AppendOnly):
     input_hash = models.CharField(max_length=64, help_text="SHA-256 of the messages sent")
     # {"input": int, "output": int, "cached": int} as the provider reports them; {} if it did not.
     token_counts = models.JSONField(default=dict)
+    # Tokens that a call which reported none may be charged for; 0 where it did, and where it never
+    # came so far as to cost anything.
+    estimated_input = models.PositiveIntegerField(default=0)
+    estimated_output = models.PositiveIntegerField(default=0)
     # What the assembler kept, shortened or dropped, layer by layer.
     layers = models.JSONField(default=list)
     raw_input_ref = models.JSONField(default=list, help_text="The messages sent")
@@ -42,6 +46,12 @@ class LLMArtifact(AppendOnly):
         verbose_name = "LLM artifact"
         indexes: ClassVar = [
             models.Index(fields=["created_at"], name="artifact_created"),
+            # All that the sum of a chapter's tokens needs, which is asked for before each call:
+            # the rows themselves are long, and those that were added last stand behind the prompt.
+            models.Index(
+                fields=["session", "model", "token_counts", "estimated_input", "estimated_output"],
+                name="artifact_spending",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -83,6 +93,8 @@ class Job(models.Model):
     lease_until = models.DateTimeField(null=True, blank=True)
     # Shown to the GM while the job waits for another try, or after the last one.
     error = models.TextField(blank=True)
+    # The kind of the error where the engine itself refused a call, such as "budget-spent".
+    refusal = models.CharField(max_length=40, blank=True)
     # What a page shows: {"words": int, "target_words": int, "scene": int, "scenes": int}
     progress = models.JSONField(default=dict, blank=True)
     # How a narration divides the chapter: {"first": int, "last": int, "target_words": int} a scene.
@@ -156,7 +168,8 @@ class TokenCalibration(models.Model):
     model = models.CharField(max_length=200)
     # A character's prompt, a summary of JSON and a transcript are tokenised differently.
     agent_id = models.PositiveSmallIntegerField()
-    # Sums over the latest calls: weighted characters sent (see agents.budget) and their tokens.
+    # Sums over the latest calls: weighted characters sent (see agents.prompting.budget), and
+    # their tokens.
     weight = models.FloatField(default=0)
     tokens = models.FloatField(default=0)
 

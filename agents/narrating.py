@@ -6,24 +6,25 @@ Finished scenes are stored with the job, so that a build that failed is resumed,
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from django.db import transaction
 
-from agents.budget import input_budget, output_limit, read_weight_per_token, weigh
-from agents.calls import call_model
-from agents.capabilities import facts_of
-from agents.consent import check_consent
+from agents.calling.calls import call_model, check_allowed, fit_prompt
+from agents.calling.model_access import model_facts, model_name, tier_of
+from agents.capabilities.facts import facts_of
 from agents.database import in_database
-from agents.declarations import NARRATOR
+from agents.exceptions import PromptTooLong
 from agents.jobs import cancel_jobs, fail, finish, owned, queue_job
-from agents.layer_sources import transcript_pieces
-from agents.layers import Layer, Piece, Trim, keep_last, text_layer
-from agents.model_access import model_facts, model_name, tier_of
 from agents.models import Job
-from agents.prompt_files import render_prompt
-from agents.prose import end_at_sentence, last_words, repeats
-from agents.sandwich import Subject, compose
+from agents.prompting.budget import input_budget, output_limit, read_weight_per_token, weigh
+from agents.prompting.declarations import NARRATOR
+from agents.prompting.layer_sources import transcript_pieces
+from agents.prompting.layers import AssembledPrompt, Layer, Piece, Trim, keep_last, text_layer
+from agents.prompting.prompt_files import render_prompt
+from agents.prompting.sandwich import Subject, compose
+from agents.prose import end_at_sentence, last_sentences, last_words, repeats
 from agents.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
 from agents.watch import Watch
 from memory.drafts import write_draft
@@ -42,6 +43,8 @@ LEAST_CONTINUED = 80
 ENOUGH = 0.92
 # A scene that was cut is ended here all the same: a small model may never come to an end.
 MORE_THAN_ENOUGH = 1.15
+# Of a text that is gone on from, so many words are told at least, and so many characters at most.
+ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,9 @@ class Material:
 def request_build(session_id: uuid.UUID) -> Job:
     """Start agent 9 on an ended chapter; a failed build of the same inputs is resumed.
 
-    Raises ConsentMissing, and WrongState unless the chapter is ended.
+    Raises what `check_allowed` raises, and WrongState unless the chapter is ended.
     """
-    check_consent()
+    check_allowed(session_id)
     chapter = get_chapter(session_id)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),
@@ -90,8 +93,12 @@ def cancel_build(session_id: uuid.UUID) -> Session:
 
 
 async def write_chapter(job: Job, watch: Watch) -> None:
-    """Write the scenes that are not finished yet, then store the draft."""
+    """Write the scenes that are not finished yet, then store the draft.
+
+    Raises PromptTooLong before the first call where any scene would not fit.
+    """
     material = await in_database(_read_material, job)
+    await in_database(fit_scenes, job, material)
     finished: list[str] = list(job.finished_scenes)
     watch.plan = {"target_words": job.inputs["target_words"], "scenes": len(material.scenes)}
     for number in range(len(finished) + 1, len(material.scenes) + 1):
@@ -111,7 +118,7 @@ def give_up(job: Job, error: Exception) -> None:
     hint = f" {kept} finished scenes are kept: build again to go on from there." if kept else ""
     with transaction.atomic():
         lock_chapter(job.session_id)
-        if fail(job, f"{error}{hint} Earlier drafts are unchanged."):
+        if fail(job, f"{error}{hint} Earlier drafts are unchanged.", cause=error):
             try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)
 
 
@@ -130,7 +137,12 @@ async def _write_scene(
         text = text.rstrip() if not was_cut else end_at_sentence(text)
         watch.show(f"{base}{text}\n\n")
         missing = max(scene.target_words - words, LEAST_CONTINUED)
-        more, was_cut = await _call(job, [*layers, *_continuation(text, missing)], watch, missing)
+        continued = [*layers, *_continuation(text, missing)]
+        try:
+            more, was_cut = await _call(job, continued, watch, missing)
+        except PromptTooLong:
+            # A short scene is worth more than none: it is paid for.
+            break
         if more.strip().strip(".").upper() == DONE_WORD or repeats(more, text):
             break
         text = f"{text}\n\n{more.strip()}"
@@ -153,6 +165,22 @@ async def _call(
     return reply.text, reply.was_cut
 
 
+def fit_scenes(job: Job, material: Material, *, before: str = "") -> list[AssembledPrompt]:
+    """The first prompts of the scenes still to be written, as calls would send them.
+
+    `before` stands for the text before each scene, which is not written yet; without one it is as
+    long as it can be. Raises PromptTooLong, and ModelNotReady.
+    """
+    facts = model_facts(NARRATOR.agent_id)
+    finished: list[str] = list(job.finished_scenes)
+    prompts: list[AssembledPrompt] = []
+    for number in range(len(finished) + 1, len(material.scenes) + 1):
+        layers = partial(scene_layers, job, material, number, finished)
+        prompts.append(fit_prompt(NARRATOR, facts, layers))
+        finished.append(before or _as_long_as_can_be(material, number))
+    return prompts
+
+
 def scene_layers(job: Job, material: Material, number: int, finished: list[str]) -> list[Layer]:
     """The prompt of scene `number`, counted from 1; `finished` are the texts of those before it."""
     scene, count = material.scenes[number - 1], len(material.scenes)
@@ -166,7 +194,7 @@ def scene_layers(job: Job, material: Material, number: int, finished: list[str])
         task = render_prompt("narrator_whole", target_words=target)
     else:
         if finished:
-            given["END_OF_THE_SCENE_BEFORE"] = [Piece(last_words(finished[-1], 150))]
+            given["END_OF_THE_SCENE_BEFORE"] = [Piece(_ending(finished[-1]))]
         task = render_prompt(
             "narrator_scene",
             scene_number=str(number),
@@ -182,11 +210,12 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
     return [
         Layer(
             "CHAPTER_SO_FAR",
-            keep_last([Piece(paragraph) for paragraph in text.split("\n\n")], 2),
+            _told(text),
             role="assistant",
             has_heading=False,
             trim=Trim.OLDEST_FIRST,
-            gives_way=-1,
+            # Before anything of the prompt that it follows: that one's start is in a cache.
+            gives_way=-2,
         ),
         text_layer(
             "CONTINUE",
@@ -196,6 +225,31 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
             has_heading=False,
         ),
     ]
+
+
+def _told(text: str) -> tuple[Piece, ...]:
+    """By paragraphs, so that the oldest can go; only where the text ends has to stay."""
+    ending = _ending(text)
+    earlier = text.removesuffix(ending).rstrip()
+    paragraphs = earlier.split("\n\n") if earlier else []
+    return keep_last([Piece(paragraph) for paragraph in (*paragraphs, ending)], 1)
+
+
+def _ending(text: str) -> str:
+    """Where the text ends: its last paragraphs, or the last sentences of long ones."""
+    return last_sentences(last_words(text, ENDING_WORDS), ENDING_CHARACTERS)
+
+
+def _as_long_as_can_be(material: Material, number: int) -> str:
+    """In place of the scene's text: its transcript, which is written in the same script."""
+    scene = material.scenes[number - 1]
+    words = [
+        word
+        for piece in material.pieces[scene.first - 1 : scene.last]
+        for word in piece.text.split()
+    ]
+    played = " ".join(words)
+    return played * (1 + ENDING_CHARACTERS // len(played))
 
 
 def read_inputs(chapter: Session) -> dict[str, Any]:
@@ -227,7 +281,9 @@ def plan_build(chapter: Session, pieces: tuple[Piece, ...], target_words: int) -
     facts = model_facts(NARRATOR.agent_id)
     weight_per_token = read_weight_per_token(model_name(NARRATOR.agent_id), NARRATOR.agent_id)
     limit = output_limit(NARRATOR, facts)
-    prose_tokens = limit - (NARRATOR.reasoning_tokens if facts.reasons else 0)
+    # Of a limit below what is asked for, hidden reasoning takes as large a part as of the whole.
+    reasoning = NARRATOR.reasoning_tokens if facts.reasons else 0
+    prose_tokens = limit * NARRATOR.output_tokens / (NARRATOR.output_tokens + reasoning)
     deltas = chapter.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
     return plan_scenes(
         list(deltas.values_list("from_prompt_index", "to_prompt_index")),

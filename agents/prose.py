@@ -4,6 +4,7 @@ import re
 
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
+_SPACE = re.compile(r"\s")
 _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
 
 
@@ -29,6 +30,18 @@ def last_words(text: str, count: int) -> str:
         if words >= count:
             break
     return "\n\n".join(reversed(paragraphs))
+
+
+def last_sentences(text: str, limit: int) -> str:
+    """The end of the text in so many characters, from the beginning of a sentence or a word on."""
+    if len(text) <= limit:
+        return text
+    end = text[-limit:]
+    for boundary in (_SENTENCE_END, _SPACE):
+        found = boundary.search(end)
+        if found is not None and found.end() <= limit / 2:
+            return end[found.end() :].lstrip()
+    return end
 
 
 def without_middle(text: str, head: int = 420, tail: int = 180) -> str:

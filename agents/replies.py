@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from django.db import DatabaseError, transaction
 
-from agents.calls import PreparedCall, Reply, make_call, prepare_call
+from agents.calling.calls import PreparedCall, Reply, make_call, prepare_call
+from agents.calling.model_access import is_small_model
 from agents.characters import agent_of, compose_reply, others_cues, read_ahead
 from agents.database import in_database, in_database_patiently
 from agents.live import LIVE_REPLIES, LiveReply
-from agents.model_access import is_small_model
 from agents.prose import end_at_sentence, without_heading
 from agents.providers.exceptions import ProviderError
 from agents.summarizing import queue_due_summary, restart_summary_of, ring_waiting_summaries

@@ -37,8 +37,8 @@ def plan_scenes(
 ) -> list[Scene]:
     """Divide prompts 1 to n into scenes that each fit one call.
 
-    `chunks` are the memory deltas as (first, last), tiling 1 to n; `prompt_tokens[i]` is the size
-    of prompt i + 1 with its reply.
+    `chunks` are the memory deltas as (first, last), tiling 1 to n, or none; `prompt_tokens[i]` is
+    the size of prompt i + 1 with its reply.
     """
     count = len(prompt_tokens)
 
@@ -52,7 +52,7 @@ def plan_scenes(
     if fits(1, count):
         return [Scene(1, count, target_words)]
     spans: list[tuple[int, int]] = []
-    for chunk in chunks:
+    for chunk in chunks or [(1, count)]:
         for span in _split(chunk, fits):
             joined = (spans[-1][0], span[1]) if spans else span
             is_short = bool(spans) and words_of(*spans[-1]) < MIN_SCENE_WORDS

@@ -6,24 +6,23 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from agents.calling.model_access import is_small_model, tier_of
 from agents.database import in_database
-from agents.declarations import CONTEXT_SUMMARY
 from agents.exceptions import ConsentMissing
 from agents.jobs import fail, finish, postpone, queue_job, ring
-from agents.json_replies import call_for_json
-from agents.layer_sources import transcript_pieces
-from agents.layers import Layer
-from agents.model_access import is_small_model, tier_of
 from agents.models import Job
+from agents.prompting.declarations import CONTEXT_SUMMARY
+from agents.prompting.layer_sources import transcript_pieces
+from agents.prompting.layers import Layer
+from agents.prompting.sandwich import Subject, compose
 from agents.providers.exceptions import ProviderError
-from agents.reply_forms import format_pieces
-from agents.sandwich import Subject, compose
-from agents.schemas import TurnDelta, json_schema_for
+from agents.structured.json_replies import call_for_json
+from agents.structured.reply_forms import format_pieces
+from agents.structured.schemas import TurnDelta, json_schema_for
 from agents.watch import Watch
 from memory.blocks import write_delta
 from memory.chunks import due_chunks
 from sessions.access import get_chapter, lock_chapter
-from sessions.exceptions import WrongState
 from sessions.models import Event, Session
 from sessions.states import State, try_move
 from sessions.transcript import chosen_events
@@ -51,16 +50,6 @@ def queue_due_summary(chapter: Session) -> bool:
     )
     try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
     return True
-
-
-def retry_summary(session_id: uuid.UUID) -> Session:
-    """Try now what failed or waits; the answer to the banner's Retry."""
-    with transaction.atomic():
-        lock_chapter(session_id)
-        chapter = get_chapter(session_id)
-        if not chapter.is_playable or not queue_due_summary(chapter):
-            raise WrongState("There is no memory waiting to be written.")
-    return get_chapter(session_id)
 
 
 def restart_summary_of(session_id: uuid.UUID, prompt_index: int) -> None:
@@ -111,9 +100,10 @@ def give_up(job: Job, error: Exception) -> None:
             isinstance(error, ProviderError) and error.permanent
         )
         if not is_ending and may_help and job.attempts <= len(BACK_OFF_SECONDS):
-            settled = postpone(job, seconds=BACK_OFF_SECONDS[job.attempts - 1], error=str(error))
+            pause = BACK_OFF_SECONDS[job.attempts - 1]
+            settled = postpone(job, seconds=pause, error=str(error), cause=error)
         else:
-            settled = fail(job, str(error))
+            settled = fail(job, str(error), cause=error)
         if settled:
             try_move(chapter.filter(state=State.SUMMARIZING), State.ACTIVE, is_ending=False)
 

@@ -5,7 +5,7 @@ import uuid
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
 
-from agents.asking import ask_server
+from agents.calling.asking import ask_server
 from agents.recovery import recover, ring_due_jobs
 from agents.work import STOPPING, work_on
 

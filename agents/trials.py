@@ -12,7 +12,15 @@ from typing import Literal, cast
 
 from django.db import transaction
 
-from agents.call_records import (
+from agents.calling.calls import PreparedCall, make_call, prepare_call
+from agents.characters import agent_of, others_cues
+from agents.database import in_database, in_database_patiently
+from agents.exceptions import ModelNotReady
+from agents.jobs import cancel_jobs, fail, finish, queue_job
+from agents.models import Job
+from agents.prompting.layers import Layer, text_layer
+from agents.prompting.prompt_parts import SEPARATOR, PromptPart, split_prompt
+from agents.records.call_records import (
     CallRecord,
     CallsBehind,
     adoption_key,
@@ -20,14 +28,6 @@ from agents.call_records import (
     calls_of,
     record_of,
 )
-from agents.calls import PreparedCall, make_call, prepare_call
-from agents.characters import agent_of, others_cues
-from agents.database import in_database, in_database_patiently
-from agents.exceptions import ModelNotReady
-from agents.jobs import cancel_jobs, fail, finish, queue_job
-from agents.layers import Layer, text_layer
-from agents.models import Job
-from agents.prompt_parts import SEPARATOR, PromptPart, split_prompt
 from agents.replies import adopt_reply, finished_text
 from agents.watch import Watch
 from sessions.access import get_chapter, lock_chapter
@@ -254,7 +254,7 @@ async def write_trial(job: Job, watch: Watch) -> None:
 
 def give_up(job: Job, error: Exception) -> None:
     """Show the error; nothing else has changed."""
-    fail(job, str(error))
+    fail(job, str(error), cause=error)
 
 
 def _prepare_job(job: Job) -> PreparedCall:

@@ -16,11 +16,11 @@ from django.db import transaction
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
 
-from agents.calls import warm_model
+from agents.calling.calls import warm_model
 from agents.characters import compose_start
 from agents.database import in_database
-from agents.declarations import CHARACTERS
-from agents.layers import Layer
+from agents.prompting.declarations import CHARACTERS
+from agents.prompting.layers import Layer
 from agents.providers.exceptions import ProviderError
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, WrongState

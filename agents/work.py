@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 import time
+import traceback
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -37,6 +38,18 @@ STOPPING = threading.Event()
 
 class _WorkerStopping(Exception):
     """The work is given back as it is; another worker, or this one's next start, goes on."""
+
+
+class ProgramFailed(ProviderError):
+    """What no flow provides for. Nothing tries again by itself: calls would be paid for again."""
+
+    permanent = True
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(
+            f"The program itself failed at this ({type(error).__name__}). What was there before is "
+            "kept. Try again; if it fails once more, the program's log says where."
+        )
 
 
 @dataclass(frozen=True)
@@ -75,11 +88,16 @@ def work_on(job_id: uuid.UUID) -> None:
 def _work_on(job: Job) -> None:
     flow = FLOWS[job.kind]
     try:
-        async_to_sync(_run_with_lease)(flow, job)
+        error = async_to_sync(_run_with_lease)(flow, job)
     except _WorkerStopping:
         _give_back(job)
-    except (ProviderError, ChapterError) as error:
+        return
+    if isinstance(error, ProviderError | ChapterError):
         _settle(flow, job, error)
+    elif isinstance(error, Exception) and not isinstance(error, DatabaseError):
+        _settle_unforeseen(flow, job, error)
+    elif error is not None:
+        raise error
 
 
 def _settle(flow: Flow, job: Job, error: ProviderError | ChapterError) -> None:
@@ -92,6 +110,30 @@ def _settle(flow: Flow, job: Job, error: ProviderError | ChapterError) -> None:
     else:
         logger.warning("job %s (%s) failed: %s", job.pk, job.kind, type(error).__name__)
         flow.give_up(job, error)
+
+
+def _settle_unforeseen(flow: Flow, job: Job, error: Exception) -> None:
+    if STOPPING.is_set():
+        # Whatever may fail while a process comes down.
+        _give_back(job)
+        return
+    if owned(job).exists():
+        logger.error(
+            "job %s (%s) met an error of the program:\n%s", job.pk, job.kind, _where(error)
+        )
+    _settle(flow, job, ProgramFailed(error))
+
+
+def _where(error: BaseException) -> str:
+    """The traceback without what the errors say of themselves: that may be words of a story."""
+    lines: list[str] = []
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        lines += [f"{type(cause).__name__} at\n", *traceback.format_tb(cause.__traceback__)]
+        cause = cause.__cause__ or cause.__context__
+    return "".join(lines)
 
 
 def _is_server_gone(error: Exception) -> bool:
@@ -119,7 +161,8 @@ async def _renew(job: Job, watch: Watch) -> bool:
         return True
 
 
-async def _run_with_lease(flow: Flow, job: Job) -> None:
+async def _run_with_lease(flow: Flow, job: Job) -> BaseException | None:
+    """What the flow failed with, if it did; cancelled or stopped work is raised instead."""
     watch = Watch()
     work = asyncio.ensure_future(flow.run(job, watch))
     renewed = time.monotonic()
@@ -127,7 +170,7 @@ async def _run_with_lease(flow: Flow, job: Job) -> None:
         while True:
             done, _ = await asyncio.wait({work}, timeout=NOTICE_SECONDS)
             if done:
-                return await work
+                return work.exception()
             if STOPPING.is_set():
                 raise _WorkerStopping
             if time.monotonic() - renewed < RENEW_SECONDS:

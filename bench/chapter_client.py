@@ -54,6 +54,11 @@ class ChapterClient:
                 raise BenchError(f"The reply failed: {event.data[:500]}")
         raise BenchError("The stream ended without a turn.")
 
+    def calls(self) -> list[dict[str, Any]]:
+        """The latest hundred model calls, the oldest first."""
+        found = self._expect(200, self._call("GET", "/calls?limit=100"))
+        return list(reversed(found["items"]))
+
     def end(self, *, seconds: float) -> None:
         self._request("end")
         self._wait_for_state("ENDED", "summarize", seconds)

@@ -5,15 +5,14 @@ import time
 from itertools import cycle, islice
 
 from bench.chapter_client import ChapterClient
+from bench.embedded_figures import embedded_figures
 from bench.figure import Figure
-from bench.figures import embedded_figures
 from bench.http_calls import Server
 from bench.session_data import Setup, beat_text
 
 PROMPTS = 21
-# Between a reply and the next prompt: eighty words take a quick reader that long, before a word of
-# the next beat is typed.
-PAUSE_SECONDS = 20.0
+# Between a reply and the next prompt. A quick reader needs twice that for eighty words.
+PAUSE_SECONDS = 10.0
 # The first time, the weights are fetched before the lock is done.
 LOCK_SECONDS = 1_800.0
 SETUP = Setup(
@@ -50,4 +49,4 @@ def play_embedded(program: Server, pause_seconds: float) -> list[Figure]:
         turn = json.loads(events[-1].data)
         words.append(len(turn["events"][-1]["text"].split()))
         print(f"prompt {number + 1}: {first_tokens[-1]:.2f} s, {words[-1]} words", flush=True)
-    return embedded_figures(first_tokens, words)
+    return embedded_figures(first_tokens, words, client.calls(), pause_seconds=pause_seconds)

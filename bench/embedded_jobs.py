@@ -1,7 +1,7 @@
 """Has agents 0 and 8 write memory on the embedded model, job by job, as a worker does.
 
 A program of its own (python -m bench.embedded_jobs SESSION_FILE COUNT), because it needs Django's
-settings; prints one JSON object a job, and lines for people.
+settings; prints one JSON object a job, and lines for people. All deltas are of the first chapter.
 """
 
 import json
@@ -31,12 +31,16 @@ def main(file: Path, count: int) -> None:
     django.setup()
     session = load_session(file)
     wait_for_model()
-    chapters = [chapter for n in range(count) if (chapter := lock_chapter_of(session, n))]
-    if not chapters:
-        raise SystemExit("No lock was valid, so that no chapter can be played.")
-    pairs = session.pairs[: count * CHUNK]
-    for first in range(0, len(pairs) - CHUNK + 1, CHUNK):
-        summarize_chunk(chapters[0].pk, pairs[first : first + CHUNK])
+    played: Session | None = None
+    # In turn, so that a run that is cut short has some of each.
+    for number in range(count):
+        chapter = lock_chapter_of(session, number)
+        played = played or chapter
+        chunk = session.pairs[number * CHUNK : (number + 1) * CHUNK]
+        if played is not None and len(chunk) == CHUNK:
+            summarize_chunk(played.pk, chunk)
+    if played is None:
+        raise SystemExit("No lock was valid, so that no chapter could be played.")
 
 
 def wait_for_model() -> None:

@@ -1,7 +1,7 @@
 """From what a run noted to figures with a target, each a ratio or a difference within the run."""
 
 from collections.abc import Sequence
-from statistics import mean, median
+from statistics import median
 from typing import Any
 
 from bench.figure import Figure
@@ -44,21 +44,6 @@ def page_figures(seconds: dict[int, list[float]], queries: dict[int, int]) -> li
             counted,
             "equal",
             len(set(queries.values())) == 1,
-        ),
-    ]
-
-
-def embedded_figures(first_tokens: Sequence[float], reply_words: Sequence[int]) -> list[Figure]:
-    return [
-        Figure(
-            "Embedded model: median time to the first token",
-            median(first_tokens),
-            f"{median(first_tokens):.2f} s (worst {max(first_tokens):.2f} s)",
-            "at most 6 s",
-            median(first_tokens) <= 6,
-        ),
-        Figure(
-            "Embedded model: words of a reply, mean", mean(reply_words), f"{mean(reply_words):.0f}"
         ),
     ]
 

@@ -10,13 +10,15 @@ from typing import Any
 from bench.figure import Figure
 from bench.http_calls import BenchError
 from bench.long_memory import CHUNK
+from bench.long_prompts import MODELS
 from bench.program import Processes, open_processes
 from bench.report import report
 
 MOST_MILLISECONDS = 20
-# The last prompt is compared with the first from this one on that is as far into its chunk, because
-# the recent context grows within a chunk; and by how much they may differ.
+# The last prompt is compared with the first from this one on whose recent context has grown as far:
+# in a small window it moves on by two chunks at a time. And by how much they may differ.
 COMPARED = 200
+PERIOD = 2 * CHUNK
 LARGEST_CHANGE = 0.1
 
 
@@ -34,25 +36,29 @@ def main() -> int:
 
 def measure_long_chapter(processes: Processes) -> list[Figure]:
     """In the processes' own database, which must be up to date."""
-    print("building a chapter of 2,000 prompts", flush=True)
-    command = [sys.executable, "-m", "bench.long_prompts"]
-    built = json.loads(processes.run("long_prompts", command).splitlines()[-1])
-    again = json.loads(
-        processes.run("long_prompts", [*command, built["session_id"]]).splitlines()[-1]
-    )
-    return long_figures([*built["samples"], *again["samples"]])
+    figures = []
+    for tier in MODELS:
+        print(f"building a chapter of 2,000 prompts, for a model of the {tier} tier", flush=True)
+        command = [sys.executable, "-m", "bench.long_prompts", tier]
+        built = json.loads(processes.run("long_prompts", command).splitlines()[-1])
+        again = json.loads(
+            processes.run("long_prompts", [*command, built["session_id"]]).splitlines()[-1]
+        )
+        figures += long_figures([*built["samples"], *again["samples"]], tier)
+    return figures
 
 
-def long_figures(samples: Sequence[dict[str, Any]]) -> list[Figure]:
+def long_figures(samples: Sequence[dict[str, Any]], tier: str) -> list[Figure]:
     """`samples` as bench.long_prompts prints them."""
-    return [_budget(samples), _sizes(samples), *_times(samples)]
+    named = f"Long chapter, {tier} tier"
+    return [_budget(samples, named), _sizes(samples, named), *_times(samples, named)]
 
 
-def _budget(samples: Sequence[dict[str, Any]]) -> Figure:
+def _budget(samples: Sequence[dict[str, Any]], named: str) -> Figure:
     over = sum(one["tokens"] > one["budget"] for one in samples)
     fullest = max(one["tokens"] / one["budget"] for one in samples)
     return Figure(
-        "Long chapter: prompts over the budget of an 8k window",
+        f"{named}: prompts over the budget of an 8k window",
         over,
         f"{over} of {len(samples)} (the fullest has {fullest:.0%} of it)",
         "none",
@@ -60,13 +66,13 @@ def _budget(samples: Sequence[dict[str, Any]]) -> Figure:
     )
 
 
-def _sizes(samples: Sequence[dict[str, Any]]) -> Figure:
+def _sizes(samples: Sequence[dict[str, Any]], named: str) -> Figure:
     sizes = {one["prompt"]: one["characters"] for one in samples if one["kind"] != "cold"}
     last = max(sizes)
-    compared = COMPARED + (last - COMPARED) % CHUNK
+    compared = COMPARED + (last - COMPARED) % PERIOD
     change = sizes[last] / sizes[compared] - 1
     return Figure(
-        f"Long chapter: size of prompt {last:,} over that of prompt {compared}",
+        f"{named}: size of prompt {last:,} over that of prompt {compared}",
         change,
         f"{change:+.1%} ({sizes[last]:,} and {sizes[compared]:,} characters)",
         f"within {LARGEST_CHANGE:.0%}",
@@ -74,7 +80,7 @@ def _sizes(samples: Sequence[dict[str, Any]]) -> Figure:
     )
 
 
-def _times(samples: Sequence[dict[str, Any]]) -> list[Figure]:
+def _times(samples: Sequence[dict[str, Any]], named: str) -> list[Figure]:
     kinds = {
         "reply": "after a reply",
         "memory": "after new memory, which is folded first",
@@ -87,7 +93,7 @@ def _times(samples: Sequence[dict[str, Any]]) -> list[Figure]:
         has_target = kind != "cold"
         figures.append(
             Figure(
-                f"Long chapter: prompt assembled {words}",
+                f"{named}: prompt assembled {words}",
                 max(times),
                 f"median {median(times):.1f} ms, worst {max(times):.1f} ms of {len(times)}",
                 f"under {MOST_MILLISECONDS} ms" if has_target else "",

@@ -7,7 +7,7 @@ about 2,000 characters of JSON a delta is as large as those that the embedded mo
 
 from typing import Any
 
-from bench.model_replies import COLORS
+from bench.model_replies import COLORS, lock_payload
 from bench.session_data import reply_text
 
 ROSTER = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
@@ -21,34 +21,13 @@ _PLACES = ("the harbour", "the customs house", "the drowned chapel", "the ferry"
 _STATES = ("tide", "lantern", "north door", "ledger", "crew", "weather", "ferry's rope", "bell")
 
 
-def lock_payload() -> dict[str, Any]:
-    return {
-        "memory_type": "world_chapter_lock",
-        "world": {
-            "genre": "sea-town mystery",
-            "tone": "wry and uneasy",
-            "themes": ["debts between neighbours", "what the tide returns"],
-            "rules_of_reality": ["nobody bargains with the sea twice"],
-            "factions_or_powers": ["the ferry guild", "the customs house"],
-            "key_lore": ["the chapel drowned in one night"],
-            "safety_or_boundaries": [],
-        },
-        "chapter": {
-            "premise": "a pilot has not come home and his boat has",
-            "location": _PLACES[0],
-            "time": "the last hour of daylight",
-            "environment": ["rising water", "loose slates"],
-            "active_threats": ["whoever rings the cloth-wrapped bell"],
-            "open_mysteries": ["who painted the door shut"],
-            "chapter_goals": ["find the pilot before high water"],
-        },
-        "agents": [
+def long_lock() -> dict[str, Any]:
+    return lock_payload(
+        [
             {"slot": slot, "color": color, "name": name}
             for slot, (color, name) in enumerate(zip(COLORS, ROSTER, strict=True), 1)
-        ],
-        "canon_locks": ["the pilot's boat came back empty"],
-        "assumptions": [],
-    }
+        ]
+    )
 
 
 def delta_payload(chunk: int) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Plays a chapter of 2,000 prompts straight into the database and takes the time that prompts need.
 
-A program of its own (python -m bench.long_prompts), because it needs Django's settings; prints a
-JSON object with the chapter's `session_id` and `samples`. Given such an id it takes one sample of
-that chapter, of which its process knows nothing. The model is the embedded one, whose tier is the
-smallest; none is called.
+A program of its own (python -m bench.long_prompts TIER), because it needs Django's settings; prints
+a JSON object with the chapter's `session_id` and `samples`. Given such an id too, it takes one
+sample of that chapter, of which its process knows nothing. All models have a window of 8,192
+tokens; none is called.
 """
 
 import gc
@@ -19,15 +19,25 @@ from typing import TYPE_CHECKING
 
 import django
 
-from bench.long_memory import CHUNK, ROSTER, delta_payload, lock_payload
+from bench.long_memory import CHUNK, ROSTER, delta_payload, long_lock
 from bench.session_data import beat_text, reply_text
 
 if TYPE_CHECKING:
     from sessions.models import Event
 
 PROMPTS = 2_000
-SAMPLED = (1, 50, 100, 200, *range(400, PROMPTS + 1, 200))
+SAMPLED = (1, 50, 100, 208, *range(400, PROMPTS + 1, 200))
 REPLY_WORDS = 80
+# What chooses a model of this tier: the embedded one, or one that nobody knows.
+MODELS = {
+    "minimal": {"STORYENGINE_LLM": "embedded"},
+    "medium": {
+        "STORYENGINE_LLM": "openai",
+        "OPENAI_BASE_URL": "http://localhost:9/v1",
+        "STORYENGINE_MODEL": "a-model-nobody-knows",
+        "STORYENGINE_CONTEXT_WINDOW": "8192",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -46,10 +56,10 @@ class Sample:
     budget: int
 
 
-def main(session_id: str = "") -> None:
+def main(tier: str, session_id: str = "") -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
-    os.environ.update(STORYENGINE_LLM="embedded")
     os.environ.pop("STORYENGINE_EMBEDDED_MODEL", None)
+    os.environ.update(MODELS[tier])
     django.setup()
     chapter = LongChapter()
     # The first prompt of a process also reads files, whatever the chapter is.
@@ -98,7 +108,7 @@ class LongChapter:
             type=MemoryBlock.Type.WORLD_CHAPTER_LOCK,
             from_prompt_index=0,
             to_prompt_index=0,
-            json_payload=lock_payload(),
+            json_payload=long_lock(),
             created_at=self._begun,
         )
 
@@ -169,16 +179,16 @@ def slot_of(number: int) -> int:
 
 
 def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
-    from agents.budget import (
+    from agents.calling.calls import fit_prompt
+    from agents.calling.model_access import model_name
+    from agents.capabilities.facts import facts_of
+    from agents.characters import agent_of, compose_reply
+    from agents.prompting.budget import (
         TOKENS_PER_MESSAGE,
         input_budget,
         output_limit,
         read_weight_per_token,
     )
-    from agents.calls import fit_prompt
-    from agents.capabilities import facts_of
-    from agents.characters import agent_of, compose_reply
-    from agents.model_access import model_name
     from sessions.access import get_chapter
     from sessions.models import Turn
 

@@ -35,6 +35,34 @@ def agent_of(model: str, system_prompt: str) -> int:
     return 9 if "prose" in system_prompt else 1
 
 
+def lock_payload(agents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Agent 0's block of a made-up world, with this roster."""
+    return {
+        "memory_type": "world_chapter_lock",
+        "world": {
+            "genre": "sea-town mystery",
+            "tone": "wry and uneasy",
+            "themes": ["debts between neighbours", "what the tide returns"],
+            "rules_of_reality": ["nobody bargains with the sea twice"],
+            "factions_or_powers": ["the ferry guild", "the customs house"],
+            "key_lore": ["the chapel drowned in one night"],
+            "safety_or_boundaries": [],
+        },
+        "chapter": {
+            "premise": "a pilot has not come home and his boat has",
+            "location": "the harbour",
+            "time": "the last hour of daylight",
+            "environment": ["rising water", "loose slates"],
+            "active_threats": ["whoever rings the cloth-wrapped bell"],
+            "open_mysteries": ["who painted the door shut"],
+            "chapter_goals": ["find the pilot before high water"],
+        },
+        "agents": list(agents),
+        "canon_locks": ["the pilot's boat came back empty"],
+        "assumptions": [],
+    }
+
+
 class ModelReplies:
     """`chapter_words` is how much prose one call of agent 9 yields at most."""
 
@@ -72,30 +100,7 @@ class ModelReplies:
             for n, color in enumerate(COLORS, 1)
             if str(n) in names or not names
         ]
-        return {
-            "memory_type": "world_chapter_lock",
-            "world": {
-                "genre": "sea-town mystery",
-                "tone": "wry and uneasy",
-                "themes": ["debts between neighbours", "what the tide returns"],
-                "rules_of_reality": ["nobody bargains with the sea twice"],
-                "factions_or_powers": ["the ferry guild", "the customs house"],
-                "key_lore": ["the chapel drowned in one night"],
-                "safety_or_boundaries": [],
-            },
-            "chapter": {
-                "premise": "a pilot has not come home and his boat has",
-                "location": "the harbour",
-                "time": "the last hour of daylight",
-                "environment": ["rising water", "loose slates"],
-                "active_threats": ["whoever rings the cloth-wrapped bell"],
-                "open_mysteries": ["who painted the door shut"],
-                "chapter_goals": ["find the pilot before high water"],
-            },
-            "agents": agents,
-            "canon_locks": ["the pilot's boat came back empty"],
-            "assumptions": [],
-        }
+        return lock_payload(agents)
 
     def _prose(self, prompt: str) -> str:
         """Continue after the paragraphs that the prompt already holds."""

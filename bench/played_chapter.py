@@ -48,7 +48,7 @@ def read_facts(chapter: "Session") -> dict[str, list[str]]:
 
 def replay_estimates(chapter: "Session") -> list[tuple[int, float, int]]:
     """The chapter's prompts, as if one model had got them all and counted them its own way."""
-    from agents.budget import calibrate, read_weight_per_token, weigh
+    from agents.prompting.budget import calibrate, read_weight_per_token, weigh
     from agents.providers.base import Usage
 
     estimates = []

@@ -33,15 +33,17 @@ def due_chunks(chapter: Session, *, is_ending: bool) -> list[Chunk]:
     return chunks
 
 
-def recent_context_start(chapter: Session) -> int:
+def recent_context_start(chapter: Session, *, chunks: int = 1) -> int:
     """The first prompt of a character's recent context.
 
     A chunk boundary at or before the last seven prompts and before whatever memory does not
     cover, so that within a chunk the context only grows at its end (prefix caches reward that).
+    With more `chunks` it moves on by so many at once, and as much more seldom.
     """
     last_seven = chapter.prompt_index - CHUNK_SIZE_PROMPTS + 1
     uncovered = chapter.last_summarized_prompt_index + 1
-    return max(1, _chunk_start(max(1, min(last_seven, uncovered))))
+    step = CHUNK_SIZE_PROMPTS * chunks
+    return (max(1, min(last_seven, uncovered)) - 1) // step * step + 1
 
 
 def _chunk_start(prompt_index: int) -> int:

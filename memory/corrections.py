@@ -4,6 +4,7 @@ A ruling stands outside the tiling of deltas: it covers no prompts and moves no 
 """
 
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
@@ -12,6 +13,7 @@ from memory.fold_answers import Answer, answer_payload, correction_payload
 from memory.fold_names import key_of
 from memory.folding import fold_chapter
 from memory.models import MemoryBlock
+from memory.now_view import NowSection, now_view
 from sessions.access import get_chapter_to_change
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import CANON_CHAR_LIMIT
@@ -38,7 +40,7 @@ def write_correction(
         raise InvalidInput(
             "A correction says what is true now, or which fact no longer is. Nothing was changed."
         )
-    return _write(chapter, payload)
+    return _same_as_latest(chapter, payload) or _write(chapter, payload)
 
 
 @transaction.atomic
@@ -53,11 +55,13 @@ def write_answer(
 ) -> MemoryBlock:
     """Settle a contradiction or question that memory holds; `old` and `new` name its two facts.
 
+    To take the new changes canon: it needs `new`, and an `old` that memory holds or none.
     Raises WrongState, also when nothing open is worded like `question`; InvalidInput and TooLong.
     The same answer twice in a row is one block.
     """
     chapter = _chapter_to_correct(session_id)
-    asked = fold_chapter(chapter).questions.get(key_of(question))
+    folded = fold_chapter(chapter)
+    asked = folded.questions.get(key_of(question))
     if asked is None:
         raise WrongState("Memory holds no such question. Nothing was changed.")
     payload = answer_payload(
@@ -67,11 +71,16 @@ def write_answer(
         new=_clean(new, "The new"),
         reason=_clean(reason, "The reason"),
     )
-    if asked.is_settled and not _same_as_latest(chapter, payload):
+    if latest := _same_as_latest(chapter, payload):
+        return latest
+    if asked.is_settled:
         raise WrongState(
             "This question is settled already, so nothing was changed. "
             "A correction of canon can still change what is true."
         )
+    if answer is Answer.TAKE_NEW:
+        sections = now_view(folded, chapter.characters)
+        _check_that_it_changes(payload["replaces"], payload["canon"], sections)
     return _write(chapter, payload)
 
 
@@ -104,9 +113,37 @@ def _chapter_to_correct(session_id: uuid.UUID) -> Session:
     return chapter
 
 
+def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -> None:
+    """Raise InvalidInput where taking the new would leave canon as it is."""
+    held = {
+        key_of(item.replaces): section.key
+        for section in reversed(list(sections))
+        for item in section.items
+        if item.replaces
+    }
+    if not new:
+        raise InvalidInput(
+            "To take the new, say in words what is true now. Nothing was changed, "
+            "and the question is still open."
+        )
+    if old and key_of(old) == key_of(new):
+        raise InvalidInput(
+            "The old and the new say the same, so canon would stay as it is. Nothing was changed, "
+            "and the question is still open."
+        )
+    if old and key_of(old) not in held:
+        raise InvalidInput(
+            "Memory does not hold the old fact in these words, so it could not be withdrawn. "
+            "Choose it as memory words it, or none. Nothing was changed."
+        )
+    if not old and held.get(key_of(new)) == "canon":
+        raise InvalidInput(
+            "This is canon already. Choose the fact that no longer is, or let the question be. "
+            "Nothing was changed."
+        )
+
+
 def _write(chapter: Session, payload: dict[str, Any]) -> MemoryBlock:
-    if latest := _same_as_latest(chapter, payload):
-        return latest
     chapter.save(update_fields=["updated_at"])
     return MemoryBlock.objects.create(
         session=chapter,

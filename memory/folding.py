@@ -6,7 +6,7 @@ other says: a fold keeps what it needs to be joined with what came before.
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from django.db.models import Q
@@ -20,9 +20,19 @@ from sessions.models import Session
 
 RecordT = TypeVar("RecordT", bound=Record)
 
-# A chapter, and whether it is all of its memory.
-_Key = tuple[uuid.UUID, bool]
-_known: KeptRecent[_Key, tuple[tuple[uuid.UUID, ...], Fold]] = KeptRecent(32)
+
+@dataclass(frozen=True)
+class _Known:
+    """The fold of so many blocks, the last of which has this key."""
+
+    count: int = 0
+    last: uuid.UUID | None = None
+    fold: Fold = field(default_factory=Fold)
+
+
+_NOTHING = _Known()
+# By chapter, and by whether it is all of its memory.
+_known: KeptRecent[tuple[uuid.UUID, bool], _Known] = KeptRecent(32)
 
 
 def fold(blocks: Iterable[Block]) -> Fold:
@@ -49,19 +59,21 @@ def fold_chapter(chapter: Session, *, before: int | None = None) -> Fold:
     if before is not None:
         is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
         blocks = blocks.filter(is_ruling | Q(to_prompt_index__lt=before))
-    block_ids = tuple(blocks.values_list("pk", flat=True))
     key = (chapter.pk, before is None)
-    known_ids, folded = _known.get(key) or ((), Fold())
-    if block_ids[: len(known_ids)] != known_ids:
-        known_ids, folded = (), Fold()
-    if new_ids := block_ids[len(known_ids) :]:
-        found = chapter.memory_blocks.in_bulk(new_ids)
-        if len(found) < len(new_ids):
-            # The chapter is being deleted, and its blocks with it.
-            return Fold()
-        folded = merge(folded, fold(block_of(found[block_id]) for block_id in new_ids))
-        _known.set(key, (block_ids, folded))
-    return folded
+    known = _known.get(key) or _NOTHING
+    # From the last known one on: a chapter may have hundreds, and most prompts find none new.
+    new = list(blocks[max(known.count - 1, 0) :])
+    if known.count:
+        if new and new[0].pk == known.last:
+            del new[0]
+        else:
+            # With a later `before` a delta may stand between a ruling and what is known.
+            known, new = _NOTHING, list(blocks)
+    if new:
+        folded = merge(known.fold, fold(map(block_of, new)))
+        known = _Known(known.count + len(new), new[-1].pk, folded)
+        _known.set(key, known)
+    return known.fold
 
 
 def block_of(block: MemoryBlock) -> Block:

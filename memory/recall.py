@@ -16,6 +16,7 @@ class Recollection:
     full: str
     brief: str
     is_delta: bool
+    is_lock: bool = False
 
 
 def recall(chapter: Session) -> list[Recollection]:
@@ -36,4 +37,9 @@ def _render(block_id: uuid.UUID) -> Recollection:
     block = MemoryBlock.objects.get(pk=block_id)
     (full,) = render_memory([block])
     is_delta = block.type == MemoryBlock.Type.TURN_DELTA
-    return Recollection(full, render_delta_brief(block) if is_delta else "", is_delta)
+    return Recollection(
+        full,
+        render_delta_brief(block) if is_delta else "",
+        is_delta,
+        is_lock=block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK,
+    )

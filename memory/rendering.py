@@ -94,8 +94,9 @@ def _lock_sections(payload: Any, roster: Sequence[Character]) -> list[Section]:
     world, chapter = _entry(payload, "world"), _entry(payload, "chapter")
     kind = [_text(world, "genre"), _text(world, "tone")]
     scene = [_text(chapter, "location"), _text(chapter, "time"), *_texts(chapter, "environment")]
-    named = [(str(one.slot), one.name) for one in roster] or [
-        (_text(entry, "slot"), _text(entry, "name")) for entry in _entries(payload, "agents")
+    cast = [(str(one.slot), one.color, one.name) for one in roster] or [
+        (_text(entry, "slot"), _text(entry, "color"), _text(entry, "name"))
+        for entry in _entries(payload, "agents")
     ]
     return _filled(
         [
@@ -112,7 +113,7 @@ def _lock_sections(payload: Any, roster: Sequence[Character]) -> list[Section]:
             Section("Goals", _texts(chapter, "chapter_goals")),
             Section(
                 "Characters",
-                [_join(", ", [f"{slot} {name}".strip() for slot, name in named if name])],
+                [_join(", ", [_join(" ", one) for one in cast if one[-1]])],
             ),
             _canon(payload),
             Section("Assumed", _texts(payload, "assumptions")),

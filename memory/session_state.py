@@ -8,6 +8,7 @@ a person or a model wrote is escaped: it can close no element and forge none.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
+from functools import lru_cache
 from xml.sax.saxutils import escape, quoteattr
 
 from memory.fold_names import key_of
@@ -15,8 +16,6 @@ from memory.fold_present import Fact, Present, Whereabouts, present
 from memory.fold_records import Fold, Prompts
 from sessions.models import Session
 from sessions.roster import Character
-
-OPENING, CLOSING = "<session_state>", "</session_state>"
 
 # Characters of the timeline's one line a summary, and of whatever a small window is told in short.
 TOLD_LIMIT = 100
@@ -85,14 +84,13 @@ def memory_lines(
     return _once(lines)
 
 
-def play_lines(chapter: Session) -> list[str]:
+def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:
     """Where play stands: changes with every prompt, so it belongs behind what does not."""
-    return [
-        _element("state", chapter.state),
+    lines = [
         _element("prompt_index", str(chapter.prompt_index)),
         _element("last_summarized_prompt_index", str(chapter.last_summarized_prompt_index)),
-        *cast_lines(chapter.characters),
     ]
+    return lines if detail is Detail.MINIMAL else [_element("state", chapter.state), *lines]
 
 
 def cast_lines(cast: Sequence[Character]) -> list[str]:
@@ -196,6 +194,8 @@ def _line(tag: str, text: str, rank: Rank, **attributes: str) -> StateLine:
     return StateLine(_element(tag, text, **attributes), rank, text)
 
 
+# A long chapter has a thousand, and each summary changes a few of them.
+@lru_cache(maxsize=16_384)
 def _element(tag: str, text: str, **attributes: str) -> str:
     told = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
     return f"<{tag}{told}>{escape(text)}</{tag}>"

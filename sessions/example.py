@@ -57,6 +57,19 @@ def fill_example(session_id: uuid.UUID) -> Session:
     return get_chapter(session_id)
 
 
+def suggested_prompt(chapter: Session) -> str:
+    """The example's first beat while nothing was played of it; "" in a chapter of the GM's own."""
+    _, change = load_example()
+    tab1, slots = chapter.tab1, [str(slot) for slot in chapter.selected_agent_slots]
+    is_example = (
+        (tab1.world_text, tab1.chapter_text) == (change.world_text, change.chapter_text)
+        and {slot: chapter.agent_names.get(slot) for slot in slots} == change.agent_names
+        and {slot: tab1.agent_identity_text_by_slot.get(slot) for slot in slots}
+        == change.agent_identity_text_by_slot
+    )
+    return FIRST_PROMPT if is_example and not chapter.prompt_index else ""
+
+
 def is_empty(chapter: Session) -> bool:
     """Whether nothing has been typed on Tab 1, hidden panels included."""
     tab1 = chapter.tab1

@@ -1,5 +1,7 @@
 """Refusals that a GM can read: what happened, what was kept, what to do."""
 
+import re
+
 
 class ChapterError(Exception):
     """A request that a chapter refuses; nothing was changed.
@@ -9,6 +11,11 @@ class ChapterError(Exception):
 
     status = 409
     title = "The chapter cannot do that now"
+
+    @classmethod
+    def kind(cls) -> str:
+        """The class's name as jobs and the API's problems call it, such as `wrong-state`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
 
 class UnknownChapter(ChapterError):

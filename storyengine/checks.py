@@ -9,7 +9,8 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Tags, register
 
-from agents.capabilities import CapabilityFileError, read_known_models
+from agents.calling.spending import uncapped_models
+from agents.capabilities.facts import CapabilityFileError, read_known_models
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.providers.openai_compatible import host_of
 
@@ -72,7 +73,7 @@ def check_models_file(
         return [
             checks.Error(
                 f"STORYENGINE_MODELS_FILE cannot be used. {error}",
-                hint="agents/capabilities.toml shows the form and explains the fields.",
+                hint="agents/capabilities/models.toml shows the form and explains the fields.",
                 id="storyengine.E004",
             )
         ]
@@ -84,6 +85,27 @@ def check_model(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
     return _check_server() if settings.LLM == "openai" else _check_embedded_model()
+
+
+@register(Tags.compatibility)
+def check_caps(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    try:
+        models = uncapped_models()
+    except CapabilityFileError:
+        # Another check says so.
+        return []
+    if not models:
+        return []
+    return [
+        checks.Warning(
+            "STORYENGINE_CHAPTER_BUDGET cannot stop calls of models without a known price: "
+            f"{', '.join(models)}.",
+            hint="Set STORYENGINE_CHAPTER_TOKENS, or give prices in STORYENGINE_MODELS_FILE.",
+            id="storyengine.W008",
+        )
+    ]
 
 
 def _check_embedded_model() -> list[CheckMessage]:

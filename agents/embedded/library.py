@@ -4,12 +4,15 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 
 from agents.embedded.exceptions import ServerFailed
 
 NEEDS_AVX2 = "The embedded model needs a processor with AVX2; this one has none."
 
-LOAD_SECONDS = 120
+LOAD_SECONDS = 120.0
+_POLL_SECONDS = 0.2
 
 _MISSING = re.compile(r"ImportError: (?P<name>\S+\.so\S*): cannot open shared object file")
 # The package that has the library, by what installs it. Machines for servers often lack it.
@@ -18,27 +21,30 @@ _INSTALL = {
 }
 
 
-def check_library() -> None:
-    """Load it in a process of its own; raises ServerFailed, which says what to install."""
-    try:
-        load = subprocess.run(
-            [sys.executable, "-c", "import xllamacpp"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=LOAD_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        raise ServerFailed("The embedded model's library, xllamacpp, does not load.") from None
+def check_library(while_waiting: Callable[[], None]) -> None:
+    """Load it in a process of its own; raises ServerFailed, which says what to install.
+
+    `while_waiting` is called several times a second; what it raises ends the check.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", "import xllamacpp"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as load:
+        try:
+            stderr = _wait_for(load, while_waiting)
+        finally:
+            load.kill()
     if load.returncode == 0:
         return
     if load.returncode == -signal.SIGILL:
         raise ServerFailed(NEEDS_AVX2)
-    missing = _MISSING.search(load.stderr)
+    missing = _MISSING.search(stderr)
     if missing is None:
-        said = (load.stderr.strip().splitlines() or [f"exit code {load.returncode}"])[-1]
+        said = (stderr.strip().splitlines() or [f"exit code {load.returncode}"])[-1]
         raise ServerFailed(f"The embedded model's library, xllamacpp, cannot be loaded: {said}")
     name = missing["name"]
     how = f" ({_INSTALL[name]})" if name in _INSTALL else ""
@@ -46,3 +52,14 @@ def check_library() -> None:
         f"The embedded model needs the system library {name}, which is missing here. "
         f"Install it{how}; the model then starts by itself."
     )
+
+
+def _wait_for(load: "subprocess.Popen[str]", while_waiting: Callable[[], None]) -> str:
+    """What it said of its troubles, once it has ended."""
+    deadline = time.monotonic() + LOAD_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            return load.communicate(timeout=_POLL_SECONDS)[1]
+        except subprocess.TimeoutExpired:
+            while_waiting()
+    raise ServerFailed("The embedded model's library, xllamacpp, does not load.")

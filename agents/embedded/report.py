@@ -25,6 +25,13 @@ class Report:
         self._written = float("-inf")
         self._tenths = 0
 
+    def show_start(self) -> None:
+        """The process is being started: whoever comes before it has loaded anything waits for it.
+
+        A row that a killed run left behind says nothing any more.
+        """
+        self.show(EmbeddedServer.Phase.LOADING)
+
     def show(self, phase: EmbeddedServer.Phase, **fields: Any) -> None:
         """A new phase; fields that are not given are emptied, but for the model's name."""
         self._model = fields.pop("model", self._model)

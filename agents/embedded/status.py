@@ -15,11 +15,27 @@ NOT_RUNNING = (
 )
 
 
+# The model of the row as this process last read it. Whoever calls a model reads the row first, and
+# so does every page; nothing else has to ask the database for a name.
+_last_read = ""
+
+
 def read_embedded_server() -> EmbeddedServer | None:
     """The row, or None when another provider is configured or the process never started."""
+    global _last_read
     if settings.LLM != "embedded":
         return None
-    return EmbeddedServer.objects.first()
+    server = EmbeddedServer.objects.first()
+    _last_read = server.model if server else ""
+    return server
+
+
+def served_model() -> str:
+    """The model that runs, as far as this process has read, else the one that was asked for.
+
+    The two differ where the small model stands in. Asks no database.
+    """
+    return (_last_read or settings.EMBEDDED_MODEL).rsplit("/", 1)[-1]
 
 
 def is_alive(server: EmbeddedServer | None) -> bool:

@@ -39,11 +39,12 @@ class Supervisor:
     def run(self) -> None:
         """Keep the model running until `stopping` is set."""
         pause = FIRST_PAUSE_SECONDS
+        self._report.show_start()
         try:
             while True:
                 began = time.monotonic()
                 try:
-                    check_library()
+                    check_library(self._stay_alive)
                     self._serve(obtain_weights(self._choice, self._show_progress))
                 except (WeightsUnavailable, ServerFailed) as failure:
                     logger.warning("%s", failure)
@@ -85,8 +86,7 @@ class Supervisor:
     def _wait_until_up(self, server: LlamaServer) -> None:
         deadline = time.monotonic() + LOAD_SECONDS
         while not server.wait_until_up(0.2):
-            self._check_stopping()
-            self._report.renew()
+            self._stay_alive()
             if time.monotonic() > deadline:
                 raise ServerFailed("The embedded model took too long to load.")
 
@@ -100,6 +100,10 @@ class Supervisor:
                 return
             self._report.renew()
             self._stopping.wait(min(left, CHECK_SECONDS))
+
+    def _stay_alive(self) -> None:
+        self._check_stopping()
+        self._report.renew()
 
     def _check_stopping(self) -> None:
         if self._stopping.is_set():

@@ -66,9 +66,10 @@ def obtain_weights(choice: str, on_progress: OnProgress, *, folder: Path | None 
             raise
         logger.warning("%s Falling back on %s.", unavailable, FALLBACK.title)
         path = fetch(FALLBACK, folder, on_progress)
+        # One line on every page, for as long as it answers; the reason is long, and in the log.
         notice = (
-            f"{known.title} could not be fetched: {unavailable} The small {FALLBACK.title} answers "
-            "instead and makes little sense. Start the program again to try once more."
+            f"{known.title} could not be fetched (see the log). "
+            f"The small {FALLBACK.title} answers instead; a restart tries again."
         )
         return Weights(path, FALLBACK.name, notice)
 

@@ -1,6 +1,7 @@
-"""Reading one streamed answer: its text, its end, and what it cost."""
+"""Reading one answer, in pieces or whole: its text, its end, and what it cost."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from agents.providers.base import Usage
 from agents.providers.exceptions import StreamBroken, UnusableReply
@@ -10,14 +11,14 @@ _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
 
 
 class Answer:
-    """Takes the chunks in order. Nothing in them is trusted to have the right type."""
+    """Takes the chunks in order, or the whole; trusts nothing in them to have the right type."""
 
     def __init__(self, subject: str, output_limit: int) -> None:
         self._subject = subject
         self._output_limit = output_limit
         self._opening = _Opening()
         self._finish_reason = ""
-        self._has_chunks = False
+        self._has_pieces = False
         self._refusal = ""
         self.has_text = False
         self.usage: Usage | None = None
@@ -33,16 +34,14 @@ class Answer:
 
     def take(self, chunk: object) -> str:
         """The text to show now; fields with hidden reasoning are passed over."""
-        self.usage = _read_usage(_field(chunk, "usage")) or self.usage
-        choices = _field(chunk, "choices")
-        if not isinstance(choices, list) or not choices:
-            return ""
-        delta = _field(choices[0], "delta")
-        self._has_chunks = self._has_chunks or delta is not None
-        self._finish_reason = self._finish_reason or _text(choices[0], "finish_reason")
-        self._refusal += _text(delta, "refusal")
-        text = self._opening.take(_text(delta, "content"))
-        self.has_text = self.has_text or bool(text)
+        return self._take(chunk, "delta")
+
+    def take_whole(self, completion: object) -> str:
+        """The text of an answer that was not streamed."""
+        text = self._take(completion, "message")
+        if self._has_pieces:
+            # It came in one response, so that a missing reason tells of no break.
+            self._finish_reason = self._finish_reason or "stop"
         return text
 
     def end(self) -> str:
@@ -52,12 +51,25 @@ class Answer:
         if not self._finish_reason and has_text:
             raise broken_off(self._subject)
         if not self._finish_reason:
-            raise dropped(self._subject) if self._has_chunks else not_the_protocol(self._subject)
+            raise dropped(self._subject) if self._has_pieces else not_the_protocol(self._subject)
         if not has_text:
             raise Failure(UnusableReply(self._why_empty()))
         if self._finish_reason == "content_filter":
             raise Failure(StreamBroken(f"{self._subject} ended the reply by its content filter."))
         return rest
+
+    def _take(self, piece: object, part: Literal["delta", "message"]) -> str:
+        self.usage = _read_usage(_field(piece, "usage")) or self.usage
+        choices = _field(piece, "choices")
+        if not isinstance(choices, list) or not choices:
+            return ""
+        said = _field(choices[0], part)
+        self._has_pieces = self._has_pieces or said is not None
+        self._finish_reason = self._finish_reason or _text(choices[0], "finish_reason")
+        self._refusal += _text(said, "refusal")
+        text = self._opening.take(_content(said))
+        self.has_text = self.has_text or bool(text)
+        return text
 
     def _why_empty(self) -> str:
         if self._refusal:
@@ -124,6 +136,14 @@ def _read_usage(usage: object) -> Usage | None:
 
 def _field(holder: object, name: str) -> object:
     return holder.get(name) if isinstance(holder, Mapping) else None
+
+
+def _content(said: object) -> str:
+    """What was said aloud: Mistral's models that think say it in parts, with their thoughts."""
+    parts = _field(said, "content")
+    if isinstance(parts, list):
+        return "".join(_text(part, "text") for part in parts)
+    return _text(said, "content")
 
 
 def _text(holder: object, name: str) -> str:

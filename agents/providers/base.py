@@ -25,6 +25,8 @@ class ModelRequest:
     temperature: float | None = None
     # A JSON schema that the reply must follow, where the model honours one.
     json_schema: Mapping[str, Any] | None = None
+    # False: the server sends an answer only as a whole.
+    streams: bool = True
     # Play goes on meanwhile: a reply may go first.
     is_background: bool = False
     # The same for calls whose prompts begin alike; tells nothing of what is in them.

@@ -66,6 +66,7 @@ class Retries:
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
+_PATH = "/chat/completions"
 # Hosts that take `prompt_cache_key`. Others may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 
@@ -87,7 +88,7 @@ def host_of(base_url: str) -> str:
 
 
 class OpenAICompatibleProvider(Provider):
-    """Streams chat completions; keeps its connections open between the calls of an event loop."""
+    """Asks for chat completions; keeps its connections open between the calls of an event loop."""
 
     def __init__(
         self,
@@ -155,33 +156,54 @@ class OpenAICompatibleProvider(Provider):
         """One call; raises Failure, whatever goes wrong."""
         answer = Answer(self.subject, request.max_output_tokens)
         try:
-            async with asyncio.timeout(self._time_outs.first_text):
-                chunks = await self._open(request)
-            try:
-                async with aclosing(self._read(chunks, answer)) as read:
-                    async for chunk in read:
+            if request.streams:
+                async with aclosing(self._stream(request, answer)) as chunks:
+                    async for chunk in chunks:
                         if text := answer.take(chunk):
                             yield TextDelta(text)
-            finally:
-                await chunks.close()
+            elif text := answer.take_whole(await self._ask(request)):
+                yield TextDelta(text)
             if text := answer.end():
                 yield TextDelta(text)
         except _CALL_ERRORS as error:
             raise self._failure(error, answer) from None
         yield Finished(was_cut=answer.was_cut, usage=answer.usage)
 
-    async def _open(self, request: ModelRequest) -> Chunks:
-        client = await self._client_of_this_loop()
-        body = {
+    async def _stream(self, request: ModelRequest, answer: Answer) -> AsyncGenerator[object, None]:
+        async with asyncio.timeout(self._time_outs.first_text):
+            client = await self._client_of_this_loop()
+            options = {"stream": True, "stream_options": {"include_usage": True}}
+            chunks = await client.post(
+                _PATH,
+                body={**self._body(request), **options},
+                cast_to=object,
+                stream=True,
+                stream_cls=Chunks,
+            )
+        try:
+            async with aclosing(self._read(chunks, answer)) as read:
+                async for chunk in read:
+                    yield chunk
+        finally:
+            await chunks.close()
+
+    async def _ask(self, request: ModelRequest) -> object:
+        """The answer as a whole."""
+        async with asyncio.timeout(self._time_outs.first_text):
+            client = await self._client_of_this_loop()
+            body = {**self._body(request), "stream": False}
+            reply = await client.post(_PATH, body=body, cast_to=object)
+        # Some servers report trouble under status 200, as a stream does.
+        if isinstance(reply, dict) and reply.get("error"):
+            raise refused_or_busy(self.subject, 0, reply["error"], secret=self._api_key)
+        return reply
+
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
+        return {
             "model": request.model,
             "messages": [{"role": each.role, "content": each.content} for each in request.messages],
-            "stream": True,
-            "stream_options": {"include_usage": True},
             **self.extra_fields(request),
         }
-        return await client.post(
-            "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=Chunks
-        )
 
     async def _read(self, chunks: Chunks, answer: Answer) -> AsyncGenerator[object, None]:
         """The chunks, each within its time; what fails after the reply's end is not missed."""

@@ -115,6 +115,16 @@ def says(*texts: str, reason: str = "stop", usage: object = None) -> Answer:
     return answer
 
 
+def says_at_once(
+    text: object, reason: str | None = "stop", *, usage: object = None, **message: object
+) -> Answer:
+    """A well-formed reply to a call that asked for the whole."""
+    message = {"role": "assistant", "content": text, **message}
+    choices = [{"index": 0, "message": message, "finish_reason": reason}]
+    base = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
+    return responds(200, {**base, "choices": choices, "usage": usage})
+
+
 def streams(*events: str) -> Answer:
     """These events, whatever they are, and a proper end of the response."""
 

@@ -1,12 +1,13 @@
 """Payloads of agents 0 and 8 with something in every key, and ways to vary and to write them."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
 from hypothesis import strategies as st
 
-from agents.schemas import Shape, TurnDelta, WorldChapterLock, json_schema_for
+from agents.structured.schemas import Shape, TurnDelta, WorldChapterLock, json_schema_for
 
 LOCK: dict[str, Any] = {
     "memory_type": "world_chapter_lock",
@@ -89,6 +90,26 @@ def _values(schema: dict[str, Any], texts: st.SearchStrategy[str]) -> st.SearchS
             return st.integers(0, 9)
         case _:
             return st.sampled_from(schema["enum"]) if "enum" in schema else texts
+
+
+def deeply_nested(*pairs: tuple[str, str]) -> st.SearchStrategy[str]:
+    """Some of these openings and closings, in one another up to thousands of times.
+
+    There may be fewer closings than openings, or more.
+    """
+
+    def write(chosen: Sequence[tuple[str, str]], depth: int, inside: str, more: int) -> str:
+        opening = "".join(begin for begin, _ in chosen)
+        closing = "".join(end for _, end in reversed(chosen))
+        return opening * depth + inside + closing * max(depth + more, 0)
+
+    return st.builds(
+        write,
+        st.lists(st.sampled_from(pairs), min_size=1, max_size=3),
+        st.sampled_from([1, 5, 19, 40, 300, 500, 990, 4_000]),
+        st.sampled_from(["", "1", '"a"', "a", ","]),
+        st.sampled_from([0, 0, 0, -1, 1, -10_000]),
+    )
 
 
 def as_xml(payload: dict[str, Any]) -> str:

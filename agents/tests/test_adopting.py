@@ -4,13 +4,13 @@ import uuid
 from collections.abc import Callable
 
 import pytest
-from pytest_django import Settings
 
-from agents.call_records import calls_behind_prompt
 from agents.models import Job
 from agents.providers.scripted import ScriptedProvider
+from agents.records.call_records import calls_behind_prompt
 from agents.tests.playing import play, play_many
-from agents.tests.trying import IDENTITY, contents, play_two_prompts, replies_to, tried, try_again
+from agents.tests.trying import IDENTITY, contents, replies_to, tried, try_again
+from agents.tests.trying import chapter as chapter
 from agents.trials import adopt_trial, read_reply, read_trial
 from agents.work import work_on
 from sessions.exceptions import WrongState
@@ -20,16 +20,6 @@ from sessions.tests.factories import make_active_chapter
 pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
-
-
-@pytest.fixture(autouse=True)
-def _scripted(settings: Settings) -> None:
-    settings.LLM = "scripted"
-
-
-@pytest.fixture
-def chapter(provider: ScriptedProvider) -> Session:
-    return play_two_prompts(provider)
 
 
 class TestAdopting:

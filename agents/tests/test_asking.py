@@ -9,13 +9,14 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from agents import reported_windows, tasks
-from agents.asking import ask_server
-from agents.consent import grant
-from agents.model_access import model_facts
+from agents import tasks
+from agents.calling.asking import ask_server
+from agents.calling.consent import grant
+from agents.calling.model_access import model_facts
+from agents.capabilities import reported_windows
+from agents.capabilities.reported_windows import read_report, store_reports
 from agents.models import ReportedWindow
 from agents.providers.windows import WindowReport
-from agents.reported_windows import read_report, store_reports
 from agents.tests.model_server import model_server
 from agents.work import STOPPING
 
@@ -51,7 +52,7 @@ class FakeServer:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
     fake = FakeServer()
-    monkeypatch.setattr("agents.asking.ask_windows", fake.ask_windows)
+    monkeypatch.setattr("agents.calling.asking.ask_windows", fake.ask_windows)
     return fake
 
 

@@ -4,7 +4,15 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.call_records import (
+from agents.calling.calls import STOPPED
+from agents.calling.spending import spending_of
+from agents.capabilities.prices import price_of
+from agents.locking import request_lock
+from agents.models import Job, LLMArtifact
+from agents.narrating import request_build
+from agents.providers.exceptions import ProviderError
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.records.call_records import (
     CallsBehind,
     Outcome,
     calls_behind_block,
@@ -15,16 +23,9 @@ from agents.call_records import (
     read_sent_prompt,
     record_of,
 )
-from agents.calls import STOPPED
-from agents.locking import request_lock
-from agents.models import Job, LLMArtifact
-from agents.narrating import request_build
-from agents.providers.exceptions import ProviderError
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.records.usage import total_of, usage_by_agent, usage_of
 from agents.replies import keep_reply
-from agents.spending import spending_of
 from agents.tests.playing import play, play_many, reroll
-from agents.usage import total_of, usage_by_agent, usage_of
 from memory.models import MemoryBlock
 from sessions.exceptions import UnknownChapter
 from sessions.models import Session
@@ -277,6 +278,7 @@ class TestUsage:
         add_call(chapter, raw_output_ref="")
         add_call(chapter, model="other", token_counts=counts)
         add_call(chapter, agent_id=8, token_counts={"input": 1, "output": 2, "cached": 0})
+        add_call(chapter, agent_id=8, error=STOPPED, estimated_input=4, estimated_output=3)
         add_call(make_active_chapter(), token_counts=counts)
         rows = usage_by_agent(chapter)
         assert [(row.agent_id, row.model) for row in rows] == [(1, "m"), (1, "other"), (8, "m")]
@@ -284,10 +286,22 @@ class TestUsage:
         assert (first.calls, first.finished, first.failed) == (5, 2, 1)
         assert (first.stopped, first.warm_ups) == (1, 1)
         assert (first.input_tokens, first.cached_tokens, first.output_tokens) == (200, 120, 40)
+        last = rows[2].usage
+        assert (last.estimated_input_tokens, last.estimated_output_tokens) == (4, 3)
+        assert (last.input_tokens, last.all_input, last.all_output) == (1, 5, 5)
         total = total_of(row.usage for row in rows)
         assert total == usage_of(chapter.llm_artifacts.all())
-        assert (total.calls, total.tokens) == (7, 363)
-        assert spending_of(chapter.llm_artifacts.all()).tokens == 363
+        assert (total.calls, total.tokens) == (8, 370)
+        assert spending_of(chapter.llm_artifacts.all()).tokens == 370
+
+    def test_the_cost_has_what_was_estimated_in_it(
+        self, chapter: Session, settings: Settings
+    ) -> None:
+        settings.OPENAI_BASE_URL = "https://api.openai.com/v1"
+        add_call(chapter, model="o4-mini", estimated_input=10**6, estimated_output=10**6)
+        price = price_of("o4-mini")
+        assert price is not None
+        assert usage_by_agent(chapter)[0].dollars == price.input + price.output
 
     def test_a_chapter_without_calls_has_used_nothing(self, chapter: Session) -> None:
         assert usage_by_agent(chapter) == []

@@ -3,13 +3,17 @@ import re
 import pytest
 from pytest_django import Settings
 
+from agents.capabilities.facts import facts_of
+from agents.capabilities.prices import price_of
 from agents.dry_run import look_ahead
 from agents.models import LLMArtifact
+from agents.prompting.budget import output_limit
+from agents.prompting.declarations import CHARACTERS
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.playing import play, play_many
-from sessions.exceptions import InvalidInput
+from sessions.exceptions import InvalidInput, WrongState
 from sessions.models import Session, Turn
-from sessions.tests.factories import make_active_chapter
+from sessions.tests.factories import make_active_chapter, make_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -66,17 +70,46 @@ def test_an_embedded_model_that_does_not_run_can_be_looked_at(
 @pytest.mark.usefixtures("provider", "small_window")
 class TestTooLong:
     def test_it_comes_whole_with_the_reason(self, chapter: Session, settings: Settings) -> None:
-        settings.CONTEXT_WINDOW = 1_500
+        settings.CONTEXT_WINDOW = 2_200
         settings.MAX_OUTPUT = 700
         run = look_ahead(chapter, agent_slot=1, user_text="door " * 900)
         assert "too long" in run.too_long
-        assert "USER_PROMPT" in run.too_long
+        assert "your prompt" in run.too_long
         assert run.parts[-1].text.count("door") == 900
         assert run.tokens > run.budget_tokens
         assert not any(part.was_trimmed for part in run.parts)
 
     def test_one_that_fits_gives_no_reason(self, chapter: Session) -> None:
         assert look_ahead(chapter, agent_slot=1, user_text="x").too_long == ""
+
+
+class TestCost:
+    def test_it_is_that_of_the_prompt_and_of_the_longest_reply(
+        self, chapter: Session, settings: Settings
+    ) -> None:
+        settings.OPENAI_BASE_URL, settings.MODEL = "https://api.openai.com/v1", "o4-mini"
+        run = look_ahead(chapter, agent_slot=1, user_text="x")
+        price = price_of("o4-mini")
+        assert price is not None
+        assert run.dollars == price.of({"input": run.tokens})
+        agent, facts = CHARACTERS[1], facts_of("o4-mini")
+        longest = {"input": run.tokens, "output": output_limit(agent, facts)}
+        assert run.most_dollars == price.of(longest) > run.dollars > 0
+        assert not run.is_free
+
+    def test_without_a_price_nothing_is_guessed(self, chapter: Session, small_window: None) -> None:
+        run = look_ahead(chapter, agent_slot=1, user_text="x")
+        assert (run.price, run.dollars, run.most_dollars) == (None, None, None)
+        assert not run.is_free
+
+    def test_the_embedded_model_is_free(self, chapter: Session, settings: Settings) -> None:
+        settings.LLM = "embedded"
+        assert look_ahead(chapter, agent_slot=1, user_text="x").is_free
+
+
+def test_where_no_prompt_can_be_sent_none_is_shown() -> None:
+    with pytest.raises(WrongState):
+        look_ahead(make_chapter(), agent_slot=1, user_text="x")
 
 
 @pytest.mark.parametrize(("slot", "text"), [(4, "x"), (1, "x" * 5_001), (1, "\x00")])
@@ -99,10 +132,10 @@ def test_what_cannot_fit_is_named_with_its_excess_and_nothing_is_spent(
     chapter: Session, provider: ScriptedProvider, settings: Settings
 ) -> None:
     settings.MODEL = "a-model-nobody-knows"
-    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 1_500, 700
+    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 2_200, 700
     words = "word " * 900
     why = look_ahead(chapter, agent_slot=1, user_text=words).too_long
-    assert re.search(r"about [0-9,]+ tokens too long.* longest part is USER_PROMPT", why)
+    assert re.search(r"about [0-9,]+ tokens too long.* Shorten your prompt \(about [0-9,]+ t", why)
     turn = play(chapter, words)
     assert (turn.status, turn.error) == (Turn.Status.FAILED, why)
     assert turn.user_text == words

@@ -11,7 +11,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents.embedded import report, supervisor
+from agents.embedded import library, report, supervisor
 from agents.embedded.exceptions import ServerFailed, WeightsUnavailable
 from agents.embedded.library import check_library
 from agents.embedded.status import ALIVE_FOR, describe, is_coming, is_ready, read_embedded_server
@@ -82,7 +82,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
 
     # The connection is the test's, with its transaction.
     monkeypatch.setattr(report, "close_old_connections", lambda: None)
-    monkeypatch.setattr(supervisor, "check_library", lambda: None)
+    monkeypatch.setattr(supervisor, "check_library", lambda while_waiting: None)
     monkeypatch.setattr(supervisor, "LlamaServer", StandIn)
     monkeypatch.setattr(supervisor, "obtain_weights", lambda choice, on_progress: WEIGHTS)
     monkeypatch.setattr(supervisor, "CHECK_SECONDS", 0.0)
@@ -125,8 +125,15 @@ def test_a_crash_is_told_and_the_server_started_again(
     monkeypatch.setattr(report.Report, "show", note)
     run(play)
     phases = [phase for phase, _message in shown]
-    assert phases == [Phase.LOADING, Phase.READY, Phase.FAILED, Phase.LOADING, Phase.READY]
-    assert shown[2][1] == "It crashed."
+    assert phases == [
+        Phase.LOADING,
+        Phase.LOADING,
+        Phase.READY,
+        Phase.FAILED,
+        Phase.LOADING,
+        Phase.READY,
+    ]
+    assert shown[3][1] == "It crashed."
     assert (len(play.started), play.ended) == (2, 2)
 
 
@@ -178,13 +185,13 @@ def test_a_missing_system_library_is_named_before_anything_is_fetched(
         told.append(describe(read_embedded_server()))
         return WEIGHTS
 
-    def check_and_mend() -> None:
+    def check_and_mend(while_waiting: Callable[[], None]) -> None:
         """The GM has installed the library before the second try."""
         try:
-            check_library()
+            check_library(while_waiting)
         finally:
             monkeypatch.delenv("PYTHONPATH")
-            monkeypatch.setattr(supervisor, "check_library", lambda: None)
+            monkeypatch.setattr(supervisor, "check_library", lambda while_waiting: None)
 
     monkeypatch.setattr(supervisor, "check_library", check_and_mend)
     monkeypatch.setattr(supervisor, "obtain_weights", obtain)
@@ -197,13 +204,67 @@ def test_a_missing_system_library_is_named_before_anything_is_fetched(
     assert "Traceback" not in caplog.text
 
 
+def test_whoever_comes_first_waits_for_it(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a run that was killed left behind that it is ready, at an address of its own."""
+    EmbeddedServer.objects.create(phase=Phase.READY, model="old", base_url="http://gone")
+    monkeypatch.setattr(supervisor, "check_library", lambda while_waiting: play.look())
+    play.checks.append(play.stop)
+    run(play)
+    first = play.seen[0]
+    assert first is not None
+    assert is_coming(first)
+    assert not is_ready(first)
+    assert (first.model, first.base_url) == ("model", "")
+
+
+def test_while_its_library_is_looked_at_it_stays_alive(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "_RENEWAL_SECONDS", -1)
+
+    def look_long(while_waiting: Callable[[], None]) -> None:
+        EmbeddedServer.objects.update(alive_at=timezone.now() - 2 * ALIVE_FOR)
+        while_waiting()
+        play.look()
+
+    monkeypatch.setattr(supervisor, "check_library", look_long)
+    play.checks.append(play.stop)
+    run(play)
+    assert is_coming(play.seen[0])
+
+
+@pytest.fixture
+def endless_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that does not come back from being loaded."""
+    (tmp_path / "xllamacpp.py").write_text("import time; time.sleep(600)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("endless_library")
+def test_stopping_ends_the_look_at_the_library(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop_and_check(while_waiting: Callable[[], None]) -> None:
+        play.stopping.set()
+        check_library(while_waiting)
+
+    monkeypatch.setattr(supervisor, "check_library", stop_and_check)
+    run(play)
+    assert play.started == []
+
+
+@pytest.mark.usefixtures("endless_library")
+def test_a_library_that_does_not_load_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "LOAD_SECONDS", 0.01)
+    with pytest.raises(ServerFailed, match="does not load"):
+        check_library(lambda: None)
+
+
 def test_another_trouble_with_the_library_is_told_in_its_own_words(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "xllamacpp.py").write_text("raise ImportError('it was built for another Python')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(ServerFailed, match="built for another Python"):
-        check_library()
+        check_library(lambda: None)
 
 
 def test_the_fetching_shows_how_far_it_is(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from agents.ending import request_end
+from agents.ending import find_setback, request_end, retry_summary
 from agents.jobs import latest_jobs
 from agents.providers.exceptions import ProviderBusy, ProviderRefused
 from agents.providers.scripted import ScriptedProvider
-from agents.summarizing import retry_summary
 from agents.tests.bookkeeping import chunks_of
 from agents.tests.playing import play_many
 from sessions.exceptions import TurnInFlight, WrongState
@@ -88,3 +87,56 @@ def test_an_end_that_fails_at_an_earlier_chunk_leaves_nothing_queued(
     retry_summary(chapter.pk)
     run_jobs()
     assert chunks_of(chapter) == [(1, 7)]
+
+
+def test_retry_after_a_failed_end_ends_the_chapter(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    play_many(chapter, 2)
+    request_end(chapter.pk)
+    provider.enqueue(ProviderBusy("503"))
+    run_jobs()
+    ending = retry_summary(chapter.pk)
+    assert (ending.state, ending.is_ending) == (State.SUMMARIZING, True)
+    run_jobs()
+    chapter.refresh_from_db()
+    assert (chapter.state, chapter.is_ending) == (State.ENDED, False)
+    assert chunks_of(chapter) == [(1, 2)]
+
+
+def test_retry_waits_for_a_reply_as_the_end_does(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    play_many(chapter, 2)
+    request_end(chapter.pk)
+    provider.enqueue(ProviderBusy("503"))
+    run_jobs()
+    open_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+    with pytest.raises(TurnInFlight):
+        retry_summary(chapter.pk)
+
+
+def test_a_failed_end_that_was_played_past_waits_for_nothing(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    play_many(chapter, 2)
+    request_end(chapter.pk)
+    provider.enqueue(ProviderBusy("503"))
+    run_jobs()
+    play_many(chapter, 1)
+    with pytest.raises(WrongState, match="no memory waiting"):
+        retry_summary(chapter.pk)
+    assert find_setback(chapter, latest_jobs(chapter)) is None
+
+
+def test_what_is_behind_in_play_is_no_failed_end(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 10)
+    provider.enqueue(ProviderRefused("401"))
+    request_end(chapter.pk)
+    run_jobs()
+    chapter.refresh_from_db()
+    setback = find_setback(chapter, latest_jobs(chapter))
+    assert setback is not None
+    assert not setback.is_of_end

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from agents.capabilities.prices import price_of
 from agents.estimates import BuildEstimate, estimate_build
 from agents.exceptions import PromptTooLong
 from agents.models import LLMArtifact
 from agents.narrating import request_build
-from agents.prices import price_of
 from agents.providers.base import ModelRequest
 from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import ScriptedProvider
@@ -54,7 +54,7 @@ def test_the_prompts_are_those_that_a_build_sends(
     run_jobs: RunJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What the build itself teaches of the model was not known before it.
-    monkeypatch.setattr("agents.calls.calibrate", lambda *learned: None)
+    monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
     chapter = make_ended_chapter(28)
     expected = set_target(chapter, 2_000)
     request_build(chapter.pk)

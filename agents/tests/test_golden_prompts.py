@@ -1,15 +1,10 @@
-"""Every agent's prompt in every tier, word for word: a change of wording shows as a diff in review.
+"""Every agent's prompt in every tier, word for word."""
 
-`UPDATE_GOLDEN=1` writes the files anew; look at the diff before it is committed.
-"""
-
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from agents.declarations import (
+from agents.prompting.declarations import (
     AGENTS,
     CHARACTER_LAYERS,
     CHARACTERS,
@@ -18,9 +13,10 @@ from agents.declarations import (
     WORLD_SUMMARY,
     Agent,
 )
-from agents.layer_sources import transcript_pieces
-from agents.layers import Piece, Tier, assemble
-from agents.sandwich import Subject, compose
+from agents.prompting.layer_sources import transcript_pieces
+from agents.prompting.layers import TIERS, Piece, Tier, assemble
+from agents.prompting.sandwich import Subject, compose
+from agents.tests.golden_files import check_golden
 from agents.tests.replies import turn_delta, world_lock
 from memory.corrections import write_correction
 from memory.models import MemoryBlock
@@ -29,8 +25,6 @@ from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
-GOLDEN = Path(__file__).with_name("golden")
-TIERS: tuple[Tier, ...] = ("full", "medium", "minimal")
 
 SUBJECTS: dict[Agent, Callable[[Session], Subject]] = {
     WORLD_SUMMARY: Subject,
@@ -75,11 +69,7 @@ def test_the_prompt_is_the_one_that_was_reviewed(
 ) -> None:
     layers = compose(agent.layers, SUBJECTS[agent](chapter), tier)
     prompt = assemble(layers, budget_tokens=100_000, weight_per_token=3)
-    text = "\n\n".join(f"[{one.role}]\n{one.content}" for one in prompt.messages) + "\n"
-    path = GOLDEN / f"agent_{agent.agent_id}_{tier}.txt"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    check_golden(f"agent_{agent.agent_id}_{tier}", prompt.messages)
 
 
 def test_all_characters_are_told_the_same_way() -> None:

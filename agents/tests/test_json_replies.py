@@ -9,12 +9,14 @@ from pytest_django import Settings
 
 from agents.ending import request_end
 from agents.locking import request_lock
-from agents.models import LLMArtifact
+from agents.models import Job, LLMArtifact
+from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.payloads import as_xml
 from agents.tests.replies import turn_delta, world_lock
 from memory.models import MemoryBlock
-from sessions.models import Session
+from sessions.limits import TAB1_CHAR_LIMIT
+from sessions.models import Session, Tab1Inputs
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
@@ -92,7 +94,7 @@ def test_a_model_with_a_schema_is_told_nothing_more(
 def test_a_mended_reply_is_logged_without_its_words(
     provider: ScriptedProvider, run_jobs: RunJobs, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING, logger="agents.json_replies"):
+    with caplog.at_level(logging.WARNING, logger="agents.structured.json_replies"):
         chapter = lock_with([json.dumps(world_lock())[:-1] + ",}"], provider, run_jobs)
     assert chapter.memory_blocks.get().json_payload == world_lock()
     assert len(provider.history) == 1
@@ -105,9 +107,70 @@ def test_what_breaks_off_is_asked_for_again_and_then_taken(
     provider: ScriptedProvider, run_jobs: RunJobs, caplog: pytest.LogCaptureFixture
 ) -> None:
     cut = json.dumps({**world_lock(), "assumptions": ["a storm", "the lamp was se"]})[:-3]
-    with caplog.at_level(logging.WARNING, logger="agents.json_replies"):
+    with caplog.at_level(logging.WARNING, logger="agents.structured.json_replies"):
         chapter = lock_with([cut, cut], provider, run_jobs)
     assert "breaks off" in provider.history[1].messages[-1].content
     assert chapter.memory_blocks.get().json_payload == {**world_lock(), "assumptions": ["a storm"]}
     assert "breaks off" in caplog.text
     assert "lamp" not in caplog.text
+
+
+@pytest.fixture
+def _nothing_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are counted as carefully as before a model has reported any."""
+    monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
+
+
+def full_tab_1(replies: list[str], provider: ScriptedProvider) -> Session:
+    chapter = make_chapter()
+    full = ("The ice moves. " * TAB1_CHAR_LIMIT)[:TAB1_CHAR_LIMIT]
+    Tab1Inputs.objects.filter(session=chapter).update(world_text=full, chapter_text=full)
+    provider.enqueue(*replies)
+    request_lock(chapter.pk)
+    return chapter
+
+
+@pytest.mark.usefixtures("_nothing_calibrated")
+def test_an_earlier_reply_that_leaves_no_room_is_not_shown_again(
+    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
+) -> None:
+    use_model("a-model-nobody-knows")
+    lamp = "The lamp is dark. " * 500
+    chapter = full_tab_1([lamp, json.dumps(world_lock())], provider)
+    run_jobs()
+    chapter.refresh_from_db()
+    assert chapter.state == State.ACTIVE
+    first, second = provider.history
+    assert [message.role for message in second.messages] == ["system", "user"]
+    assert second.messages[0] == first.messages[0]
+    prompt = second.messages[-1].content
+    assert "The ice moves." in prompt
+    assert "The lamp is dark." not in prompt
+    assert "Your first reply was not acceptable: the reply holds no JSON object" in prompt
+    layers = {layer["name"]: layer for layer in LLMArtifact.objects.latest("created_at").layers}
+    assert layers["EARLIER_REPLY"]["dropped"] == 1
+    assert not any(layer["dropped"] for name, layer in layers.items() if name != "EARLIER_REPLY")
+
+
+def test_where_a_repair_has_no_room_the_gm_is_told_what_was_wrong(
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    use_model: Callable[[str], None],
+    settings: Settings,
+) -> None:
+    use_model("a-model-nobody-knows")
+    chapter = full_tab_1([], provider)
+
+    def shrink(request: ModelRequest) -> str:
+        """As if the first call had taught that the model's tokens are shorter."""
+        settings.CONTEXT_WINDOW = 4_096
+        return "no"
+
+    provider.fallback = shrink
+    run_jobs()
+    chapter.refresh_from_db()
+    job = Job.objects.get()
+    assert (chapter.state, job.status) == (State.DRAFT_TAB1, Job.Status.FAILED)
+    assert len(provider.history) == 1
+    assert job.error.startswith("the reply holds no JSON object")
+    assert "Nothing was sent" not in job.error

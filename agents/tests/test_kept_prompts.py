@@ -50,11 +50,12 @@ def _large_window(settings: Any) -> None:
     settings.LLM, settings.MODEL = "openai", "gpt-4o"
 
 
-def summarize(chapter: Session, canon: str) -> None:
-    events = [event.pk for event in chosen_events(chapter, from_prompt=1, to_prompt=7)]
-    payload = turn_delta(canon_locks=[canon])
+def summarize(chapter: Session, canon: str, first: int = 1) -> None:
+    last = first + 6
+    events = [event.pk for event in chosen_events(chapter, from_prompt=first, to_prompt=last)]
+    payload = turn_delta(first, last, canon_locks=[canon])
     assert write_delta(
-        chapter.pk, from_prompt_index=1, to_prompt_index=7, payload=payload, event_ids=events
+        chapter.pk, from_prompt_index=first, to_prompt_index=last, payload=payload, event_ids=events
     )
 
 
@@ -71,10 +72,31 @@ def test_in_a_small_window_a_delta_waits_until_its_prompts_leave_the_context(
     before = carried(chapter)
     assert "beat 1" in before
     assert "The bell has no clapper." not in before
-    add_prompts(chapter, 7)
+    add_prompts(chapter, 14)
+    summarize(chapter, "The tide is late.", first=8)
     after = carried(chapter)
-    assert "beat 1\n" not in after
+    assert "beat 14\n" not in after
     assert "The bell has no clapper." in after
+    assert "The tide is late." in after
+
+
+def test_in_a_small_window_the_context_grows_over_two_chunks(chapter: Session) -> None:
+    for first in (1, 8):
+        summarize(chapter, f"CANON {first}", first=first)
+        add_prompts(chapter, 6 if first > 1 else 7)
+    text = carried(chapter)
+    assert "beat 1\n" in text
+    assert "CANON" not in text
+
+
+def test_in_a_small_window_a_context_that_grew_too_long_moves_on_sooner() -> None:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 7, text="long " * 250)
+    summarize(chapter, "The bell has no clapper.")
+    add_prompts(chapter, 9, text="beat " * 100)
+    text = carried(chapter)
+    assert "long long" not in text
+    assert "The bell has no clapper." in text
 
 
 def test_in_a_small_window_a_context_that_may_give_way_is_remembered_at_once(

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.budget import (
+from agents.calling.model_access import model_name
+from agents.capabilities.facts import facts_of
+from agents.exceptions import PromptTooLong
+from agents.prompting import layers
+from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
     calibrate,
     input_budget,
@@ -14,11 +18,8 @@ from agents.budget import (
     read_weight_per_token,
     weigh,
 )
-from agents.capabilities import facts_of
-from agents.declarations import AGENTS, CHARACTERS, NARRATOR
-from agents.exceptions import PromptTooLong
-from agents.layers import Layer, Piece, Trim, assemble, keep_last, text_layer
-from agents.model_access import model_name
+from agents.prompting.declarations import AGENTS, CHARACTERS, NARRATOR
+from agents.prompting.layers import Layer, Piece, Trim, assemble, keep_last, text_layer
 from agents.providers.base import Usage
 
 
@@ -68,10 +69,71 @@ def test_a_share_holds_whatever_else_there_is() -> None:
     assert weigh(prompt.messages[0].content) <= 200
 
 
-def test_when_the_floors_do_not_fit_the_gm_is_told_which_part_is_too_long() -> None:
-    layers = [text_layer("AGENT_IDENTITY", "x" * 900), text_layer("USER_PROMPT", "go")]
-    with pytest.raises(PromptTooLong, match="AGENT_IDENTITY"):
-        assemble(layers, budget_tokens=100, weight_per_token=1)
+class TestTooLong:
+    """Which part the GM is told to shorten. A character of the texts is a token."""
+
+    def refusal(self, *, room: int, **sizes: int) -> str:
+        """Of layers with texts so long, in a window with `room` for texts."""
+        parts = [text_layer(name, "x" * size, has_heading=False) for name, size in sizes.items()]
+        budget = room + TOKENS_PER_MESSAGE * len(parts)
+        with pytest.raises(PromptTooLong) as refused:
+            assemble(parts, budget_tokens=budget, weight_per_token=1)
+        assert "Nothing was sent" in str(refused.value)
+        return str(refused.value)
+
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("WORLD_TEXT", "the world text on Tab 1"),
+            ("CHAPTER_TEXT", "the chapter text on Tab 1"),
+            ("AGENT_IDENTITY", "the identity on Tab 1"),
+            ("USER_PROMPT", "your prompt"),
+            ("NARRATIVE_AGENT_DEFINITION", "the narrative agent's instructions on Tab 3"),
+        ],
+    )
+    def test_a_part_is_named_in_the_gm_s_words_and_by_how_much_it_is_too_long(
+        self, name: str, words: str
+    ) -> None:
+        said = self.refusal(room=1_000, **{"SYSTEM": 500, name: 1_600})
+        assert "about 1,100 tokens too long" in said
+        assert f"Shorten {words} (about 1,600 tokens) by so much" in said
+
+    def test_all_that_can_be_named_are_layers_of_an_agent(self) -> None:
+        declared = {layer.name for agent in AGENTS.values() for layer in agent.layers}
+        assert {*layers._EDITABLE, *layers._TRANSCRIPTS} <= declared
+
+    def test_what_the_engine_wrote_is_not_named_though_it_is_longer(self) -> None:
+        said = self.refusal(room=2_000, SYSTEM=900, STRUCTURED_MEMORY=800, USER_PROMPT=700)
+        assert "Shorten your prompt (about 700 tokens)" in said
+        assert "SYSTEM" not in said
+        assert "MEMORY" not in said
+
+    def test_the_longest_of_those_that_the_gm_can_shorten_is_named(self) -> None:
+        said = self.refusal(room=900, WORLD_TEXT=400, CHAPTER_TEXT=600)
+        assert "Shorten the chapter text on Tab 1 (about 600 tokens) by so much" in said
+
+    def test_an_identity_which_is_locked_by_then_is_named_only_when_the_prompt_is_too_short(
+        self,
+    ) -> None:
+        said = self.refusal(room=1_000, AGENT_IDENTITY=900, USER_PROMPT=300)
+        assert "Shorten your prompt (about 300 tokens) by so much" in said
+        said = self.refusal(room=800, AGENT_IDENTITY=900, USER_PROMPT=300)
+        assert "Shorten the identity on Tab 1 (about 900 tokens) by so much" in said
+
+    def test_where_one_is_not_enough_all_are_named(self) -> None:
+        said = self.refusal(room=500, SYSTEM=300, WORLD_TEXT=400, CHAPTER_TEXT=600)
+        assert "Shorten the chapter text on Tab 1 (about 600 tokens) and the world text on" in said
+
+    def test_where_none_would_help_only_a_larger_window_is_asked_for(self) -> None:
+        said = self.refusal(room=500, SYSTEM=900, USER_PROMPT=300)
+        assert "about 700 tokens too long" in said
+        assert "a model with a larger window is needed" in said
+        assert "your prompt" not in said
+
+    def test_a_transcript_is_said_to_be_the_longest_and_cannot_be_shortened(self) -> None:
+        said = self.refusal(room=500, FORMAT=200, RECENT_CONTEXT_CHUNK=900)
+        assert "The transcript alone has about 900." in said
+        assert "a model with a larger window is needed" in said
 
 
 @given(

@@ -1,19 +1,36 @@
 """What the pages say of the models that the agents run on."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from agents.capabilities import facts_of
-from agents.model_access import model_facts, provider_label, unknown_models
-from agents.models import EmbeddedServer
+from agents.calling import model_access
+from agents.calling.model_access import (
+    current_provider,
+    is_small_model,
+    model_facts,
+    model_name,
+    provider_label,
+    unknown_models,
+)
+from agents.capabilities.facts import facts_of
+from agents.capabilities.reported_windows import store_reports
+from agents.exceptions import ModelNotReady
+from agents.locking import request_lock
+from agents.models import EmbeddedServer, LLMArtifact, TokenCalibration
+from agents.providers.scripted import ScriptedProvider
 from agents.providers.windows import WindowReport
-from agents.reported_windows import store_reports
+from agents.tests.playing import play
+from agents.tests.replies import answer_in_form
+from sessions.tests.factories import make_active_chapter, make_chapter
 
 QWEN = "qwen2.5-coder-1.5b"
 UNKNOWN = "a-model-nobody-knows"
 LISTED = "cohere/command-r-plus-08-2024"
+OPEN = "qwen/qwen3-14b"
 OPENROUTER = "https://openrouter.ai/api/v1"
 HERE = "http://127.0.0.1:11434/v1"
 
@@ -64,6 +81,67 @@ class TestEmbeddedLabel:
 
 
 @pytest.mark.django_db
+class TestStandIn:
+    """The small model answers, because the one that was asked for could not be fetched."""
+
+    @pytest.fixture(autouse=True)
+    def _stand_in(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+        settings.LLM, settings.EMBEDDED_MODEL = "embedded", QWEN
+        EmbeddedServer.objects.create(
+            phase="ready", model="smollm2-135m", base_url="http://here", context_window=8192
+        )
+        scripted = ScriptedProvider(fallback=answer_in_form)
+        monkeypatch.setattr(model_access, "_embedded_provider", lambda _address: scripted)
+
+    def test_a_reply_is_recorded_under_its_name(self) -> None:
+        play(make_active_chapter())
+        assert {one.model for one in LLMArtifact.objects.all()} == {"embedded:smollm2-135m"}
+
+    def test_a_job_is_recorded_and_calibrated_under_its_name(
+        self, run_jobs: Callable[[], int]
+    ) -> None:
+        request_lock(make_chapter().pk)
+        run_jobs()
+        assert LLMArtifact.objects.get().model == "embedded:smollm2-135m"
+        assert TokenCalibration.objects.get().model == "embedded:smollm2-135m"
+
+    def test_its_facts_are_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[str] = []
+
+        def note(model: str) -> object:
+            asked.append(model)
+            return facts_of(model)
+
+        monkeypatch.setattr(model_access, "facts_of", note)
+        model_facts(1)
+        assert asked == ["embedded:smollm2-135m"]
+
+    def test_streaming_code_asks_no_database_for_the_name(
+        self, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        current_provider()
+
+        async def ask() -> tuple[str, bool]:
+            return model_name(1), is_small_model(1)
+
+        with django_assert_num_queries(0):
+            assert asyncio.run(ask()) == ("embedded:smollm2-135m", True)
+
+    def test_once_the_model_that_was_asked_for_runs_it_is_named_again(self) -> None:
+        current_provider()
+        EmbeddedServer.objects.update(model=QWEN)
+        current_provider()
+        assert model_name(1) == f"embedded:{QWEN}"
+
+    def test_when_nothing_runs_the_model_that_was_asked_for_is_named(self) -> None:
+        current_provider()
+        EmbeddedServer.objects.all().delete()
+        with pytest.raises(ModelNotReady):
+            current_provider()
+        assert model_name(1) == f"embedded:{QWEN}"
+
+
+@pytest.mark.django_db
 class TestWindow:
     """Settings before the server, the server before the list, the list before the default."""
 
@@ -82,6 +160,12 @@ class TestWindow:
             # On this machine a model may run with less than it can take.
             ("gpt-4o", HERE, 0, WindowReport(4_096), 4_096),
             ("gpt-4o", HERE, 0, WindowReport(999_999), 128_000),
+            # Open weights have the window that whoever serves them gives them.
+            (OPEN, OPENROUTER, 0, None, 32_768),
+            (OPEN, OPENROUTER, 0, WindowReport(16_384), 16_384),
+            (OPEN, OPENROUTER, 0, WindowReport(40_960), 40_960),
+            (OPEN, OPENROUTER, 0, WindowReport(131_072, is_ceiling=True), 32_768),
+            (OPEN, OPENROUTER, 8_192, WindowReport(40_960), 8_192),
         ],
     )
     def test_whose_word_counts(

@@ -7,11 +7,22 @@ import pytest
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import Settings
 
 from agents.jobs import claim, latest_jobs
 from agents.models import Job
-from agents.narrating import cancel_build, request_build
-from agents.prose import end_at_sentence, last_words, repeats
+from agents.narrating import (
+    ENDING_CHARACTERS,
+    Material,
+    cancel_build,
+    fit_scenes,
+    plan_build,
+    read_inputs,
+    request_build,
+)
+from agents.prompting.layer_sources import transcript_pieces
+from agents.prompting.layers import AssembledPrompt, LayerRecord
+from agents.prose import end_at_sentence, last_sentences, last_words, repeats
 from agents.providers.base import ModelRequest
 from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import Script, ScriptedProvider
@@ -20,7 +31,7 @@ from agents.scenes import NarratorLimits, plan_scenes
 from agents.tests.narrations import make_ended_chapter, words
 from memory.models import NarrativeDraft
 from sessions.exceptions import WrongState
-from sessions.models import Session
+from sessions.models import Event, Session
 from sessions.states import State
 from sessions.tests.factories import make_active_chapter
 
@@ -105,6 +116,63 @@ def test_a_scene_gets_its_stretch_and_the_end_of_the_scene_before(
     assert "7) beat 7" not in second
     assert "first699." in second
     assert "CANON-7" in second
+
+
+def test_of_a_long_paragraph_only_the_end_is_told_to_the_next_scene(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(14)
+    Session.objects.update(target_words=1_200)
+    provider.enqueue(words(700, "first"), words(700, "second"))
+    request_build(chapter.pk)
+    run_jobs()
+    told = provider.history[1].messages[-1].content.partition("## END_OF_THE_SCENE_BEFORE\n")[2]
+    ending = told.partition("\n\n## ")[0]
+    assert ending.endswith(" first699.")
+    assert ending.startswith("first")
+    assert 1_400 < len(ending) <= 1_500
+
+
+@pytest.mark.parametrize("finished", [0, 1])
+def test_a_later_scene_that_cannot_fit_is_refused_before_any_is_paid_for(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, finished: int
+) -> None:
+    chapter = make_ended_chapter(42)
+    Event.objects.update(text="The ice moves under the boats. " * 30)
+    job = request_build(chapter.pk)
+    # As another model's window allowed them, with which the build was begun.
+    stretches = [(1, 2), (3, 4), (5, 42)]
+    Job.objects.update(
+        scenes=[{"first": a, "last": b, "target_words": 300} for a, b in stretches],
+        finished_scenes=[words(300)] * finished,
+    )
+    run_jobs()
+    chapter.refresh_from_db()
+    job.refresh_from_db()
+    assert not provider.history
+    assert (chapter.state, job.status) == (State.ENDED, Job.Status.FAILED)
+    assert "tokens too long" in job.error
+    assert ("1 finished scenes are kept" in job.error) == bool(finished)
+
+
+def test_scenes_are_fitted_with_as_much_of_the_one_before_as_there_can_be(
+    small_window: None,
+) -> None:
+    chapter = make_ended_chapter(14)
+    pieces = transcript_pieces(chapter, 1, 14)
+    material = Material(chapter, pieces, plan_build(chapter, pieces, 1_200))
+    job = Job(session=chapter, inputs=read_inputs(chapter))
+    layer = "END_OF_THE_SCENE_BEFORE"
+    first, second = fit_scenes(job, material)
+    assert layer not in [one.name for one in first.records]
+    assert _record(second, layer).characters >= ENDING_CHARACTERS
+    job.finished_scenes = ["The lamp was lit."]
+    (second,) = fit_scenes(job, material)
+    assert _record(second, layer).characters == len(f"## {layer}\nThe lamp was lit.")
+
+
+def _record(prompt: AssembledPrompt, name: str) -> LayerRecord:
+    return next(one for one in prompt.records if one.name == name)
 
 
 def test_a_failed_build_keeps_drafts_and_is_resumed(
@@ -204,6 +272,41 @@ def test_a_cut_chapter_ends_with_a_sentence(provider: ScriptedProvider, run_jobs
     assert NarrativeDraft.objects.get().chapter_text == words(199)
 
 
+def test_a_continuation_that_has_no_room_ends_the_scene(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, settings: Settings
+) -> None:
+    chapter = make_ended_chapter()
+
+    def shrink(request: ModelRequest) -> str:
+        """As if the call had taught that the model's tokens are shorter."""
+        settings.CONTEXT_WINDOW = 2_048
+        return words(80)
+
+    provider.fallback = shrink
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(80)
+    assert len(provider.history) == 1
+
+
+@pytest.mark.parametrize("separator", [" ", "\n\n", ""])
+def test_a_long_scene_gives_way_to_its_end_when_it_is_continued(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, separator: str
+) -> None:
+    chapter = make_ended_chapter()
+    scene = separator.join(f"{'drift' * 40}{number}." for number in range(180))
+    provider.enqueue(scene, "DONE")
+    request_build(chapter.pk)
+    run_jobs()
+    first, second = provider.history
+    *_, so_far, task = second.messages
+    assert (so_far.role, task.role) == ("assistant", "user")
+    assert scene.endswith(so_far.content)
+    assert so_far.content != scene
+    assert second.messages[: len(first.messages)] == first.messages
+    assert NarrativeDraft.objects.get().chapter_text == scene
+
+
 @given(
     prompts=st.integers(1, 60),
     target=st.integers(100, 5_000),
@@ -225,6 +328,22 @@ def test_scenes_tile_the_prompts_and_fit_a_call(
             assert tokens * (scene.last - scene.first + 1) <= room
 
 
+def test_a_reasoning_model_with_a_small_window_keeps_room_for_prose(settings: Settings) -> None:
+    settings.LLM = "openai"
+    settings.OPENAI_BASE_URL = "http://localhost:9/v1"
+    settings.MODEL = "qwen3:14b"
+    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+    settings.CONTEXT_WINDOW = 8_192
+    chapter = make_ended_chapter(14)
+    pieces = transcript_pieces(chapter, 1, 14)
+    assert len(plan_build(chapter, pieces, 2_000)) == 2
+
+
+def test_a_chapter_without_memory_is_divided_too() -> None:
+    scenes = plan_scenes([], [100.0] * 8, 2_000, NarratorLimits(400, 1_000))
+    assert [(scene.first, scene.last) for scene in scenes] == [(1, 4), (5, 8)]
+
+
 @pytest.mark.parametrize(
     ("text", "ends"),
     [
@@ -240,6 +359,19 @@ def test_a_broken_sentence_is_left_out(text: str, ends: str) -> None:
 
 def test_the_end_of_a_scene_starts_at_a_paragraph() -> None:
     assert last_words("one two\n\nthree four\n\nfive", 2) == "three four\n\nfive"
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("One. Two", "One. Two"),
+        ("The end. One two. Three four five six.", "Three four five six."),
+        ("One two three four five six seven", "four five six seven"),
+        ("Onetwothreefourfivesix seven", "threefourfivesix seven"),
+    ],
+)
+def test_the_end_of_a_long_paragraph_starts_at_a_sentence_or_a_word(text: str, end: str) -> None:
+    assert last_sentences(text, 22) == end
 
 
 def test_repetition_is_recognised() -> None:

@@ -10,15 +10,21 @@ from asgiref.sync import async_to_sync
 from agents.providers.base import Finished, TextDelta, Usage
 from agents.providers.exceptions import (
     ProviderError,
+    ProviderRefused,
+    ProviderTimeout,
+    StreamBroken,
+    UnusableReply,
 )
 from agents.providers.openai_compatible import (
     OpenAICompatibleProvider,
+    TimeOuts,
     host_of,
 )
 from agents.tests.calling import (
     KEY,
     LONG,
     REQUEST,
+    SHORT,
     Outcome,
     call,
     chunk,
@@ -30,11 +36,16 @@ from agents.tests.chat_server import (
     ChatServer,
     chat_server,
     falls_silent,
+    refuses,
+    responds,
     says,
+    says_at_once,
     streams,
 )
 
 pytestmark = pytest.mark.usefixtures("calls_allowed")
+
+WHOLE = replace(REQUEST, streams=False)
 
 
 class TestWhatIsSent:
@@ -150,6 +161,14 @@ class TestWhatIsRead:
         )
         assert outcome.texts == ["Yes."]
 
+    @pytest.mark.parametrize("is_stream", [True, False])
+    def test_of_a_reply_in_parts_only_the_text_is_read(self, *, is_stream: bool) -> None:
+        thoughts = {"type": "thinking", "thinking": [{"type": "text", "text": "She lies."}]}
+        texts = [{"type": "text", "text": "Yes."}, {"type": "text", "text": 7}, "No.", None]
+        deltas = [delta_chunk(content=[thoughts]), delta_chunk("stop", content=texts)]
+        said = streams(*deltas, "[DONE]") if is_stream else says_at_once([thoughts, *texts])
+        assert call(said, request=replace(REQUEST, streams=is_stream)).texts == ["Yes."]
+
     @pytest.mark.parametrize("size", [1, 3, 100])
     def test_reasoning_between_tags_at_the_start_never_becomes_text(self, size: int) -> None:
         said = "\n<think>She <b>lies</b>.</think>\n\nYes, <think> I do."
@@ -163,6 +182,82 @@ class TestWhatIsRead:
     def test_a_missing_end_mark_is_no_loss_once_the_reply_is_complete(self) -> None:
         outcome = call(streams(delta_chunk("stop", content="Yes.")))
         assert (outcome.text, outcome.end) == ("Yes.", Finished())
+
+
+class TestAnswersAsAWhole:
+    def test_no_stream_is_asked_for(self) -> None:
+        body = call(says_at_once("Yes."), request=replace(WHOLE, temperature=0.5)).body
+        assert body == {
+            "model": "some-model",
+            "messages": [
+                {"role": "system", "content": "Be Mara."},
+                {"role": "user", "content": "The door opens."},
+            ],
+            "stream": False,
+            "max_tokens": 50,
+            "temperature": 0.5,
+        }
+
+    def test_the_text_is_one_piece_with_its_usage(self) -> None:
+        details = {"prompt_tokens_details": {"cached_tokens": 64}}
+        usage = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107, **details}
+        said = "\nI step  inside.\n\n“Who?”"
+        outcome = call(says_at_once(said, usage=usage), request=WHOLE)
+        assert outcome.texts == [said]
+        assert outcome.end == Finished(was_cut=False, usage=Usage(100, 7, 64))
+
+    def test_the_output_limit_shows(self) -> None:
+        outcome = call(says_at_once("I ste", "length"), request=WHOLE)
+        assert (outcome.text, outcome.end) == ("I ste", Finished(was_cut=True))
+
+    def test_a_limit_that_went_into_reasoning_is_told(self) -> None:
+        outcome = call(says_at_once("", "length", reasoning_content="Hm."), request=WHOLE)
+        assert isinstance(outcome.error, UnusableReply)
+        assert "50 tokens" in str(outcome.error)
+
+    def test_hidden_reasoning_never_becomes_text(self) -> None:
+        said = says_at_once("<think>She lies.</think>\n\nYes.", reasoning_content="So I lie.")
+        assert call(said, request=WHOLE).texts == ["Yes."]
+
+    def test_what_only_begins_like_reasoning_is_text(self) -> None:
+        assert call(says_at_once("<thin"), request=WHOLE).texts == ["<thin"]
+
+    def test_a_model_that_declines_says_so(self) -> None:
+        outcome = call(says_at_once(None, refusal="I cannot."), request=WHOLE)
+        assert isinstance(outcome.error, UnusableReply)
+        assert "I cannot." in str(outcome.error)
+
+    def test_a_reply_that_a_filter_ended_is_no_reply(self) -> None:
+        outcome = call(says_at_once("I step", "content_filter"), request=WHOLE)
+        assert isinstance(outcome.error, StreamBroken)
+
+    def test_a_server_that_gives_no_reason_for_the_end_is_understood(self) -> None:
+        assert call(says_at_once("Yes.", None), request=WHOLE).end == Finished()
+
+    @pytest.mark.parametrize(
+        "body",
+        ["<html>", {}, [], {"choices": []}, {"choices": [7]}, {"choices": [{"message": None}]}],
+    )
+    def test_what_is_no_completion_is_no_reply(self, body: object) -> None:
+        outcome = call(responds(200, body), request=WHOLE)
+        assert isinstance(outcome.error, UnusableReply)
+        assert "did not answer in the OpenAI chat protocol" in str(outcome.error)
+
+    def test_a_refused_call_is_refused(self) -> None:
+        outcome = call(refuses(400, "No such model."), request=WHOLE)
+        assert isinstance(outcome.error, ProviderRefused)
+        assert "No such model." in str(outcome.error)
+
+    def test_an_error_under_status_200_may_pass(self) -> None:
+        trouble = responds(200, {"error": {"message": f"Upstream has no {KEY}.", "code": 502}})
+        outcome = call(trouble, says_at_once("Yes."), request=WHOLE)
+        assert (outcome.text, len(outcome.waits)) == ("Yes.", 1)
+        assert KEY not in str(call(trouble, trouble, trouble, request=WHOLE).error)
+
+    def test_the_whole_has_the_time_of_a_first_word(self) -> None:
+        limits = TimeOuts(LONG, SHORT, LONG, LONG)
+        outcome = call(falls_silent(), request=WHOLE, time_outs=limits)
+        assert isinstance(outcome.error, ProviderTimeout)
 
 
 class TestConnections:

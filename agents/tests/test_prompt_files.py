@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from agents import prompt_files
-from agents.prompt_files import PROMPTS_FOLDER, PromptFileError, render_prompt
-from agents.schemas import TurnDelta, WorldChapterLock, json_schema_for
+from agents.prompting import prompt_files
+from agents.prompting.prompt_files import PROMPTS_FOLDER, PromptFileError, render_prompt
+from agents.structured.schemas import TurnDelta, WorldChapterLock, json_schema_for
 
 VARIABLES = {
     "world_lock": {},

@@ -11,13 +11,14 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
 
+from agents.ending import retry_summary
 from agents.jobs import due_jobs
 from agents.live import LIVE_REPLIES
 from agents.models import Job, LLMArtifact
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.replies import keep_reply, start_prompt, start_reroll
-from agents.summarizing import queue_due_summary, retry_summary
+from agents.summarizing import queue_due_summary
 from agents.tests.replies import answer_in_form
 from agents.work import work_on
 from memory.models import MemoryBlock

@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from agents import replies
-from agents.consent import grant
+from agents.calling.consent import grant
 from agents.database import in_database
 from agents.live import LIVE_REPLIES, ReplyEnded, ReplyText, follow
 from agents.models import Job, LLMArtifact

@@ -4,11 +4,19 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from agents.capabilities import facts_of
-from agents.reply_forms import form_for, format_reminder, read_reply
-from agents.schemas import InvalidReply, Payload, TurnDelta, WorldChapterLock, check_payload
-from agents.tests.payloads import DELTA, as_xml
+from agents.capabilities.facts import facts_of
+from agents.structured.reply_forms import form_for, format_reminder, read_reply
+from agents.structured.schemas import (
+    InvalidReply,
+    Payload,
+    TurnDelta,
+    WorldChapterLock,
+    check_payload,
+)
+from agents.tests.payloads import DELTA, as_xml, deeply_nested
 
 UNKNOWN = "a-model-nobody-knows"
 
@@ -79,3 +87,20 @@ def test_either_form_is_read_whichever_was_asked_for(text: str, form: Any) -> No
 def test_a_refusal_speaks_of_the_form_that_the_reply_has(form: Any, text: str, words: str) -> None:
     with pytest.raises(InvalidReply, match=words):
         read_reply(text, TurnDelta, check, form=form)
+
+
+@given(
+    begin=st.sampled_from(["", "<turn_delta>", '{"memory_type": "turn_delta", "x": ']),
+    nested=deeply_nested(
+        ("[", "]"), ('{"memory_type":', "}"), ("<turn_delta>", "</turn_delta>"), ("<a>{", "},</a>")
+    ),
+    end=st.sampled_from(["", ",}", "}</turn_delta>", "</turn_delta>}"]),
+    form=st.sampled_from(["json", "xml"]),
+    is_last_try=st.booleans(),
+)
+@settings(max_examples=80, deadline=None)
+def test_brackets_and_tags_in_one_another_are_refused(
+    begin: str, nested: str, end: str, form: Any, is_last_try: bool
+) -> None:
+    with pytest.raises(InvalidReply):
+        read_reply(begin + nested + end, TurnDelta, check, form=form, is_last_try=is_last_try)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.budget import output_limit
-from agents.capabilities import facts_of
-from agents.declarations import CONTEXT_SUMMARY, WORLD_SUMMARY, Agent
+from agents.capabilities.facts import facts_of
 from agents.embedded.catalogue import KNOWN_MODELS
-from agents.schemas import (
+from agents.prompting.budget import output_limit
+from agents.prompting.declarations import CONTEXT_SUMMARY, WORLD_SUMMARY, Agent
+from agents.structured.schemas import (
     InvalidReply,
     TurnDelta,
     WorldChapterLock,

@@ -7,14 +7,13 @@ from collections.abc import Callable
 import pytest
 from django.utils import timezone
 
-from agents.ending import request_end
+from agents.ending import request_end, retry_summary
 from agents.jobs import claim, due_jobs, finish, latest_jobs, queue_job
 from agents.models import Job
 from agents.providers.exceptions import ProviderBusy, ProviderRefused
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.recovery import recover
 from agents.replies import keep_reply
-from agents.summarizing import retry_summary
 from agents.tests.bookkeeping import chunks_of, expire, make_due
 from agents.tests.playing import play, play_many, reroll
 from agents.tests.replies import turn_delta

@@ -8,11 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.schemas import InvalidReply, Payload, Reading, TurnDelta, check_payload
-from agents.tests.payloads import DELTA, changed, payloads_of
-from agents.tolerant_json import read_json
+from agents.structured.schemas import InvalidReply, Payload, Reading, TurnDelta, check_payload
+from agents.structured.tolerant_json import read_json
+from agents.tests.payloads import DELTA, changed, deeply_nested, payloads_of
 
 TEXT = json.dumps(DELTA)
+BRACKETS = [
+    ("[", "]"),
+    ("{", "}"),
+    ('{"a":', "}"),
+    ('{"memory_type":', ",}"),
+    ("{'a':[", ",],}"),
+    ("(", ")"),
+    ('"[', "]"),
+    ("/*{", "}*/"),
+]
 
 
 def check(payload: Payload) -> None:
@@ -100,6 +110,17 @@ class TestAsItStands:
     )
     def test_what_is_no_reply_is_refused_in_words(self, text: str, words: str) -> None:
         assert words in refusal(text)
+
+    @pytest.mark.parametrize("is_last_try", [False, True])
+    @pytest.mark.parametrize("end", ["", "}", ",}"])
+    @pytest.mark.parametrize("depth", [19, 200, 500, 990, 5_000])
+    @pytest.mark.parametrize(("begin", "close"), [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
+    def test_what_is_nested_too_deeply_is_no_reply_however_it_is_written(
+        self, begin: str, close: str, depth: int, end: str, is_last_try: bool
+    ) -> None:
+        nested = begin * depth + "1" + close * depth
+        text = '{"memory_type": "turn_delta", "x": ' + nested + end
+        assert "nested too deeply" in refusal(text, is_last_try=is_last_try)
 
 
 class TestMended:
@@ -201,6 +222,24 @@ class TestAnyText:
     def test_it_is_a_payload_or_refused(self, text: str, is_last_try: bool, begin: str) -> None:
         try:
             payload = read(begin + text, is_last_try=is_last_try).payload
+        except InvalidReply:
+            return
+        check(payload)
+
+    @given(
+        begin=st.sampled_from(
+            ["", '{"memory_type": "turn_delta", "x": ', TEXT[:-2], TEXT[:-1] + ","]
+        ),
+        nested=deeply_nested(*BRACKETS),
+        end=st.sampled_from(["", "}", ",}", "]}", TEXT]),
+        is_last_try=st.booleans(),
+    )
+    @settings(max_examples=80, deadline=None)
+    def test_however_deep_it_is_a_payload_or_refused(
+        self, begin: str, nested: str, end: str, is_last_try: bool
+    ) -> None:
+        try:
+            payload = read(begin + nested + end, is_last_try=is_last_try).payload
         except InvalidReply:
             return
         check(payload)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.schemas import (
+from agents.structured.schemas import (
     InvalidReply,
     Payload,
     Reading,
@@ -16,8 +16,8 @@ from agents.schemas import (
     check_payload,
     json_schema_for,
 )
-from agents.tests.payloads import DELTA, LOCK, SHAPES, as_xml, payloads_of
-from agents.tolerant_xml import describe_as_xml, read_xml
+from agents.structured.tolerant_xml import describe_as_xml, read_xml
+from agents.tests.payloads import DELTA, LOCK, SHAPES, as_xml, deeply_nested, payloads_of
 
 # Its lists have two entries where two make a difference.
 RICH = {
@@ -30,6 +30,10 @@ RICH = {
     "contradictions_or_questions": ["who knocked"],
 }
 TEXT = as_xml(RICH)
+TAGS = [
+    (f"<{name}>", f"</{name}>")
+    for name in ("a", "item", "canon_locks", "range", "turn_delta", "b:c")
+]
 
 
 def check(payload: Payload) -> None:
@@ -139,6 +143,11 @@ class TestReading:
     def test_what_is_no_reply_is_refused_in_words(self, text: str, words: str) -> None:
         assert words in refusal(text)
 
+    @pytest.mark.parametrize("number", ["&#" + "9" * 5_000 + ";", "&#x" + "f" * 5_000 + ";"])
+    def test_a_character_by_an_endless_number_is_no_error(self, number: str) -> None:
+        beside = TEXT.replace("<range>", f"<mood>{number}</mood><range>")
+        assert read(beside).payload == RICH
+
     def test_text_outside_the_tags_is_left_out_on_the_last_try(self) -> None:
         text = TEXT.replace("<item>who knocked</item>", "<item>who</item> knocked there")
         reading = read(text, is_last_try=True)
@@ -194,6 +203,22 @@ class TestAnyText:
     ) -> None:
         try:
             payload = read(begin + "".join(parts), is_last_try=is_last_try).payload
+        except InvalidReply:
+            return
+        check(payload)
+
+    @given(
+        begin=st.sampled_from(["", "<turn_delta>", TEXT[:-40], TEXT[: TEXT.index("ferry")]]),
+        nested=deeply_nested(*TAGS, ("<!--", "-->"), ("<![CDATA[", "]]>"), ("<item/>", "&#60;")),
+        end=st.sampled_from(["", "</turn_delta>", TEXT[-40:]]),
+        is_last_try=st.booleans(),
+    )
+    @settings(max_examples=80, deadline=None)
+    def test_however_deep_it_is_a_payload_or_refused(
+        self, begin: str, nested: str, end: str, is_last_try: bool
+    ) -> None:
+        try:
+            payload = read(begin + nested + end, is_last_try=is_last_try).payload
         except InvalidReply:
             return
         check(payload)

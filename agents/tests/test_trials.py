@@ -11,17 +11,18 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents import replies, work
-from agents.call_records import calls_behind_prompt, read_sent_prompt
 from agents.database import in_database
 from agents.exceptions import ConsentMissing, PromptTooLong
 from agents.jobs import latest_jobs
-from agents.layers import assemble
 from agents.models import Job, LLMArtifact
+from agents.prompting.layers import assemble
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
+from agents.records.call_records import calls_behind_prompt, read_sent_prompt
 from agents.recovery import recover
 from agents.tests.playing import play, play_many, reroll
-from agents.tests.trying import IDENTITY, contents, play_two_prompts, replies_to, tried, try_again
+from agents.tests.trying import IDENTITY, contents, replies_to, tried, try_again
+from agents.tests.trying import chapter as chapter
 from agents.trials import (
     LAYER_CHAR_LIMIT,
     adopt_trial,
@@ -46,16 +47,6 @@ from sessions.tests.factories import add_prompts, make_active_chapter
 pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
-
-
-@pytest.fixture(autouse=True)
-def _scripted(settings: Settings) -> None:
-    settings.LLM = "scripted"
-
-
-@pytest.fixture
-def chapter(provider: ScriptedProvider) -> Session:
-    return play_two_prompts(provider)
 
 
 class TestRunning:
@@ -298,7 +289,7 @@ class TestRefusals:
         settings.MODEL = "a-model-nobody-knows"
         settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
         settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 4_096, 1_000
-        with pytest.raises(PromptTooLong, match="AGENT_IDENTITY"):
+        with pytest.raises(PromptTooLong, match="the identity on Tab 1"):
             try_again(chapter, "ferry " * 5_000)
         assert not Job.objects.exists()
         assert len(provider.history) == 2

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from celery.signals import worker_ready, worker_shutting_down
-from django.db import IntegrityError
+from django.db import IntegrityError, OperationalError
 
 from agents import work
+from agents.database import in_database
 from agents.jobs import cancel_jobs, queue_job
 from agents.locking import request_lock
 from agents.models import Job, LLMArtifact
@@ -183,6 +184,99 @@ def test_a_cancelled_job_is_no_failure(
     job.refresh_from_db()
     assert (job.status, job.error) == (Job.Status.CANCELLED, "")
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"),
+    [("lock", State.DRAFT_TAB1), ("summarize", State.ACTIVE), ("narrate", State.ENDED)],
+)
+def test_an_error_of_the_program_ends_the_job_as_others_do(
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    state: State,
+) -> None:
+    chapter, job = START[kind][0]()
+    calls = len(provider.history)
+    provider.enqueue(_unforeseen())
+    assert run_jobs() == 1
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, chapter.state) == (Job.Status.FAILED, state)
+    assert job.error.startswith("The program itself failed at this (KeyError).")
+    assert len(provider.history) == calls + 1
+    traceback = next(one for one in caplog.records if one.levelno == logging.ERROR).getMessage()
+    assert "in stream" in traceback
+    assert "ValueError at" in traceback
+    assert "lamp" not in caplog.text
+    assert "lamp" not in job.error
+
+
+def test_an_error_of_the_program_keeps_the_scenes_that_are_finished(
+    provider: ScriptedProvider, run_jobs: RunJobs, small_window: None
+) -> None:
+    chapter = make_ended_chapter(14)
+    Session.objects.update(target_words=1_200)
+    job = request_build(chapter.pk)
+    provider.enqueue(words(700, "first"), _unforeseen())
+    run_jobs()
+    job.refresh_from_db()
+    assert "1 finished scenes are kept: build again" in job.error
+    assert job.finished_scenes == [words(700, "first")]
+
+
+def test_an_error_of_a_worker_that_ends_gives_the_job_back(provider: ScriptedProvider) -> None:
+    chapter, job = narrate()
+
+    class ClosedPool(asyncio.Event):
+        async def wait(self) -> bool:  # type: ignore[override]
+            stop_working()
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
+    provider.enqueue(Script("The beginning of it.", gate=ClosedPool(), gate_at=1))
+    work_on(job.pk)
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, job.error, job.attempts) == (Job.Status.QUEUED, "", 0)
+    assert chapter.state == State.NARRATING
+
+
+def test_an_error_over_a_job_that_was_taken_away_is_none(
+    provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    chapter, job = narrate()
+
+    class Reset(asyncio.Event):
+        async def wait(self) -> bool:  # type: ignore[override]
+            await in_database(cancel_jobs, chapter.pk, Job.Kind.NARRATE)
+            raise _unforeseen()
+
+    provider.enqueue(Script("The beginning of it.", gate=Reset(), gate_at=1))
+    work_on(job.pk)
+    job.refresh_from_db()
+    assert (job.status, job.error) == (Job.Status.CANCELLED, "")
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_database_that_is_away_leaves_the_job_to_its_lease(
+    provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    chapter, job = narrate()
+    provider.enqueue(OperationalError("the server closed the connection: The lamp is dark."))
+    work_on(job.pk)
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, job.error, chapter.state) == (Job.Status.RUNNING, "", State.NARRATING)
+    assert "the database failed: OperationalError" in caplog.text
+    assert "lamp" not in caplog.text
+
+
+def _unforeseen() -> Exception:
+    """What says a text of the story twice, itself and by its cause."""
+    error = KeyError("The lamp is dark.")
+    error.__cause__ = ValueError("No number: the lamp.")
+    return error
 
 
 def test_a_database_that_refuses_repeats_no_text_in_the_log(

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+from pytest_django import Settings
+
 from agents.models import Job
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
@@ -14,8 +17,10 @@ from sessions.tests.factories import make_active_chapter
 IDENTITY = "Mara\nA ferrywoman who has lost her boat."
 
 
-def play_two_prompts(provider: ScriptedProvider) -> Session:
+@pytest.fixture
+def chapter(provider: ScriptedProvider, settings: Settings) -> Session:
     """Two prompts were answered, both by the first character."""
+    settings.LLM = "scripted"
     chapter = make_active_chapter()
     provider.enqueue("I wait.", "I look at the lamp.")
     play(chapter, "The lamp goes out.")

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from agents.schemas import TurnDelta, WorldChapterLock
+from agents.structured.schemas import TurnDelta, WorldChapterLock
 from bench.figure import Figure
 from bench.long_chapter import long_figures
-from bench.long_memory import canon_of, delta_payload, lock_payload, thread_of
+from bench.long_memory import canon_of, delta_payload, long_lock, thread_of
 from memory.fold_present import present
 from memory.fold_records import Block
 from memory.folding import fold
@@ -16,7 +16,7 @@ CHUNKS = 285
 def samples(**last: Any) -> list[dict[str, Any]]:
     """A chapter whose prompts meet every target, but for what is said of the last."""
     usual = {"kind": "reply", "milliseconds": 5.0, "characters": 20_000, "tokens": 7_000.0}
-    made = [{**usual, "prompt": prompt, "budget": 7_500} for prompt in (1, 201, 1_990)]
+    made = [{**usual, "prompt": prompt, "budget": 7_500} for prompt in (1, 208, 1_990)]
     return [
         *made,
         {**made[0], "kind": "memory"},
@@ -30,7 +30,7 @@ def missed(figures: list[Figure]) -> list[str]:
 
 
 def test_a_chapter_that_meets_every_target_misses_none() -> None:
-    assert missed(long_figures(samples())) == []
+    assert missed(long_figures(samples(), "minimal")) == []
 
 
 @pytest.mark.parametrize(
@@ -44,20 +44,20 @@ def test_a_chapter_that_meets_every_target_misses_none() -> None:
     ],
 )
 def test_one_prompt_is_enough_to_miss_a_target(last: dict[str, Any], name: str) -> None:
-    [figure] = missed(long_figures(samples(**last)))
+    [figure] = missed(long_figures(samples(**last), "minimal"))
 
     assert name in figure
 
 
 def test_made_up_memory_is_as_agents_return_it() -> None:
-    WorldChapterLock.model_validate(lock_payload())
+    WorldChapterLock.model_validate(long_lock())
     for chunk in range(CHUNKS):
         TurnDelta.model_validate(delta_payload(chunk))
 
 
 def test_made_up_threads_open_and_close_and_canon_grows() -> None:
     deltas = [Block("turn_delta", n * 7 + 1, n * 7 + 7, delta_payload(n)) for n in range(CHUNKS)]
-    now = present(fold([Block("world_chapter_lock", 0, 0, lock_payload()), *deltas]))
+    now = present(fold([Block("world_chapter_lock", 0, 0, long_lock()), *deltas]))
     threads = [fact.text for fact in now.open_threads]
 
     assert thread_of(CHUNKS - 1) in threads

@@ -11,6 +11,7 @@ from memory.fold_present import present
 from memory.folding import fold_chapter
 from memory.models import MemoryBlock
 from memory.recall import recall
+from memory.session_state import Detail, memory_lines
 from memory.tests.fold_blocks import DELTA, LOCK
 from sessions.exceptions import InvalidInput, TooLong, UnknownChapter, WrongState
 from sessions.models import Session
@@ -21,6 +22,7 @@ from sessions.transcript import chosen_events
 pytestmark = pytest.mark.django_db
 
 QUESTION = "memory says the keeper drowned, but he knocks"
+KNOCKS = "three knocks are the keeper's sign"
 
 
 @pytest.fixture
@@ -163,6 +165,63 @@ class TestWriteAnswer:
         assert present(fold_chapter(chapter)).questions == ()
         keeper = {"the keeper drowned", "the keeper lives"}
         assert keeper & set(canon(chapter)) == {stands}
+
+    @pytest.mark.parametrize("answer", [Answer.KEEP, Answer.IGNORE])
+    def test_without_the_facts_what_stands_stays(self, chapter: Session, answer: Answer) -> None:
+        before = canon(chapter)
+        write_answer(chapter.pk, QUESTION, answer)
+        assert canon(chapter) == before
+        assert present(fold_chapter(chapter)).questions == ()
+
+    @pytest.mark.parametrize("detail", Detail)
+    def test_prompts_carry_the_new_and_say_that_the_old_is_no_more(
+        self, chapter: Session, detail: Detail
+    ) -> None:
+        taken = {"old": "The keeper drowned.", "new": "the keeper lives & knocks"}
+        write_answer(chapter.pk, QUESTION, Answer.TAKE_NEW, **taken)
+        lines = memory_lines(fold_chapter(chapter), chapter.characters, detail=detail)
+        texts = [line.text for line in lines]
+        assert "<canon>the keeper lives &amp; knocks</canon>" in texts
+        assert "<no_longer_true>the keeper drowned</no_longer_true>" in texts
+        assert "<canon>the keeper drowned</canon>" not in texts
+        assert not any(text.startswith("<unclear>") for text in texts)
+
+    def test_the_old_may_stand_elsewhere_in_memory_than_in_canon(self, chapter: Session) -> None:
+        write_answer(chapter.pk, QUESTION, Answer.TAKE_NEW, old="lamp: dark", new="the lamp burns")
+        here = present(fold_chapter(chapter))
+        assert here.state == ()
+        assert [(fact.text, fact.aside) for fact in here.withdrawn] == [
+            ("lamp: dark", "the lamp burns")
+        ]
+
+    @pytest.mark.parametrize(
+        ("facts", "why"),
+        [
+            ({}, "say in words"),
+            ({"old": "the keeper drowned"}, "say in words"),
+            ({"old": "the keeper drowned", "new": " \n"}, "say in words"),
+            ({"old": "the keeper drowned", "new": "The keeper drowned!"}, "say the same"),
+            ({"old": "the keeper was lost", "new": "the keeper lives"}, "in these words"),
+            ({"new": "The keeper drowned."}, "canon already"),
+        ],
+    )
+    def test_the_new_is_not_taken_where_nothing_would_change(
+        self, chapter: Session, facts: dict[str, str], why: str
+    ) -> None:
+        with pytest.raises(InvalidInput, match=why):
+            write_answer(chapter.pk, QUESTION, Answer.TAKE_NEW, **facts)
+        assert rulings(chapter) == []
+        assert len(present(fold_chapter(chapter)).questions) == 1
+        write_answer(chapter.pk, QUESTION, Answer.TAKE_NEW, new="the keeper lives")
+        assert canon(chapter) == ["the keeper drowned", KNOCKS, "the keeper lives"]
+
+    def test_the_new_that_agent_8_took_for_canon_already_only_loses_the_old(
+        self, chapter: Session
+    ) -> None:
+        taken = {"old": "the keeper drowned", "new": KNOCKS}
+        first = write_answer(chapter.pk, QUESTION, Answer.TAKE_NEW, **taken)
+        assert write_answer(chapter.pk, QUESTION, Answer.TAKE_NEW, **taken) == first
+        assert canon(chapter) == [KNOCKS]
 
     def test_it_is_stored_as_memory_words_it(self, chapter: Session) -> None:
         block = write_answer(chapter.pk, QUESTION.upper() + "!", Answer.IGNORE)

@@ -102,13 +102,13 @@ class TestRenderLock:
             "Scene: the quay of Harl; night; ice; fog\n"
             "Mysteries: who put it out?\n"
             "Goals: reach the light\n"
-            "Characters: 1 Mara, 2 Tom\n"
+            "Characters: 1 red Mara, 2 Tom\n"
             "Canon, must not change: the keeper is missing"
         )
 
     def test_the_roster_of_the_chapter_wins_over_the_payload(self) -> None:
         text = render_lock(LOCK, [Character(1, "red", "Mara Venn")])
-        assert "Characters: 1 Mara Venn\n" in text
+        assert "Characters: 1 red Mara Venn\n" in text
         assert "Tom" not in text
 
 
@@ -235,7 +235,7 @@ class TestReadableBlock:
         assert (readable.title, readable.badge) == ("World and chapter", "locked")
         sections = {section.label: section.lines for section in readable.sections}
         assert sections["Lore"] == ["the lamp never went out before", "the church keeps a list"]
-        assert sections["Characters"] == ["1 Mara Venn"]
+        assert sections["Characters"] == ["1 red Mara Venn"]
         assert "Powers" not in sections
 
     def test_the_badge_of_a_delta_counts_what_is_open_and_canon(self) -> None:

@@ -2,7 +2,9 @@
 document.addEventListener("submit", ({ target }) => {
   if (!target.matches("[data-forgets]")) return;
   try {
-    localStorage.removeItem(`storyengine.prompt.${target.dataset.forgets}`);
+    for (const store of [sessionStorage, localStorage]) {
+      store.removeItem(`storyengine.prompt.${target.dataset.forgets}`);
+    }
   } catch {
     // A browser that keeps nothing has nothing to forget.
   }

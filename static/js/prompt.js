@@ -7,36 +7,48 @@
   const key = () => document.getElementById("submission-key");
   let sent = null;
 
-  const read = () => {
+  // Each window keeps its own words over a reload; those typed last anywhere are also kept for a
+  // window that is opened later. Private windows may refuse both: the words are then only in the box.
+  const attempt = (act) => {
     try {
-      return JSON.parse(localStorage.getItem(place));
+      return act();
     } catch {
       return null;
     }
   };
+  const STORES = [() => sessionStorage, () => localStorage];
+  let own = STORES.reduce((found, store) => found ?? attempt(() => store().getItem(place)), null);
+
   const keep = () => {
-    try {
-      if (box.value) localStorage.setItem(place, JSON.stringify({ text: box.value, key: key().value }));
-      else localStorage.removeItem(place);
-    } catch {
-      // Private windows may refuse; the words are then only in the box.
+    const entry = box.value ? JSON.stringify({ text: box.value, key: key().value, sent: sent?.text }) : null;
+    for (const store of STORES) {
+      attempt(() => {
+        if (entry) store().setItem(place, entry);
+        // What another window put there since is not this one's to remove.
+        else if (store().getItem(place) === own) store().removeItem(place);
+      });
     }
+    own = entry;
   };
   const write = (text) => {
     box.value = text;
     box.dispatchEvent(new Event("input", { bubbles: true }));
   };
+  const putIn = (words) => {
+    write(box.value.trim() ? `${words}\n\n${box.value}` : words);
+    box.focus();
+  };
+  const unsentOf = (words, sentWords) => (words.startsWith(sentWords) ? words.slice(sentWords.length).trimStart() : words);
 
-  const kept = read();
-  const newest = document.getElementById("play-upper").dataset.lastKey;
-  if (kept?.text && kept.key !== newest) {
-    // Under the same key, so that words whose answer was lost cannot become two prompts.
-    key().value = kept.key;
-    write(box.value && box.value !== kept.text ? `${kept.text}\n\n${box.value}` : kept.text);
-  } else {
-    keep();
-  }
+  const kept = attempt(() => JSON.parse(own));
+  const hasArrived = kept?.sent && kept.key === document.getElementById("play-upper").dataset.lastKey;
+  const words = hasArrived ? unsentOf(kept.text, kept.sent) : kept?.text;
+  // Under the same key, so that words whose answer was lost cannot become two prompts.
+  if (words && !hasArrived) key().value = kept.key;
+  if (words) write(box.value && box.value !== words ? `${words}\n\n${box.value}` : words);
+  else keep();
 
+  // Words of another window become this one's own when they are changed here.
   box.addEventListener("input", keep);
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
@@ -46,23 +58,29 @@
   });
 
   form.addEventListener("htmx:beforeRequest", (event) => {
-    if (event.detail.elt === form) sent = { text: box.value, key: key().value };
+    if (event.detail.elt !== form) return;
+    sent = { text: box.value, key: key().value };
+    keep();
   });
   document.body.addEventListener("prompt-accepted", (event) => {
     if (!sent || event.detail.key !== sent.key) return;
-    // What was typed while the request was on its way stays.
-    if (box.value.startsWith(sent.text)) write(box.value.slice(sent.text.length).trimStart());
+    const { text } = sent;
     sent = null;
+    // What was typed while the request was on its way stays.
+    write(unsentOf(box.value, text));
   });
 
   document.addEventListener("click", (event) => {
     const link = event.target.closest("[data-puts-back]");
     if (!link) return;
     event.preventDefault();
-    const words = link.closest(".broken").querySelector("[name=user_text]").value;
-    write(box.value.trim() ? `${words}\n\n${box.value}` : words);
     document.getElementById(`panel-${link.dataset.putsBack}`)?.click();
-    box.focus();
+    putIn(link.closest(".broken").querySelector("[name=user_text]").value);
+  });
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-suggests]")) return;
+    event.preventDefault();
+    putIn(document.getElementById("suggested-words").textContent);
   });
 
   // The finished reply is newer than what a poll may be bringing.

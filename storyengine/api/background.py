@@ -9,14 +9,13 @@ from ninja import Header, Router
 from ninja.responses import Status
 
 from agents.database import in_database
-from agents.ending import reopen, request_end
+from agents.ending import reopen, request_end, retry_summary
 from agents.locking import request_lock
 from agents.models import Job
 from agents.narrating import cancel_build, request_build
-from agents.summarizing import retry_summary
 from sessions.states import State
 from storyengine.api.documents import JobDocument, SessionDocument
-from storyengine.api.problems import CALL, JobCancelled, JobFailed, refusals
+from storyengine.api.problems import CALL, JobCancelled, JobFailed, broken_job, refusals
 from storyengine.api.reading import (
     are_summaries_over,
     is_ending_over,
@@ -29,14 +28,14 @@ from storyengine.api.waiting import wait_seconds, wait_until
 
 router = Router(tags=["In the background"])
 
-ANSWERS = {200: SessionDocument, 202: SessionDocument, **CALL, **refusals(422, 502)}
+ANSWERS = {200: SessionDocument, 202: SessionDocument, **CALL, **refusals(422, 429, 502)}
 
 Prefer = Annotated[
     str,
     Header(
         alias="Prefer",
-        description="`wait=N`: answer when it is done, 200 or 502, but after N seconds (at most "
-        "600) with 202 in any case. Without it the answer is 202 at once.",
+        description="`wait=N`: answer when it is done, 200, or with what went wrong, but after N "
+        "seconds (at most 600) with 202 in any case. Without it the answer is 202 at once.",
     ),
 ]
 
@@ -72,7 +71,7 @@ async def end(
 async def retry_memory(
     request: HttpRequest, session_id: UUID, response: HttpResponse, prefer: Prefer = ""
 ) -> Status[SessionDocument]:
-    """Try at once what memory failed to write."""
+    """Try at once what memory failed to write; a chapter whose end failed is ended."""
     await in_database(retry_summary, session_id)
     if await is_awaited(are_summaries_over, session_id, session_id, prefer, response):
         check_job(await in_database(read_latest_job, session_id, Job.Kind.SUMMARIZE))
@@ -122,10 +121,10 @@ async def is_awaited(
 
 
 def check_job(job: JobDocument | None) -> None:
-    """Raises JobFailed or JobCancelled for a job without a result."""
+    """Raises a JobBroken for a job without a result."""
     if job is None:
         return
     if job.status == "cancelled":
         raise JobCancelled("It was cancelled before it was done.", job)
     if job.error:
-        raise JobFailed(job.error, job)
+        raise broken_job(job)

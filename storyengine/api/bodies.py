@@ -85,7 +85,7 @@ class AnswerBody(Body):
         description="Keep the old canon, take the new, or let it be."
     )
     old: str = Field("", description="The old canon; at most 1,000 characters.")
-    new: str = Field("", description="The new; at most 1,000 characters.")
+    new: str = Field("", description="The new, needed for `take_new`; at most 1,000 characters.")
     reason: str = Field("", description="Why; at most 1,000 characters.")
 
 

@@ -10,14 +10,17 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.call_records import CallRecord, read_recent_calls
+from agents.calling.spending import uncapped_models
+from agents.dry_run import look_ahead
 from agents.estimates import estimate_build
 from agents.exceptions import ModelNotReady
-from agents.usage import Usage, total_of, usage_by_agent
+from agents.records.call_records import CallRecord, read_recent_calls
+from agents.records.usage import Usage, total_of, usage_by_agent
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
+from storyengine.api.bodies import PromptBody
 from storyengine.api.documents import Document
-from storyengine.api.problems import READ, refusals
+from storyengine.api.problems import READ, WRITE, refusals
 
 router = Router(tags=["Model calls"])
 
@@ -72,6 +75,11 @@ class UsageDocument(Document):
     input_tokens: int
     cached_tokens: int = Field(description="Part of `input_tokens`.")
     output_tokens: int
+    estimated_input_tokens: int = Field(
+        description="Of calls that may have cost something and for which no tokens were reported. "
+        "Caps count them too."
+    )
+    estimated_output_tokens: int = Field(description="The same, without hidden reasoning.")
 
 
 class AgentUsageDocument(Document):
@@ -86,6 +94,10 @@ class CallList(Document):
     items: list[CallDocument] = Field(description="The newest first.")
     usage: UsageDocument = Field(description="Of all calls of the chapter.")
     usage_by_agent: list[AgentUsageDocument]
+    uncapped_models: list[str] = Field(
+        description="Models without a known price, whose calls the cap in dollars cannot stop; "
+        "empty where there is no such cap, and where one in tokens is set."
+    )
 
 
 @router.get("/session/{uuid:session_id}/calls", response={200: CallList, **READ, **refusals(422)})
@@ -104,6 +116,63 @@ def list_calls(
         items=list(_documents(read_recent_calls(chapter, limit=limit, offset=offset))),
         usage=_usage(total),
         usage_by_agent=[AgentUsageDocument.model_validate(row) for row in rows],
+        uncapped_models=uncapped_models(),
+    )
+
+
+class DryRunLayerDocument(Document):
+    """A layer with its text, and how many of its pieces would be kept, shortened or dropped."""
+
+    name: str
+    role: str
+    tokens: int = Field(description="Estimated.")
+    kept: int
+    shortened: int
+    dropped: int
+    reason: str = Field(description="Why it would be trimmed, if it would be.")
+    text: str
+
+
+class DryRunDocument(Document):
+    """What a character would be sent now."""
+
+    model: str
+    budget_tokens: int = Field(description="Room for a prompt.")
+    tokens: int = Field(description="Of the prompt, estimated.")
+    output_limit: int = Field(
+        description="How many tokens the model may write, hidden reasoning included."
+    )
+    dollars: Decimal | None = Field(
+        description="For reading the prompt, at list prices and without a cache; null where the "
+        "model's price is not known."
+    )
+    most_dollars: Decimal | None = Field(description="The same with the longest reply.")
+    too_long: str = Field(
+        description="Why it could not be sent, if it could not; the layers are untrimmed then."
+    )
+    characters: int
+    shared_characters: int | None = Field(
+        description="How many characters of the prompt's start this agent's latest call began "
+        "with too; null where there is none."
+    )
+    layers: list[DryRunLayerDocument]
+
+
+@router.post("/session/{uuid:session_id}/dry-run", response={200: DryRunDocument, **WRITE})
+def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> DryRunDocument:
+    """What this prompt would send, layer by layer; nothing is sent, stored or spent."""
+    run = look_ahead(get_chapter(session_id), agent_slot=body.agent_slot, user_text=body.user_text)
+    return DryRunDocument(
+        model=run.model,
+        budget_tokens=run.budget_tokens,
+        tokens=run.tokens,
+        output_limit=run.output_limit,
+        dollars=run.dollars,
+        most_dollars=run.most_dollars,
+        too_long=run.too_long,
+        characters=run.characters,
+        shared_characters=run.shared,
+        layers=[DryRunLayerDocument.model_validate(part) for part in run.parts],
     )
 
 

@@ -51,8 +51,10 @@ def answer_question(
 ) -> Status[MemoryBlockDocument]:
     """Settle a contradiction that memory reports: an item of the section `questions` of `now`.
 
-    With `old` and `new` the one that stands becomes canon and the other is withdrawn. The same
-    answer twice in a row is one block.
+    With `old` and `new` the one that stands becomes canon and the other is withdrawn. Without
+    them `keep` leaves canon as it is, as `ignore` always does; `take_new` is refused unless it
+    changes canon: it needs `new`, and `old`, where given, as an item of `now` has it in
+    `replaces`. The same answer twice in a row is one block.
     """
     block = write_answer(
         session_id,

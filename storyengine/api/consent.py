@@ -3,7 +3,7 @@
 from django.http import HttpRequest
 from ninja import Router
 
-from agents.consent import grant, withdraw
+from agents.calling.consent import grant, withdraw
 from sessions.text import clean_line
 from storyengine.api.bodies import ConsentBody
 from storyengine.api.documents import ConsentDocument

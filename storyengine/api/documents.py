@@ -131,6 +131,10 @@ class JobDocument(Document):
     kind: Literal["lock", "summarize", "narrate", "trial"]
     status: Literal["queued", "running", "done", "failed", "cancelled"]
     error: str
+    refusal: str = Field(
+        description="The kind of the error where the engine itself refused to call a model, as in "
+        "a problem's type, such as budget-spent; empty where the model's server failed."
+    )
     progress: dict[str, Any] = Field(
         description="For a narration: words, target_words, scene, scenes."
     )

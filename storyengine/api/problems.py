@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 from typing import Any
 
 from django.core.signals import got_request_exception
@@ -12,8 +11,9 @@ from ninja.errors import HttpError, ValidationError
 from ninja.responses import NinjaJSONEncoder
 from pydantic import BaseModel, Field
 
-from agents.exceptions import ConsentMissing, RateLimited
-from sessions.exceptions import ChapterError
+from agents.calling.consent import provider_host
+from agents.exceptions import BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
+from sessions.exceptions import ChapterError, WrongState
 from storyengine.api.documents import JobDocument, PendingTurn
 
 logger = logging.getLogger("django.request")
@@ -87,8 +87,30 @@ class JobFailed(JobBroken):
     title = "The work in the background failed"
 
 
+class JobRefused(JobBroken):
+    """The engine itself refused a call that the job needed; answered as that refusal."""
+
+    def __init__(self, refusal: type[ChapterError], job: JobDocument) -> None:
+        self.refusal = refusal
+        self.status, self.title = refusal.status, refusal.title
+        super().__init__(job.error, job)
+
+
 class JobCancelled(JobBroken):
     title = "The work in the background was cancelled"
+
+
+# Whatever else a job may be refused for is answered as its failure.
+_REFUSALS = {
+    refusal.kind(): refusal
+    for refusal in (ConsentMissing, RateLimited, BudgetSpent, PromptTooLong, WrongState)
+}
+
+
+def broken_job(job: JobDocument) -> JobBroken:
+    """The error of a job that failed, also of one that will be tried again."""
+    refusal = _REFUSALS.get(job.refusal)
+    return JobRefused(refusal, job) if refusal else JobFailed(job.error, job)
 
 
 def to_json(data: Any) -> bytes:
@@ -124,19 +146,27 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None) ->
 
 
 def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
-    """The kind of problem is the error's class in kebab case, such as `wrong-state`."""
+    """As RFC 9457 asks; the kind is that of the refusal behind it, if there is one."""
     if isinstance(error, TurnRefused):
         problem = problem_of(request, error.refusal)
         return problem.model_copy(update={"pending_turn": error.pending})
+    kind = _refusal_behind(error)
     more: dict[str, Any] = {}
-    if isinstance(error, ConsentMissing):
-        more = {"host": error.host, "hint": CONSENT_HINT}
-    elif isinstance(error, TurnBroken):
-        more = {"pending_turn": error.pending}
-    elif isinstance(error, JobBroken):
-        more = {"job": error.job}
-    kind = re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
-    return make_problem(request, error.status, kind, error.title, str(error), **more)
+    if issubclass(kind, ConsentMissing):
+        host = error.host if isinstance(error, ConsentMissing) else provider_host()
+        more = {"host": host, "hint": CONSENT_HINT}
+    if isinstance(error, TurnBroken):
+        more["pending_turn"] = error.pending
+    if isinstance(error, JobBroken):
+        more["job"] = error.job
+    return make_problem(request, error.status, kind.kind(), error.title, str(error), **more)
+
+
+def _refusal_behind(error: ChapterError) -> type[ChapterError]:
+    """What the engine refused, where the error is about a turn or a job that ended with it."""
+    if isinstance(error, TurnRefused):
+        return type(error.refusal)
+    return error.refusal if isinstance(error, JobRefused) else type(error)
 
 
 def refusals(*statuses: int) -> dict[int, type[Problem]]:
@@ -159,8 +189,8 @@ def add_problem_handlers(api: NinjaAPI) -> None:
 
 
 def _on_chapter_error(request: HttpRequest, error: Any) -> HttpResponse:
-    refusal = error.refusal if isinstance(error, TurnRefused) else error
-    headers = {"Retry-After": str(RATE_RETRY_SECONDS)} if isinstance(refusal, RateLimited) else None
+    is_rate = issubclass(_refusal_behind(error), RateLimited)
+    headers = {"Retry-After": str(RATE_RETRY_SECONDS)} if is_rate else None
     return problem_response(problem_of(request, error), headers)
 
 

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from agents.consent import granted_hosts, is_allowed, provider_host
+from agents.calling.consent import granted_hosts, is_allowed, provider_host
 from agents.jobs import latest_jobs
 from agents.models import Job
 from agents.recovery import recover

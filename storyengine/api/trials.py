@@ -9,8 +9,8 @@ from ninja import Header, Router
 from ninja.responses import Status
 from pydantic import Field
 
-from agents.call_records import CallRecord
 from agents.database import in_database
+from agents.records.call_records import CallRecord
 from agents.recovery import recover
 from agents.trials import adopt_trial, read_reply, read_trial, request_trial, stop_trial
 from storyengine.api.background import Prefer, check_job, is_awaited

@@ -7,7 +7,8 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.call_records import (
+from agents.dry_run import look_ahead
+from agents.records.call_records import (
     CallRecord,
     CallsBehind,
     agent_label,
@@ -16,13 +17,12 @@ from agents.call_records import (
     calls_behind_prompt,
     read_sent_prompt,
 )
-from agents.dry_run import look_ahead
+from agents.records.usage import total_of, usage_by_agent
 from agents.trials import why_not_tried
-from agents.usage import total_of, usage_by_agent
 from memory.models import MemoryBlock
 from memory.rendering import readable_block
 from sessions.access import get_chapter
-from sessions.exceptions import UnknownChapter, WrongState
+from sessions.exceptions import UnknownChapter
 from sessions.models import Session
 from storyengine.pages.header import header_context
 from storyengine.pages.numbers import read_whole_number
@@ -97,8 +97,6 @@ def show_draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID)
 def show_next(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """What the character would be sent with the words in the box; they are not stored."""
     chapter = get_chapter(session_id)
-    if not chapter.is_playable:
-        raise WrongState("This chapter is not in play, so no character would be sent anything.")
     slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
     text = request.POST.get("user_text", "")
     context = header_context(chapter, "play") | {

@@ -10,20 +10,23 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from memory.contradictions import canon_facts, read_contradiction
 from memory.corrections import why_not_now, write_answer, write_correction
 from memory.fold_answers import Answer
 from memory.fold_records import Question
 from memory.folding import fold_chapter
+from memory.now_view import now_view
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, InvalidInput, WrongState
 from sessions.limits import CANON_CHAR_LIMIT
 from sessions.models import Session
 from storyengine.pages.header import header_context
-from storyengine.pages.now import find_item, find_question, said_in
+from storyengine.pages.now import find_item, find_question, said_in, text_key
 from storyengine.pages.render import HttpRequest, show
 
 _CORRECTION = "chapter/correction.html"
 _QUESTION = "chapter/question.html"
+_ANSWERED = ("old", "new", "reason")
 
 
 @require_safe
@@ -50,21 +53,28 @@ def correct(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_question(request: HttpRequest, session_id: uuid.UUID, key: str) -> HttpResponse:
+    """With what the question tells of its two facts filled in already."""
     chapter = get_chapter(session_id)
     question = _question(chapter, key)
-    return show(request, _QUESTION, _context(chapter, {}) | _asked(question, key))
+    return show(request, _QUESTION, _context(chapter, {}) | _asked(chapter, question, {}))
 
 
 @require_POST
 def answer_question(request: HttpRequest, session_id: uuid.UUID, key: str) -> HttpResponse:
     chapter = get_chapter(session_id)
     question = _question(chapter, key)
-    typed = {name: request.POST.get(name, "") for name in ("old", "new", "reason")}
+    typed = {name: request.POST[name] for name in _ANSWERED if name in request.POST}
     try:
         answer = _read_answer(request.POST.get("answer", ""))
+        if answer is Answer.TAKE_NEW and typed.get("new") and "old" not in typed:
+            raise InvalidInput(
+                "Choose the fact that the new takes the place of, or “None of these”. "
+                "Nothing was changed."
+            )
         write_answer(session_id, question.text, answer, **typed)
     except (InvalidInput, WrongState) as error:
-        context = _context(get_chapter(session_id), typed, error) | _asked(question, key)
+        chapter = get_chapter(session_id)
+        context = _context(chapter, typed, error) | _asked(chapter, question, typed)
         return show(request, _QUESTION, context, status=error.status)
     return HttpResponseRedirect(_now_address(session_id))
 
@@ -81,11 +91,18 @@ def _context(
     }
 
 
-def _asked(question: Question, key: str) -> dict[str, Any]:
+def _asked(chapter: Session, question: Question, typed: dict[str, str]) -> dict[str, Any]:
+    sections = now_view(fold_chapter(chapter), chapter.characters)
+    told = read_contradiction(question.text, sections)
+    filled_in = {"new": told.new} | ({"old": told.old} if told.old else {})
+    likely = [told.old] if told.old else []
     return {
         "question": question,
-        "key": key,
+        "key": text_key(question.text),
         "prompts": said_in(question.first, question.latest),
+        "facts": list(dict.fromkeys([*likely, *canon_facts(sections, question.text)])),
+        # No choice is not the same as the choice of none.
+        "typed": filled_in | typed,
     }
 
 

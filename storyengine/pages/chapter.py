@@ -11,7 +11,8 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.consent import is_allowed, provider_host
+from agents.calling.consent import is_allowed, provider_host
+from agents.ending import Setback, find_setback
 from agents.estimates import estimate_build
 from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.jobs import latest_jobs
@@ -56,8 +57,12 @@ class ChapterPage:
     blocks: list[MemoryBlock]
     drafts: list[NarrativeDraft]
     jobs: dict[str, Job]
-    # Counted from 1; 0 when there is no draft.
-    draft_number: int
+    # The draft that the address names, counted from 1; 0 when it names none.
+    named_draft: int
+
+    @property
+    def draft_number(self) -> int:
+        return self.named_draft or len(self.drafts)
 
     @property
     def draft(self) -> NarrativeDraft | None:
@@ -91,6 +96,15 @@ class ChapterPage:
         return self.chapter.state == State.NARRATING
 
     @property
+    def reads_draft(self) -> bool:
+        """An earlier draft is read while a further one is being written."""
+        return self.is_building and bool(self.named_draft)
+
+    @property
+    def shows_draft(self) -> bool:
+        return self.reads_draft or not self.is_building
+
+    @property
     def words(self) -> int:
         return int(self.build.progress.get("words", 0)) if self.build else 0
 
@@ -102,7 +116,7 @@ class ChapterPage:
     @property
     def is_pinned(self) -> bool:
         """An older draft was asked for; otherwise a finished build shows its own."""
-        return self.draft_number != len(self.drafts)
+        return self.reads_draft or self.draft_number != len(self.drafts)
 
     @property
     def next_memory_prompt(self) -> int:
@@ -130,9 +144,8 @@ class ChapterPage:
         return self.chapter.state in PLAYABLE
 
     @property
-    def memory_error(self) -> str:
-        job = self.jobs.get(Job.Kind.SUMMARIZE)
-        return job.error if job and job.status != Job.Status.DONE else ""
+    def setback(self) -> Setback | None:
+        return find_setback(self.chapter, self.jobs)
 
     @property
     def is_remembering(self) -> bool:
@@ -152,7 +165,7 @@ class ChapterPage:
             self.chapter.state,
             self.chapter.is_ending,
             self.chapter.prompt_index,
-            self.memory_error,
+            self.setback.job.error if self.setback else "",
             len(self.blocks),
         )
 
@@ -178,8 +191,13 @@ def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = _read_page(session_id, request.GET.get("draft", ""))
     if request.GET.get("seen") == page.version:
         return nothing_new()
-    seen_memory = request.GET.get("memory", "")
-    return show(request, _UPDATE, _context(page) | {"seen_memory": seen_memory})
+    context = _context(page) | {"seen_memory": request.GET.get("memory", "")}
+    if page.reads_draft and request.GET.get("reads"):
+        # What is being read, and perhaps selected, is not swapped for the sake of the progress.
+        response = show(request, _UPDATE, context | {"leaves_draft": True})
+        response["HX-Retarget"] = "#build-state"
+        return response
+    return show(request, _UPDATE, context)
 
 
 @require_POST
@@ -230,7 +248,7 @@ def _answer(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     return answer(
         request,
         partial=_UPDATE,
-        context=_context(_read_page(session_id, "")),
+        context=_context(_read_page(session_id, request.POST.get("draft", ""))),
         page=reverse("pages:draft", args=[session_id]),
     )
 
@@ -244,17 +262,16 @@ def _read_page(session_id: uuid.UUID, draft: str) -> ChapterPage:
         blocks=list(chapter.memory_blocks.order_by("created_at")),
         drafts=drafts,
         jobs=latest_jobs(chapter),
-        draft_number=_draft_number(draft, len(drafts)),
+        named_draft=_named_draft(draft, len(drafts)),
     )
 
 
-def _draft_number(text: str, count: int) -> int:
-    """The draft that the address names, else the newest."""
+def _named_draft(text: str, count: int) -> int:
     try:
         number = read_whole_number(text, "The draft")
     except InvalidInput:
-        return count
-    return number if 1 <= number <= count else count
+        return 0
+    return number if 1 <= number <= count else 0
 
 
 def _digest(*shown: Any) -> str:

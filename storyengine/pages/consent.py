@@ -6,8 +6,8 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.consent import grant, granted_hosts, is_allowed, provider_host, withdraw
-from agents.model_access import provider_label
+from agents.calling.consent import grant, granted_hosts, is_allowed, provider_host, withdraw
+from agents.calling.model_access import provider_label
 from storyengine.pages.render import HttpRequest, show
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from agents.model_access import provider_label, unknown_models
-from agents.spending import spending_of
+from agents.calling.model_access import provider_label, unknown_models
+from agents.calling.spending import spending_of, uncapped_models
 from sessions.models import Session
 
 
@@ -15,4 +15,5 @@ def header_context(chapter: Session, tab: str) -> dict[str, Any]:
         "spending": spending_of(chapter.llm_artifacts.all()),
         "model": provider_label(),
         "unknown_models": unknown_models(),
+        "uncapped_models": uncapped_models(),
     }

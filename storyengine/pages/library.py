@@ -8,8 +8,8 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.consent import is_allowed, provider_host
-from agents.model_access import provider_label
+from agents.calling.consent import is_allowed, provider_host
+from agents.calling.model_access import provider_label
 from sessions.access import get_chapter
 from sessions.chapters import (
     copy_setup,
@@ -18,6 +18,7 @@ from sessions.chapters import (
     rename_chapter,
     reset_chapter,
 )
+from sessions.limits import TITLE_CHAR_LIMIT
 from sessions.models import Session
 from sessions.states import State
 from storyengine.pages.render import HttpRequest, go, nothing_new, show
@@ -38,6 +39,7 @@ def library(request: HttpRequest) -> HttpResponse:
         "model": provider_label(),
         "host": host,
         "is_allowed": is_allowed(host),
+        "title_limit": TITLE_CHAR_LIMIT,
         "is_embedded": settings.LLM == "embedded",
     }
     return show(request, "library/library.html", context)
@@ -69,6 +71,14 @@ def rename(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     chapter = copy_setup(session_id)
     return go(request, reverse("pages:world", args=[chapter.pk]))
+
+
+@require_safe
+def confirm_delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """The question that the list asks in a dialog, for browsers without scripts."""
+    chapter = get_chapter(session_id)
+    context = {"chapter": chapter, "draft_count": chapter.narrative_drafts.count()}
+    return show(request, "library/delete.html", context)
 
 
 @require_POST

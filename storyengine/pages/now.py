@@ -8,9 +8,12 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from memory.contradictions import Contradiction, read_contradiction
 from memory.fold_records import Fold, Prompts, Question
 from memory.now_view import NowItem, NowSection, now_view
 from sessions.roster import Character
+
+_QUESTIONS = "questions"
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,15 @@ class ShownSection:
 
 @dataclass(frozen=True)
 class NowPanel:
+    """`contradiction` is what the newest question is about."""
+
     sections: list[ShownSection]
+    contradiction: Contradiction
 
     @property
     def questions(self) -> list[ShownItem]:
         """What memory asks and nobody has answered, the newest first."""
-        return next((one.entries for one in self.sections if one.key == "questions"), [])
+        return next((one.entries for one in self.sections if one.key == _QUESTIONS), [])
 
     @property
     def newest_question(self) -> ShownItem | None:
@@ -50,7 +56,11 @@ class NowPanel:
 
 
 def read_now(folded: Fold, roster: list[Character]) -> NowPanel:
-    return NowPanel([_shown_section(section) for section in now_view(folded, roster)])
+    sections = now_view(folded, roster)
+    asked = next((one.items[0].text for one in sections if one.key == _QUESTIONS), "")
+    return NowPanel(
+        [_shown_section(section) for section in sections], read_contradiction(asked, sections)
+    )
 
 
 def text_key(text: str) -> str:
@@ -78,7 +88,7 @@ def said_in(first: Prompts, latest: Prompts) -> list[Prompts]:
 
 
 def _shown_section(section: NowSection) -> ShownSection:
-    asks = section.key == "questions"
+    asks = section.key == _QUESTIONS
     return ShownSection(section.key, section.title, list(_shown_items(section.items, asks=asks)))
 
 

@@ -7,9 +7,8 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.ending import reopen, request_end
+from agents.ending import reopen, request_end, retry_summary
 from agents.replies import keep_reply
-from agents.summarizing import retry_summary
 from sessions.access import get_chapter
 from sessions.chapters import choose_panel
 from sessions.transcript import read_transcript
@@ -27,7 +26,7 @@ UPDATE = "play/_update.html"
 def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """The tab as the chapter's state makes it; looking at it changes nothing."""
     page = read_play(session_id)
-    context = play_context(page) | {"words": _words_to_put_back(request, page)}
+    context = play_context(page) | {"words": _words_to_put_in(request, page)}
     if page.shape == "locking":
         context |= locking_context(page.chapter)
     return show(request, "play/play.html", context)
@@ -69,6 +68,15 @@ def retry_memory(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     return answer_play(request, session_id)
 
 
+@require_safe
+def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """The question that the page asks in a dialog, for browsers without scripts."""
+    page = read_play(session_id)
+    if page.shape != "playing":
+        return go(request, page_address(session_id))
+    return show(request, "play/end.html", header_context(page.chapter, "play"))
+
+
 @require_POST
 def end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     request_end(session_id)
@@ -107,8 +115,11 @@ def page_address(session_id: uuid.UUID) -> str:
     return reverse("pages:play", args=[session_id])
 
 
-def _words_to_put_back(request: HttpRequest, page: PlayPage) -> str:
-    """The words of the broken turn, when the GM asked for them without script."""
-    if page.broken is None or request.GET.get("words") != str(page.broken.turn.turn_id):
+def _words_to_put_in(request: HttpRequest, page: PlayPage) -> str:
+    """The words of the broken turn or of the example, when the GM asked for them without script."""
+    asked = request.GET.get("words")
+    if asked == "example":
+        return page.suggestion
+    if page.broken is None or asked != str(page.broken.turn.turn_id):
         return ""
     return page.broken.turn.user_text

@@ -9,12 +9,14 @@ from typing import Any
 
 from django.conf import settings
 
-from agents.consent import is_allowed, provider_host
+from agents.calling.consent import is_allowed, provider_host
+from agents.ending import Setback, find_setback
 from agents.jobs import latest_jobs
 from agents.models import Job
 from agents.recovery import recover
 from memory.folding import fold_chapter
 from sessions.access import get_chapter
+from sessions.example import suggested_prompt
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Session, Turn
 from sessions.roster import Character, character, next_slot
@@ -90,10 +92,8 @@ class PlayPage:
         return self.chapter.state == State.SUMMARIZING
 
     @property
-    def memory_error(self) -> str:
-        if self.summary is None or self.summary.status == Job.Status.DONE:
-            return ""
-        return self.summary.error
+    def setback(self) -> Setback | None:
+        return find_setback(self.chapter, self.jobs)
 
     @cached_property
     def open_questions(self) -> int:
@@ -112,6 +112,13 @@ class PlayPage:
             and self.running is None
             and chapter.prompt_index > chapter.last_summarized_prompt_index
         )
+
+    @property
+    def suggestion(self) -> str:
+        """A beat to begin with, for whoever tries the example."""
+        if self.shape != "playing" or self.pending:
+            return ""
+        return suggested_prompt(self.chapter)
 
     @property
     def panel_slot(self) -> int:
@@ -136,7 +143,7 @@ class PlayPage:
             chapter.last_summarized_prompt_index,
             chapter.title,
             self.last_key,
-            self.memory_error,
+            self.setback.job.error if self.setback else "",
             [(job.kind, job.status) for job in self.jobs.values()],
         ]
         if self.pending:

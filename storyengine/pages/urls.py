@@ -24,6 +24,7 @@ urlpatterns: list[URLPattern] = [
     path(_CHAPTER + "rename", library.rename, name="rename"),
     path(_CHAPTER + "copy", library.copy, name="copy"),
     path(_CHAPTER + "delete", library.delete, name="delete"),
+    path(_CHAPTER + "delete/confirm", library.confirm_delete, name="confirm-delete"),
     path(_CHAPTER + "reset", library.reset, name="reset"),
     # Tab 1
     path(_CHAPTER + "world", world.show_world, name="world"),
@@ -44,6 +45,7 @@ urlpatterns: list[URLPattern] = [
     path(_CHAPTER + "play/warm", replies.warm, name="warm"),
     path(_CHAPTER + "turns/<uuid:turn_id>/stream", replies.stream, name="stream"),
     path(_CHAPTER + "end", play.end, name="end"),
+    path(_CHAPTER + "end/confirm", play.confirm_end, name="confirm-end"),
     path(_CHAPTER + "reopen", play.reopen_chapter, name="reopen"),
     path(_CHAPTER + "transcript", play.whole_transcript, name="transcript"),
     # What a model was sent, and what was used

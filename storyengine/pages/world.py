@@ -10,14 +10,14 @@ from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.consent import is_allowed, provider_host
+from agents.calling.consent import is_allowed, provider_host
 from agents.jobs import latest_jobs
 from agents.locking import request_lock
 from agents.models import Job
 from agents.recovery import recover
 from sessions.access import get_chapter
 from sessions.chapters import SetupChange, save_setup
-from sessions.example import fill_example
+from sessions.example import fill_example, is_empty
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
 from sessions.models import Session
 from sessions.roster import SLOTS, Character, character, default_name
@@ -45,15 +45,14 @@ class Panel:
 def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     recover(session_id)
     chapter = get_chapter(session_id)
-    panels = _panels(chapter)
     host = provider_host()
     context = header_context(chapter, "world") | {
-        "panels": panels,
+        "panels": _panels(chapter),
         "counts": list(SLOTS),
         "limit": TAB1_CHAR_LIMIT,
         "name_limit": AGENT_NAME_CHAR_LIMIT,
         "is_editable": chapter.state == State.DRAFT_TAB1,
-        "is_empty": _is_empty(chapter, panels),
+        "is_empty": is_empty(chapter),
         "lock_error": _lock_error(chapter),
         "host": host,
         "is_allowed": is_allowed(host),
@@ -129,11 +128,6 @@ def _panels(chapter: Session) -> list[Panel]:
         )
         for slot in SLOTS
     ]
-
-
-def _is_empty(chapter: Session, panels: list[Panel]) -> bool:
-    tab1 = chapter.tab1
-    return not (tab1.world_text or tab1.chapter_text or any(panel.identity for panel in panels))
 
 
 def _lock_error(chapter: Session) -> str:

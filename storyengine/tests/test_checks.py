@@ -1,6 +1,7 @@
 """A wrong configuration is named before it is met."""
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 from django.core.checks import ERROR, CheckMessage, run_checks
@@ -30,6 +31,7 @@ def all_checks() -> list[CheckMessage]:
         *checks.check_middleware(),
         *checks.check_model(),
         *checks.check_models_file(),
+        *checks.check_caps(),
         *checks.check_production(),
     ]
 
@@ -54,6 +56,8 @@ def test_a_good_configuration_is_silent() -> None:
         ({"PASSWORD": "short"}, "storyengine.W005"),
         ({"HTTPS": False}, "storyengine.W007"),
         ({"OPENAI_BASE_URL": "http://localhost:11434/v1"}, "storyengine.W006"),
+        ({"CHAPTER_BUDGET": Decimal(1), "MODEL": "nobody-knows"}, "storyengine.W008"),
+        ({"CHAPTER_BUDGET": Decimal(1), "MODELS_FILE": "/no/such.toml"}, "storyengine.E004"),
     ],
 )
 def test_a_doubtful_one_is_named_with_a_way_out(
@@ -72,13 +76,17 @@ def test_a_doubtful_one_is_named_with_a_way_out(
         {"PASSWORD": "", "API_TOKEN": ""},
         {"OPENAI_BASE_URL": "http://localhost:11434/v1", "OPENAI_API_KEY": "", "MODEL": "qwen3"},
         {"LLM": "embedded", "EMBEDDED_MODEL": "smollm2-135m", "OPENAI_API_KEY": ""},
+        {"CHAPTER_BUDGET": Decimal(1)},
+        {"CHAPTER_BUDGET": Decimal(1), "LLM": "embedded", "EMBEDDED_MODEL": "smollm2-135m"},
+        {"CHAPTER_BUDGET": Decimal(1), "CHAPTER_TOKENS": 1, "MODEL": "nobody-knows"},
+        {"CHAPTER_TOKENS": 1, "MODEL": "nobody-knows"},
     ],
 )
 def test_what_is_meant_so_is_not_remarked(settings: Settings, changes: dict[str, object]) -> None:
     for name, value in changes.items():
         setattr(settings, name, value)
     check: Callable[[], list[CheckMessage]]
-    for check in (checks.check_door, checks.check_model):
+    for check in (checks.check_door, checks.check_model, checks.check_caps):
         assert check() == []
 
 

@@ -1,12 +1,12 @@
 """A chapter from setup to download in a real browser, against the running program."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+from storyengine.tests.browsing import browser as browser
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
@@ -19,22 +19,6 @@ WARNING = (
     "Warning, resetting the chapter will delete all cells from the Story Engine, please make sure "
     "you have saved any and all character and setting information before you reset."
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("no Chromium on this machine: the browser journey is not run")
-    with sync_playwright() as playwright:
-        # Root, as in a container, cannot use Chromium's sandbox; only our own pages are opened.
-        chromium = playwright.chromium.launch(
-            executable_path=found,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

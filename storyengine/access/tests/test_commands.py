@@ -13,6 +13,12 @@ from django.conf import settings as django_settings
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from agents.embedded.status import is_coming, is_ready, read_embedded_server
+from agents.locking import request_lock
+from agents.models import EmbeddedServer, Job
+from agents.work import work_on
+from sessions.states import State
+from sessions.tests.factories import make_chapter
 from storyengine.access.listening import open_listener
 
 
@@ -23,6 +29,8 @@ def prepare(settings: Settings, free_port: int, db: None, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         "storyengine.access.management.commands.prepare.call_command", lambda *args, **kwargs: None
     )
+    # The connection is the test's, with its transaction.
+    monkeypatch.setattr("agents.embedded.report.close_old_connections", lambda: None)
 
 
 @pytest.mark.usefixtures("prepare")
@@ -36,11 +44,34 @@ class TestPrepare:
         settings.LLM = llm
         assert call_command("prepare") == f"--port {free_port} {processes}"
 
+    def test_a_worker_that_is_up_before_the_model_waits_for_it(self, settings: Settings) -> None:
+        settings.LLM = "embedded"
+        # What a run that was killed left behind: nobody answers at this address.
+        EmbeddedServer.objects.create(phase="ready", model="old", base_url="http://gone")
+        chapter = make_chapter()
+        job = request_lock(chapter.pk)
+        call_command("prepare")
+        server = read_embedded_server()
+        assert is_coming(server)
+        assert not is_ready(server)
+        work_on(job.pk)
+        job.refresh_from_db()
+        chapter.refresh_from_db()
+        assert (job.status, job.attempts) == (Job.Status.QUEUED, 0)
+        assert chapter.state == State.LOCKING
+
+    def test_no_model_is_announced_that_is_not_run_here(self, settings: Settings) -> None:
+        settings.LLM = "openai"
+        call_command("prepare")
+        assert not EmbeddedServer.objects.exists()
+
     def test_a_taken_port_ends_it(self, free_port: int) -> None:
         with open_listener() as listener:
             listener.listen()
             with pytest.raises(CommandError, match="is taken"):
                 call_command("prepare")
+        # The run that has the port speaks for its own model.
+        assert not EmbeddedServer.objects.exists()
 
 
 @pytest.fixture

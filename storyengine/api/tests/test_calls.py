@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 
 from agents.models import LLMArtifact
-from agents.providers.exceptions import ProviderError
-from agents.providers.scripted import ScriptedProvider
+from agents.providers.exceptions import ProviderError, StreamBroken
+from agents.providers.scripted import Script, ScriptedProvider
 from agents.tests.playing import play, play_many
 from sessions.models import Session
 from sessions.states import State
-from sessions.tests.factories import make_active_chapter
+from sessions.tests.factories import make_active_chapter, make_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +66,61 @@ def test_what_was_used_is_summed_by_agent(chapter: Session, provider: ScriptedPr
     failed = listed["items"][0]
     assert (failed["outcome"], failed["error"]) == ("failed", "No line.")
     assert (failed["input_tokens"], failed["prompt_index"]) == (None, None)
+
+
+def test_what_nobody_reported_is_estimated_apart(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue(Script("I go", error=StreamBroken("cut")))
+    before = calls(chapter)["usage"]
+    play(chapter)
+    usage = calls(chapter)["usage"]
+    assert usage["input_tokens"] == before["input_tokens"]
+    assert before["estimated_input_tokens"] == before["estimated_output_tokens"] == 0
+    assert usage["estimated_input_tokens"] > 0
+    assert usage["estimated_output_tokens"] > 0
+
+
+def test_models_that_no_cap_stops_are_named(chapter: Session, settings: Any) -> None:
+    assert calls(chapter)["uncapped_models"] == []
+    settings.LLM, settings.MODEL = "openai", "a-model-nobody-knows"
+    settings.CHAPTER_BUDGET = Decimal(1)
+    assert calls(chapter)["uncapped_models"] == ["a-model-nobody-knows"]
+
+
+class TestDryRun:
+    def run(self, chapter: Session, **body: Any) -> Any:
+        return call("POST", address(chapter, "dry-run"), body)
+
+    def test_it_shows_the_prompt_and_its_cost_and_spends_nothing(
+        self, chapter: Session, provider: ScriptedProvider, settings: Any
+    ) -> None:
+        settings.LLM, settings.MODEL = "openai", "gpt-4o"
+        sent = len(provider.history)
+        shown = self.run(chapter, agent_slot=1, user_text="The door opens.").json()
+        assert shown["model"] == "gpt-4o"
+        assert shown["layers"][-1]["text"] == "## USER_PROMPT\nThe door opens."
+        assert shown["tokens"] == sum(layer["tokens"] for layer in shown["layers"])
+        assert 0 < Decimal(shown["dollars"]) < Decimal(shown["most_dollars"])
+        assert shown["too_long"] == ""
+        assert 0 < shown["shared_characters"] < shown["characters"]
+        assert len(provider.history) == sent
+        assert LLMArtifact.objects.count() == sent
+
+    def test_one_that_cannot_fit_says_why_and_has_no_price_where_none_is_known(
+        self, chapter: Session, settings: Any
+    ) -> None:
+        settings.MODEL = "a-model-nobody-knows"
+        settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 2_200, 700
+        shown = self.run(chapter, agent_slot=1, user_text="door " * 900).json()
+        assert "your prompt" in shown["too_long"]
+        assert (shown["dollars"], shown["most_dollars"]) == (None, None)
+
+    def test_what_could_not_be_sent_is_refused(self, chapter: Session) -> None:
+        refused = self.run(chapter, agent_slot=7, user_text="x")
+        assert_problem(refused, 422, "invalid-input")
+        refused = self.run(make_chapter(), agent_slot=1, user_text="x")
+        assert_problem(refused, 409, "wrong-state")
 
 
 @pytest.mark.parametrize("query", ["?limit=0", "?limit=101", "?offset=-1", "?limit=x"])

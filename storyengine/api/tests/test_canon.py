@@ -124,6 +124,13 @@ class TestAnswer:
             ({"question": QUESTION, "answer": "perhaps"}, 422, "invalid-input"),
             ({"question": QUESTION}, 422, "invalid-input"),
             ({"question": QUESTION, "answer": "keep", "old": "x" * 1001}, 422, "too-long"),
+            ({"question": QUESTION, "answer": "take_new"}, 422, "invalid-input"),
+            ({"question": QUESTION, "answer": "take_new", "old": "CANON-7"}, 422, "invalid-input"),
+            (
+                {"question": QUESTION, "answer": "take_new", "old": "CANON-8", "new": "Lit."},
+                422,
+                "invalid-input",
+            ),
         ],
     )
     def test_what_cannot_be_accepted_is_a_problem(
@@ -131,3 +138,4 @@ class TestAnswer:
     ) -> None:
         assert_problem(call("POST", address(chapter, "answer"), body), status, kind)
         assert chapter.memory_blocks.count() == 2
+        assert texts(sections(chapter)["questions"]) == [QUESTION]

@@ -25,6 +25,7 @@ EXPECTED = {
     "/api/session/{session_id}/copy": {"post"},
     "/api/session/{session_id}/now": {"get"},
     "/api/session/{session_id}/calls": {"get"},
+    "/api/session/{session_id}/dry-run": {"post"},
     "/api/session/{session_id}/trial": {"get", "post"},
     "/api/session/{session_id}/trial/{trial_id}": {"get"},
     "/api/session/{session_id}/trial/{trial_id}/stop": {"post"},

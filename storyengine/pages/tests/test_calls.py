@@ -1,15 +1,19 @@
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from agents.dry_run import look_ahead
 from agents.models import LLMArtifact
-from agents.providers.exceptions import ProviderError
-from agents.providers.scripted import ScriptedProvider
+from agents.providers.exceptions import ProviderRefused, StreamBroken
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.records.usage import usage_of
 from agents.tests.playing import play, play_many, reroll
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Session, Turn
 from sessions.tests.factories import add_prompts, make_active_chapter
+from storyengine.pages.templatetags.figures import dollars
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import all_of, by_id, read
 
@@ -22,7 +26,7 @@ pytestmark = pytest.mark.django_db
 def played(provider: ScriptedProvider) -> Session:
     """A chapter whose first prompt was answered three times, the first time not at all."""
     chapter = make_active_chapter(agent_names={"1": f"Mara {HOSTILE}"})
-    provider.enqueue(ProviderError(f"No line. {HOSTILE}"), "I wait.", f"I go. {HOSTILE}")
+    provider.enqueue(ProviderRefused(f"No line. {HOSTILE}"), "I wait.", f"I go. {HOSTILE}")
     play(chapter, f"The door opens. {HOSTILE}", key="same")
     play(chapter, f"The door opens. {HOSTILE}", key="same")
     reroll(chapter)
@@ -42,6 +46,12 @@ def shown_texts(html: str) -> list[str]:
 def chosen_call(html: str) -> str:
     [call] = [one for one in all_of(html, "a") if one.attributes.get("aria-current") == "true"]
     return call.words
+
+
+def costs_in(html: str) -> dict[str, str]:
+    """The figures that are about money."""
+    names, figures = ([one.words for one in all_of(html, tag)] for tag in ("dt", "dd"))
+    return {name: at for name, at in zip(names, figures, strict=True) if "Cost" in name}
 
 
 class TestLinks:
@@ -216,12 +226,41 @@ class TestDryRun:
         self, client: Client, chapter: Session, settings: Any
     ) -> None:
         settings.MODEL = "a-model-nobody-knows"
-        settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 1_500, 700
+        settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 2_200, 700
         html = self.look(client, chapter, "door " * 900).content.decode()
         [why] = all_of(html, "div", "message-error", role="alert")
         assert "too long" in why.words
-        assert "USER_PROMPT" in why.words
+        assert "your prompt" in why.words
         assert shown_texts(html)[-1].count("door") == 900
+        assert "Cost" not in costs_in(html)
+
+    def test_what_it_would_cost_is_shown_where_a_price_is_known(
+        self, client: Client, chapter: Session, settings: Any
+    ) -> None:
+        settings.LLM, settings.MODEL = "openai", "gpt-4o"
+        html = self.look(client, chapter, "x").content.decode()
+        run = look_ahead(chapter, agent_slot=1, user_text="x")
+        assert run.dollars is not None
+        assert run.most_dollars is not None
+        assert costs_in(html) == {
+            "Cost of the prompt": dollars(run.dollars),
+            "Cost at most": dollars(run.most_dollars),
+        }
+        assert f"with a reply of {run.output_limit:,} tokens" in html
+
+    def test_of_a_model_without_a_price_that_is_said(
+        self, client: Client, chapter: Session, settings: Any
+    ) -> None:
+        settings.LLM, settings.MODEL = "openai", "a-model-nobody-knows"
+        assert costs_in(self.look(client, chapter, "x").content.decode()) == {
+            "Cost": "no price known"
+        }
+
+    def test_the_embedded_model_s_cost_is_not_worth_a_word(
+        self, client: Client, chapter: Session, settings: Any
+    ) -> None:
+        settings.LLM = "embedded"
+        assert costs_in(self.look(client, chapter, "x").content.decode()) == {}
 
     def test_words_that_could_not_be_sent_are_given_back(
         self, client: Client, chapter: Session
@@ -248,6 +287,13 @@ class TestDryRun:
 
 
 class TestUsage:
+    @pytest.fixture
+    def uncapped(self, settings: Any) -> None:
+        """A cap in dollars, and a model whose price nobody knows."""
+        settings.LLM, settings.MODEL = "openai", f"mine{HOSTILE}"
+        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+        settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS = Decimal(1), 0
+
     def test_tokens_and_calls_stand_by_agent_with_failures_apart(
         self, client: Client, played: Session
     ) -> None:
@@ -259,6 +305,41 @@ class TestUsage:
         assert cells[8:] == cells[:8]
         assert "o4-mini" in html
         assert HOSTILE not in html
+
+    def test_what_nobody_reported_is_marked_as_an_estimate(
+        self, client: Client, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        play(chapter)
+        assert "about" not in html_of(client, chapter, "usage")
+        provider.enqueue(Script("I go", error=StreamBroken("cut")))
+        play(chapter)
+        html = html_of(client, chapter, "usage")
+        usage = usage_of(chapter.llm_artifacts.all())
+        cells = [one.words for one in all_of(html, "td")]
+        assert cells[0] == f"about {usage.all_input:,}"
+        assert cells[2] == f"about {usage.all_output:,}"
+        assert "counted by an estimate" in html
+        assert "about " in by_id(html, "meter").words
+
+    @pytest.mark.usefixtures("uncapped")
+    def test_a_model_that_the_cap_cannot_stop_is_named_with_a_way_out(
+        self, client: Client, chapter: Session
+    ) -> None:
+        html = html_of(client, chapter, "usage")
+        note = by_id(html, "uncapped").words
+        assert f"mine{HOSTILE}" in note
+        assert HOSTILE not in html
+        assert "STORYENGINE_CHAPTER_TOKENS" in note
+        assert "STORYENGINE_MODELS_FILE" in note
+
+    @pytest.mark.usefixtures("uncapped")
+    @pytest.mark.parametrize("tab", ["world", "play", "draft"])
+    def test_the_meter_leads_to_that_note(
+        self, client: Client, chapter: Session, settings: Any, tab: str
+    ) -> None:
+        assert "Some calls have no cap" in by_id(html_of(client, chapter, tab), "meter").words
+        settings.CHAPTER_TOKENS = 1_000
+        assert "Some calls have no cap" not in html_of(client, chapter, tab)
 
     def test_a_chapter_without_calls_says_so(self, client: Client, draft: Session) -> None:
         assert "No model has been called yet" in html_of(client, draft, "usage")

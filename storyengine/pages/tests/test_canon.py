@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from agents.dry_run import look_ahead
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock
 from sessions.models import Session
@@ -16,6 +17,8 @@ from storyengine.pages.tests.reading import Element, all_of, by_id, read
 pytestmark = pytest.mark.django_db
 
 HOSTILE = "<script>alert(1)</script>"
+CONFLICT = f"old: CANON-7 | new: The lamp burns {HOSTILE}"
+TAKEN = f"The lamp burns {HOSTILE}"
 QUESTIONS = ["Is the lamp lit?", f"Who is {HOSTILE}?"]
 
 
@@ -33,6 +36,13 @@ def remember(chapter: Session, first: int, last: int, **changes: Any) -> None:
 def asking(chapter: Session) -> Session:
     """A chapter whose memory asks two questions."""
     remember(chapter, 8, 8, contradictions_or_questions=QUESTIONS)
+    return chapter
+
+
+@pytest.fixture
+def torn(chapter: Session) -> Session:
+    """A chapter whose memory asks which of two facts is true."""
+    remember(chapter, 8, 8, contradictions_or_questions=[CONFLICT])
     return chapter
 
 
@@ -64,6 +74,27 @@ def link_of(html: str, label: str) -> str:
 def banner(html: str) -> Element | None:
     found = all_of(html, "div", "question-banner")
     return found[0] if found else None
+
+
+def banner_form(html: str) -> tuple[str, dict[str, str]]:
+    """Where the banner's form goes, and what it sends beside the answer."""
+    shown = banner(html)
+    assert shown
+    [form] = [one for one in inside(html, shown) if one.tag == "form"]
+    inputs = [one.attributes for one in inside(html, form) if one.tag == "input"]
+    hidden = {one["name"]: one["value"] for one in inputs if one["name"] != "csrfmiddlewaretoken"}
+    return form.attributes["action"], hidden
+
+
+def choices(html: str) -> dict[str, bool]:
+    """The facts that a question's form offers, and whether each is chosen."""
+    radios = [one.attributes for one in all_of(html, "input", type="radio", name="old")]
+    return {one["value"]: "checked" in one for one in radios}
+
+
+def prompt(chapter: Session) -> str:
+    run = look_ahead(Session.objects.get(pk=chapter.pk), agent_slot=1, user_text="Knock.")
+    return "\n".join(part.text for part in run.parts)
 
 
 def ruling(chapter: Session) -> Any:
@@ -199,17 +230,15 @@ class TestQuestions:
         assert QUESTIONS[1] in shown.words
         assert "1 more in the Now view" in shown.words
         assert HOSTILE not in html
-        labels = [one.words for one in inside(html, shown) if one.tag == "button"]
-        assert labels == ["Keep the old canon", "Take the new", "Ignore"]
+        answers = [one.words for one in inside(html, shown) if one.has_class("button")]
+        assert answers == ["Keep the old canon", "Take the new…", "Ignore"]
 
-    @pytest.mark.parametrize("answer", ["keep", "take_new", "ignore"])
+    @pytest.mark.parametrize("answer", ["keep", "ignore"])
     def test_one_click_settles_it(self, client: Client, asking: Session, answer: str) -> None:
-        html = page(client, asking)
-        shown = banner(html)
-        assert shown
-        [form] = [one for one in inside(html, shown) if one.tag == "form"]
+        action, hidden = banner_form(page(client, asking))
+        assert hidden == {}
         for _ in range(2):
-            response = client.post(form.attributes["action"], {"answer": answer})
+            response = client.post(action, {"answer": answer})
             assert response.status_code == 302
         assert ruling(asking) == {
             "memory_type": "canon_correction",
@@ -223,13 +252,126 @@ class TestQuestions:
         assert shown
         assert QUESTIONS[0] in shown.words
 
+    def test_where_the_facts_are_not_told_taking_the_new_asks_for_them(
+        self, client: Client, asking: Session
+    ) -> None:
+        html = page(client, asking)
+        shown = banner(html)
+        assert shown
+        values = [one.attributes["value"] for one in inside(html, shown) if one.tag == "button"]
+        assert values == ["keep", "ignore"]
+        assert "asks first which fact" in shown.words
+        [link] = [one for one in inside(html, shown) if one.words == "Take the new…"]
+        form = client.get(link.attributes["href"]).content.decode()
+        assert choices(form) == {"CANON-0": False, "CANON-7": False, "CANON-8": False, "": False}
+        assert by_id(form, "canon-new").words == ""
+        post = {"answer": "take_new", "new": "Lit."}
+        refused = client.post(link.attributes["href"] + "/answer", post)
+        assert refused.status_code == 422
+        assert "None of these" in all_of(refused.content.decode(), "div", "message-error")[0].words
+        assert (
+            client.post(link.attributes["href"] + "/answer", post | {"old": ""}).status_code == 302
+        )
+        assert ruling(asking)["canon"] == "Lit."
+
+    def test_a_page_that_sent_the_answer_alone_is_told_what_is_missing(
+        self, client: Client, torn: Session
+    ) -> None:
+        action, _ = banner_form(page(client, torn))
+        response = client.post(action, {"answer": "take_new"})
+        assert response.status_code == 422
+        html = response.content.decode()
+        assert "say in words" in all_of(html, "div", "message-error")[0].words
+        assert choices(html)["CANON-7"]
+        assert by_id(html, "canon-new").text.strip() == TAKEN
+        assert torn.memory_blocks.count() == 3
+
+    def test_a_contradiction_leads_to_a_form_that_is_filled_in(
+        self, client: Client, torn: Session
+    ) -> None:
+        html = client.get(link_of(page(client, torn), f"Answer: {CONFLICT}")).content.decode()
+        assert next(iter(choices(html).items())) == ("CANON-7", True)
+        assert list(choices(html).values()).count(True) == 1
+        assert by_id(html, "canon-new").text.strip() == TAKEN
+        assert HOSTILE not in html
+
+    def test_a_fact_beside_canon_is_offered_where_the_question_names_it(
+        self, client: Client, chapter: Session
+    ) -> None:
+        question = "old: THREAD-7 | new: the thread is another"
+        remember(chapter, 8, 8, contradictions_or_questions=[question])
+        html = page(client, chapter)
+        assert banner_form(html)[1] == {}
+        form = client.get(link_of(html, f"Answer: {question}")).content.decode()
+        assert next(iter(choices(form).items())) == ("THREAD-7", True)
+        assert list(choices(form).values()).count(True) == 1
+
+
+class TestOneClick:
+    """The banner of a contradiction whose two facts are told."""
+
+    def test_it_shows_both_and_says_what_each_answer_does(
+        self, client: Client, torn: Session
+    ) -> None:
+        html = page(client, torn)
+        shown = banner(html)
+        assert shown
+        facts = [one.words for one in inside(html, shown) if one.tag == "dd"]
+        assert facts == ["CANON-7", TAKEN]
+        buttons = [one for one in inside(html, shown) if one.tag == "button"]
+        assert [one.words for one in buttons] == ["Keep the old canon", "Take the new", "Ignore"]
+        for button in buttons:
+            described = by_id(html, button.attributes["aria-describedby"])
+            assert "the other is marked as not true" in described.words
+        assert HOSTILE not in html
+
+    @pytest.mark.parametrize(
+        ("answer", "stands", "gone"),
+        [
+            ("keep", {"CANON-7"}, [f"{TAKEN} now: CANON-7"]),
+            ("take_new", {TAKEN}, [f"CANON-7 now: {TAKEN}"]),
+            ("ignore", {"CANON-7"}, []),
+        ],
+    )
+    def test_each_answer_does_what_it_says(
+        self, client: Client, torn: Session, answer: str, stands: set[str], gone: list[str]
+    ) -> None:
+        action, hidden = banner_form(page(client, torn))
+        for _ in range(2):
+            assert client.post(action, {**hidden, "answer": answer}).status_code == 302
+        assert torn.memory_blocks.count() == 4
+        html = page(client, torn)
+        assert banner(html) is None
+        sections = [one for one in all_of(html, "section", "now-section")]
+        shown = {
+            next(one.words for one in inside(html, section) if one.tag == "h3"): [
+                one.words for one in inside(html, section) if one.has_class("now-text")
+            ]
+            for section in sections
+        }
+        assert {"CANON-7", TAKEN} & set(shown["Canon"]) == stands
+        assert shown.get("No longer true", []) == gone
+
+    def test_the_next_prompt_carries_the_new(self, client: Client, torn: Session) -> None:
+        escaped = "<canon>The lamp burns &lt;script&gt;alert(1)&lt;/script&gt;</canon>"
+        before = prompt(torn)
+        assert "<canon>CANON-7</canon>" in before
+        assert escaped not in before
+        action, hidden = banner_form(page(client, torn))
+        client.post(action, {**hidden, "answer": "take_new"})
+        after = prompt(torn)
+        assert escaped in after
+        assert "<no_longer_true>CANON-7</no_longer_true>" in after
+        assert "<canon>CANON-7</canon>" not in after
+
+
+class TestAnswerPage:
     def test_with_the_two_facts_named_the_one_that_stands_is_canon(
         self, client: Client, asking: Session
     ) -> None:
         form = link_of(page(client, asking), f"Answer: {QUESTIONS[0]}")
         html = client.get(form).content.decode()
         assert QUESTIONS[0] in html
-        assert by_id(html, "canon-old").words == ""
         client.post(form + "/answer", {"answer": "take_new", "old": "CANON-7", "new": "Lit."})
         items = now_items(page(client, asking))
         assert {"Lit.", "CANON-7 now: Lit."} <= items.keys()
@@ -238,9 +380,10 @@ class TestQuestions:
     @pytest.mark.parametrize(
         ("typed", "why"),
         [
-            ({"answer": "keep", "old": "x" * 1001}, "at most 1,000"),
-            ({"answer": "perhaps", "old": "typed"}, "one of the three"),
-            ({"old": "typed"}, "one of the three"),
+            ({"answer": "keep", "old": "CANON-7", "new": "x" * 1001}, "at most 1,000"),
+            ({"answer": "take_new", "old": "CANON-7", "new": "canon-7."}, "say the same"),
+            ({"answer": "perhaps", "old": "", "new": "typed"}, "one of the three"),
+            ({"old": "CANON-7", "new": "typed"}, "one of the three"),
         ],
     )
     def test_a_refusal_keeps_what_was_typed(
@@ -252,14 +395,16 @@ class TestQuestions:
         assert response.status_code == 422
         [message] = all_of(html, "div", "message-error")
         assert why in message.words
-        assert by_id(html, "canon-old").text.strip() == typed["old"]
+        assert choices(html)[typed["old"]]
+        assert by_id(html, "canon-new").text.strip() == typed["new"]
+        assert asking.memory_blocks.count() == 3
 
     def test_a_second_answer_is_refused_on_the_same_page(
         self, client: Client, asking: Session
     ) -> None:
         form = link_of(page(client, asking), f"Answer: {QUESTIONS[0]}")
         client.post(form + "/answer", {"answer": "keep"})
-        response = client.post(form + "/answer", {"answer": "take_new", "new": "Lit."})
+        response = client.post(form + "/answer", {"answer": "take_new", "old": "", "new": "Lit."})
         assert response.status_code == 409
         html = response.content.decode()
         assert "settled already" in html

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
-from agents.models import Job
+from agents.models import EmbeddedServer, Job
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Session
@@ -190,6 +191,67 @@ class TestBuild:
         assert HOSTILE not in html
         # The memory that is being read stays as it is.
         assert not all_of(html, "div", id="memory")
+
+    def test_a_model_that_stands_in_is_nothing_to_wait_for(
+        self, htmx: Client, ended: Session, settings: Settings
+    ) -> None:
+        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
+        narrate(ended, status=Job.Status.RUNNING)
+        settings.LLM = "embedded"
+        EmbeddedServer.objects.create(phase="ready", model="small", message="It stands in.")
+        assert "The narrator is reading" in page(htmx, ended)
+
+    def test_an_earlier_draft_can_be_read_meanwhile(self, htmx: Client, ended: Session) -> None:
+        for number in (1, 2):
+            add_draft(ended, f"Draft text {number}.")
+        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
+        job = narrate(ended, partial_text="The light", progress={"words": 2})
+        for number in (1, 2):
+            html = page(htmx, ended, f"?draft={number}")
+            assert by_id(html, "draft-text").text == f"Draft text {number}."
+            [chosen] = all_of(html, "a", **{"aria-current": "true"})
+            assert chosen.words == f"Draft {number} of 2"
+        assert "2 of 2,500 words" in by_id(html, "build-state").words
+        assert "The light" not in html
+
+        asked = by_id(html, "draft-poll").attributes["hx-get"]
+        job.progress = {"words": 3}
+        job.save()
+        update = htmx.get(asked)
+        assert update["HX-Retarget"] == "#build-state"
+        assert "3 of 2,500 words" in by_id(update.content.decode(), "build-state").words
+        assert "Draft text" not in update.content.decode()
+
+        asked = by_id(update.content.decode(), "draft-poll").attributes["hx-get"]
+        Session.objects.filter(pk=ended.pk).update(state=State.ENDED)
+        Job.objects.filter(pk=job.pk).update(status="done")
+        add_draft(ended, "Draft text 3.")
+        update = htmx.get(asked)
+        assert "HX-Retarget" not in update
+        assert by_id(update.content.decode(), "draft-text").text == "Draft text 2."
+
+    def test_without_asking_the_text_is_shown_as_it_grows(
+        self, htmx: Client, ended: Session
+    ) -> None:
+        add_draft(ended, "The first one.")
+        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
+        narrate(ended, partial_text="The light")
+        [text] = all_of(page(htmx, ended), "div", "prose")
+        assert text.text == "The light"
+
+    def test_cancel_leaves_the_draft_that_is_read(self, htmx: Client, ended: Session) -> None:
+        for number in (1, 2):
+            add_draft(ended, f"Draft text {number}.")
+        htmx.post(address(ended, "build"))
+        html = page(htmx, ended, "?draft=1")
+        [cancel] = all_of(html, "form", action=address(ended, "cancel"))
+        fields = {
+            one.attributes["name"]: one.attributes["value"]
+            for one in all_of(html, "input")
+            if cancel in one.parents
+        }
+        html = htmx.post(cancel.attributes["action"], fields).content.decode()
+        assert by_id(html, "draft-text").text == "Draft text 1."
 
     def test_cancel_leaves_earlier_drafts(self, htmx: Client, ended: Session) -> None:
         add_draft(ended, "The first one.")

@@ -1,7 +1,7 @@
 import pytest
 from django.test import Client
 
-from agents.consent import grant, is_allowed
+from agents.calling.consent import grant, is_allowed
 from agents.models import ProviderConsent
 from agents.providers.scripted import ScriptedProvider
 from sessions.models import Session

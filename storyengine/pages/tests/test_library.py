@@ -67,6 +67,26 @@ class TestLibrary:
         settings.LLM = "embedded"
         assert "a minute or more" in client.get("/").content.decode()
 
+    def test_without_scripts_deleting_asks_on_a_page(self, client: Client) -> None:
+        chapter = make_chapter(prompt_index=2)
+        NarrativeDraft.objects.create(
+            session=chapter, target_words=100, source_snapshot={}, chapter_text="Prose."
+        )
+        html = client.get("/").content.decode()
+        assert not all_of(html, "noscript")
+        [asks] = all_of(html, "form", method="get")
+        question = client.get(asks.attributes["action"]).content.decode()
+        assert "2 prompts with every reply, its memory and 1 draft are deleted" in question
+        assert all_of(question, "form", method="post", action=address(chapter, "delete"))
+        assert all_of(question, "a", href="/")
+        assert Session.objects.exists()
+
+    def test_a_title_is_capped_in_code_points(self, client: Client) -> None:
+        make_chapter()
+        [field] = all_of(client.get("/").content.decode(), "input", name="title")
+        assert field.attributes["data-limit"] == "120"
+        assert "maxlength" not in field.attributes
+
     def test_titles_and_names_are_escaped(self, client: Client) -> None:
         make_chapter(title="<script>alert(1)</script>", agent_names={"1": "<img src=x>"})
         html = client.get("/").content.decode()

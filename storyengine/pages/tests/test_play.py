@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -5,7 +6,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from agents.ending import request_end
 from agents.models import Job
+from agents.providers.exceptions import ProviderBusy
+from agents.providers.scripted import ScriptedProvider
+from sessions.chapters import create_chapter
+from sessions.example import FIRST_PROMPT, fill_example
 from sessions.models import Event, Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
@@ -172,6 +178,36 @@ class TestPromptCell:
             assert htmx.post(address(chapter, "panel"), {"agent_slot": slot}).status_code == 422
 
 
+class TestSuggestion:
+    @pytest.fixture
+    def example(self, db: None) -> Session:
+        chapter = fill_example(create_chapter().pk)
+        chapter.state, chapter.tab1_locked = State.ACTIVE, True
+        chapter.save()
+        return chapter
+
+    def test_an_untouched_example_begins_with_one(self, client: Client, example: Session) -> None:
+        html = page(client, example)
+        assert by_id(html, "suggested-words").text == FIRST_PROMPT
+        [button] = all_of(html, "button", name="words")
+        form = button.parents[-1].attributes
+        assert (form["method"], form["action"]) == ("get", address(example, "play"))
+        html = page(client, example, words=button.attributes["value"])
+        assert by_id(html, "prompt-text").text == "\n" + FIRST_PROMPT
+
+    def test_nothing_is_suggested_once_it_is_played(self, client: Client, example: Session) -> None:
+        add_prompts(example, 1)
+        html = page(client, example, words="example")
+        assert FIRST_PROMPT not in html
+
+    def test_nor_while_the_first_prompt_is_answered(self, client: Client, example: Session) -> None:
+        break_turn(example)
+        assert FIRST_PROMPT not in page(client, example, words="example")
+
+    def test_a_chapter_of_the_gms_own_gets_none(self, client: Client) -> None:
+        assert FIRST_PROMPT not in page(client, make_active_chapter(), words="example")
+
+
 class TestBrokenTurn:
     def test_words_text_and_error_stand_together_with_what_can_be_done(
         self, client: Client, chapter: Session
@@ -314,7 +350,61 @@ class TestStatus:
         assert self.ask(htmx, html)["HX-Redirect"] == address(chapter, "play")
 
 
+class TestFailedEnd:
+    @pytest.fixture
+    def unended(
+        self, chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
+    ) -> Session:
+        request_end(chapter.pk)
+        provider.enqueue(ProviderBusy("Too busy."))
+        run_jobs()
+        return chapter
+
+    def test_the_banner_says_so_and_retry_ends_the_chapter(
+        self, htmx: Client, unended: Session, run_jobs: Callable[[], int]
+    ) -> None:
+        html = page(htmx, unended)
+        [banner] = all_of(html, "div", "message-error")
+        assert banner.words.startswith("The chapter could not be ended. Prompt 8 could not be")
+        assert "Too busy." in banner.words
+        [retry] = [one.parents[-1] for one in all_of(html, "button") if banner in one.parents]
+        response = htmx.post(retry.attributes["action"], {"shape": "playing"})
+        assert response["HX-Redirect"] == address(unended, "play")
+        assert "The chapter is ending" in page(htmx, unended)
+        run_jobs()
+        assert "This chapter is ended." in page(htmx, unended)
+
+    def test_tab_3_says_so_too(self, client: Client, unended: Session) -> None:
+        html = client.get(address(unended, "draft")).content.decode()
+        [banner] = all_of(html, "div", "message-error")
+        assert banner.words == "The chapter could not be ended. Too busy. Retry on Tab 2"
+
+    def test_whoever_plays_on_is_not_reminded(self, htmx: Client, unended: Session) -> None:
+        unended.refresh_from_db()
+        add_prompts(unended, 1)
+        for tab in ("play", "draft"):
+            html = htmx.get(address(unended, tab)).content.decode()
+            assert not all_of(html, "div", "message-error")
+        assert htmx.post(address(unended, "retry-memory")).status_code == 409
+
+
 class TestEnd:
+    def test_without_scripts_it_asks_on_a_page(self, client: Client, chapter: Session) -> None:
+        html = page(client, chapter)
+        [asks] = all_of(html, "form", method="get", action=address(chapter, "confirm-end"))
+        assert not all_of(html, "noscript")
+        question = client.get(asks.attributes["action"]).content.decode()
+        assert all_of(question, "form", method="post", action=address(chapter, "end"))
+        assert all_of(question, "a", "button", href=address(chapter, "play"))
+        chapter.refresh_from_db()
+        assert chapter.is_playable
+
+    def test_a_chapter_that_is_not_in_play_is_not_asked_about(
+        self, client: Client, draft: Session
+    ) -> None:
+        response = client.get(address(draft, "confirm-end"))
+        assert response["Location"] == address(draft, "play")
+
     def test_it_asks_first(self, client: Client, chapter: Session) -> None:
         html = page(client, chapter)
         dialog = by_id(html, "end-dialog")

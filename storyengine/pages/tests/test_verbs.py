@@ -12,7 +12,7 @@ READ = {
     *("transcript", "draft", "draft-status", "download-transcript", "download-everything"),
     *("download-draft", "consent", "model-status", "canon", "question"),
     *("prompt-calls", "memory-calls", "draft-calls", "usage", "build-estimate"),
-    *("try", "trial", "trial-status"),
+    *("try", "trial", "trial-status", "confirm-end", "confirm-delete"),
 }
 NAMES = [str(pattern.name) for pattern in urlpatterns]
 

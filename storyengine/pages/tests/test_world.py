@@ -2,9 +2,10 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from agents.consent import grant
+from agents.calling.consent import grant
 from agents.models import EmbeddedServer, Job
 from agents.providers.scripted import ScriptedProvider
+from sessions.chapters import create_chapter
 from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import make_chapter
@@ -17,6 +18,9 @@ WARNING = (
     "Warning, resetting the chapter will delete all cells from the Story Engine, please make sure "
     "you have saved any and all character and setting information before you reset."
 )
+
+
+STAND_IN = "The large model could not be fetched. The small one answers instead."
 
 
 class TestShowWorld:
@@ -74,6 +78,25 @@ class TestShowWorld:
             },
         )
         assert offer in client.get(address(draft, "world")).content.decode()
+
+    @pytest.mark.parametrize(
+        ("typed", "is_offered"),
+        [
+            ({"world_text": " \n"}, True),
+            ({"name_1": "Agent Red"}, True),
+            ({"name_1": "Mara"}, False),
+            ({"identity_7": "x"}, False),
+        ],
+    )
+    def test_the_example_is_offered_where_it_can_be_had(
+        self, client: Client, typed: dict[str, str], is_offered: bool
+    ) -> None:
+        chapter = create_chapter()
+        client.post(address(chapter, "save-world"), typed)
+        html = client.get(address(chapter, "world")).content.decode()
+        assert ("Fill in the example" in html) == is_offered
+        accepted = client.post(address(chapter, "example")).status_code == 302
+        assert accepted == is_offered
 
     def test_everything_typed_is_escaped(self, client: Client) -> None:
         hostile = "</textarea><script>alert(1)</script>\"' onfocus=x"
@@ -259,7 +282,41 @@ class TestLockStatus:
         [progress] = all_of(html, "progress")
         assert progress.attributes["value"] == "40000000"
 
+    def test_a_model_that_stands_in_is_nothing_to_wait_for(
+        self, htmx: Client, draft: Session, settings: Settings
+    ) -> None:
+        htmx.post(address(draft, "lock"))
+        settings.LLM = "embedded"
+        EmbeddedServer.objects.create(phase="ready", model="small", message=STAND_IN)
+        html = htmx.get(address(draft, "lock-status")).content.decode()
+        assert "Agent 0 is reading" in html
+
 
 class TestModelStatus:
+    @pytest.mark.parametrize("page", ["world", "play", "draft"])
+    def test_a_model_that_stands_in_is_named_for_good(
+        self, client: Client, draft: Session, chapter: Session, settings: Settings, page: str
+    ) -> None:
+        settings.LLM = "embedded"
+        EmbeddedServer.objects.create(phase="ready", model="small", message=STAND_IN)
+        shown = draft if page == "world" else chapter
+        html = client.get(address(shown, page)).content.decode()
+        notice = by_id(html, "model-notice")
+        assert notice.words == STAND_IN
+        # Asking again would bring nothing new.
+        assert "hx-get" not in notice.attributes
+
+    def test_who_waited_for_a_model_is_told_that_another_stands_in(
+        self, htmx: Client, draft: Session, settings: Settings
+    ) -> None:
+        settings.LLM = "embedded"
+        server = EmbeddedServer.objects.create(phase="loading", model="large")
+        html = htmx.get(address(draft, "world")).content.decode()
+        asked = by_id(html, "model-notice").attributes["hx-get"]
+        assert "being loaded" in htmx.get(asked).content.decode()
+        server.phase, server.message = "ready", STAND_IN
+        server.save()
+        assert by_id(htmx.get(asked).content.decode(), "model-notice").words == STAND_IN
+
     def test_a_model_that_is_ready_is_not_mentioned(self, htmx: Client) -> None:
         assert not htmx.get("/model-status").content.strip()

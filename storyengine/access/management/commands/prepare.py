@@ -4,12 +4,13 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
+from agents.embedded.report import Report
 from storyengine.access.listening import PortTaken, open_listener
 
 
 class Command(BaseCommand):
     help = (
-        "Bring the database up to date and look whether the port is free. "
+        "Bring the database up to date, announce the model, and look whether the port is free. "
         "Writes the arguments with which honcho starts what this configuration needs."
     )
 
@@ -22,5 +23,7 @@ class Command(BaseCommand):
         processes = ["web", "worker"]
         if settings.LLM == "embedded":
             processes.append("model")
+            # A worker that is up first takes what waits for the model, and must not give it up.
+            Report(settings.EMBEDDED_MODEL).show_start()
         # Honcho would otherwise hand out ports of its own choice.
         return f"--port {settings.PORT} {' '.join(processes)}"

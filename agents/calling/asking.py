@@ -1,0 +1,45 @@
+"""Asking the server how much its models take, where nobody else knows it as well."""
+
+import logging
+from datetime import timedelta
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.db import DatabaseError
+
+from agents.calling.consent import is_allowed
+from agents.calling.model_access import models_worth_asking_about, provider_host
+from agents.capabilities.reported_windows import models_to_ask_about, store_reports
+from agents.providers.windows import ask_windows
+
+logger = logging.getLogger(__name__)
+
+# A server of this machine is often started anew with another window, and asking it costs nothing.
+_AFTER_HERE, _AFTER_ELSEWHERE = timedelta(minutes=10), timedelta(days=1)
+# A server that loads models when they are called knows more once it has.
+_AFTER_CEILING = timedelta(minutes=1)
+
+
+def ask_server(*, in_passing: bool = False) -> None:
+    """Ask about the models whose answers are missing or old, and keep what comes back.
+
+    `in_passing`, when nothing is sent anyway, only a server of this machine is asked. Another one
+    is never asked before the GM has allowed it. Waits for the network some seconds at most: for
+    workers, outside of transactions. What fails is logged only.
+    """
+    models = models_worth_asking_about()
+    host = provider_host()
+    if not models or (in_passing and host):
+        return
+    try:
+        due = models_to_ask_about(
+            models,
+            after=_AFTER_ELSEWHERE if host else _AFTER_HERE,
+            after_ceiling=_AFTER_CEILING if in_passing else timedelta(0),
+        )
+        if not due or not is_allowed(host):
+            return
+        reports = async_to_sync(ask_windows)(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, due)
+        store_reports(reports)
+    except DatabaseError as error:
+        logger.warning("windows of models were not kept: %s", type(error).__name__)

@@ -1,0 +1,345 @@
+"""The one way to a model: every call is checked, assembled, made, validated and recorded here."""
+
+import asyncio
+import hashlib
+import json
+import logging
+import math
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from agents.calling.consent import check_consent
+from agents.calling.model_access import current_provider, model_facts, model_name
+from agents.calling.spending import check_budget
+from agents.capabilities.facts import ModelFacts
+from agents.database import in_database, in_database_patiently
+from agents.exceptions import RateLimited
+from agents.models import LLMArtifact
+from agents.prompting.budget import (
+    calibrate,
+    input_budget,
+    output_limit,
+    read_weight_per_token,
+    weigh,
+)
+from agents.prompting.declarations import Agent
+from agents.prompting.layers import AssembledPrompt, Layer, assemble
+from agents.providers.base import Finished, ModelRequest, Provider, Usage
+from agents.providers.exceptions import (
+    ProviderBusy,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnreachable,
+    UnusableReply,
+)
+from sessions.access import lock_chapter
+from sessions.models import Session
+from sessions.text import scrub_reply
+
+logger = logging.getLogger(__name__)
+
+# Run where the ORM may be used.
+Compose = Callable[[], Sequence[Layer]]
+OnText = Callable[[str], None]
+
+# The artifact's error of a call that the GM stopped, or that a shutdown did.
+STOPPED = "Stopped before the end."
+
+# Answers in place of a reply, or no answer at all: providers charge for neither.
+_FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a model wrote; `was_cut` when its output limit ended it."""
+
+    text: str
+    was_cut: bool
+
+
+@dataclass(frozen=True)
+class PreparedCall:
+    """A call that was checked and assembled; nothing has been sent."""
+
+    agent: Agent
+    session_id: uuid.UUID
+    provider: Provider
+    request: ModelRequest
+    prompt: AssembledPrompt
+    # What it is made for, for the record.
+    turn_id: uuid.UUID | None = None
+    job_id: uuid.UUID | None = None
+
+
+@dataclass
+class _Outcome:
+    """What is known of a call when it ends, however it ends."""
+
+    parts: list[str] = field(default_factory=list)
+    finished: Finished | None = None
+    error: str = ""
+    started: float = field(default_factory=time.perf_counter)
+    first_token_ms: int | None = None
+    # Whether the provider may charge for it, even if it reported no tokens.
+    may_cost: bool = True
+
+    @property
+    def text(self) -> str:
+        return scrub_reply("".join(self.parts))
+
+    @property
+    def in_a_word(self) -> str:
+        if not self.error:
+            return "finished"
+        return "stopped" if self.error == STOPPED else "failed"
+
+
+async def call_model(
+    agent: Agent,
+    session_id: uuid.UUID,
+    compose: Compose,
+    *,
+    json_schema: Mapping[str, Any] | None = None,
+    on_text: OnText | None = None,
+    validate: Callable[[str], None] | None = None,
+    output_tokens: int | None = None,
+    job_id: uuid.UUID | None = None,
+) -> Reply:
+    """Prepare a call and make it; see `prepare_call` and `make_call`."""
+    call = await in_database(
+        prepare_call,
+        agent,
+        session_id,
+        compose,
+        json_schema=json_schema,
+        output_tokens=output_tokens,
+        job_id=job_id,
+    )
+    return await make_call(call, on_text=on_text, validate=validate)
+
+
+def prepare_call(
+    agent: Agent,
+    session_id: uuid.UUID,
+    compose: Compose,
+    *,
+    json_schema: Mapping[str, Any] | None = None,
+    output_tokens: int | None = None,
+    stop: Sequence[str] = (),
+    turn_id: uuid.UUID | None = None,
+    job_id: uuid.UUID | None = None,
+) -> PreparedCall:
+    """Fit the layers that `compose` gives to the agent's model.
+
+    `output_tokens` caps this call below the agent's own cap; `stop` are words at which a small
+    model is stopped. Raises a ChapterError (consent missing, rate limited, budget spent, prompt too
+    long) or ModelNotReady.
+    """
+    check_allowed(session_id)
+    provider, model = current_provider(), model_name(agent.agent_id)
+    facts = model_facts(agent.agent_id)
+    limit = output_limit(agent, facts)
+    prompt = fit_prompt(agent, facts, compose)
+    request = ModelRequest(
+        model=model,
+        messages=prompt.messages,
+        max_output_tokens=limit if output_tokens is None else min(limit, output_tokens),
+        token_parameter=facts.token_parameter,
+        temperature=agent.temperature if facts.accepts_temperature else None,
+        json_schema=json_schema if facts.json_schema else None,
+        streams=facts.streaming,
+        is_background=agent.is_background,
+        cache_key=hashlib.sha256(f"{session_id} {agent.agent_id}".encode()).hexdigest()[:32],
+        extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
+    )
+    return PreparedCall(agent, session_id, provider, request, prompt, turn_id, job_id)
+
+
+def fit_prompt(agent: Agent, facts: ModelFacts, compose: Compose) -> AssembledPrompt:
+    """The prompt as a call would send it; raises PromptTooLong."""
+    return assemble(
+        compose(),
+        budget_tokens=input_budget(facts, output_limit(agent, facts)),
+        weight_per_token=read_weight_per_token(model_name(agent.agent_id), agent.agent_id),
+    )
+
+
+async def make_call(
+    call: PreparedCall,
+    *,
+    on_text: OnText | None = None,
+    validate: Callable[[str], None] | None = None,
+) -> Reply:
+    """Call the model and store an artifact, however the call ends.
+
+    `on_text` gets each piece of text as it arrives; `validate` may raise UnusableReply for the
+    whole of it. Raises ProviderError.
+    """
+    async with _recorded(call) as outcome:
+        await _stream(call, outcome, on_text)
+        if validate is not None:
+            validate(outcome.text)
+    return Reply(outcome.text, was_cut=outcome.finished is not None and outcome.finished.was_cut)
+
+
+async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> None:
+    """Have the model read a prompt's start, for its cache; what it would write is thrown away.
+
+    Raises what `call_model` raises.
+    """
+    call = await in_database(prepare_call, agent, session_id, compose, output_tokens=1)
+    async with _recorded(call) as outcome:
+        # Only a model that costs nothing is warmed, and the call that follows counts the prompt.
+        outcome.may_cost = False
+        async with aclosing(call.provider.stream(call.request)) as parts:
+            await anext(parts, None)
+        outcome.finished = Finished()
+
+
+@asynccontextmanager
+async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
+    outcome = _Outcome()
+    try:
+        yield outcome
+    except asyncio.CancelledError:
+        outcome.error = STOPPED
+        raise
+    except ProviderError as error:
+        outcome.error = str(error) or type(error).__name__
+        outcome.may_cost = outcome.may_cost and not isinstance(error, _FREE_FAILURES)
+        raise
+    finally:
+        if not outcome.finished and not outcome.error:
+            outcome.error = "Broke off."
+        try:
+            await in_database_patiently(_record, call, outcome)
+        except DatabaseError as error:
+            # The reply is worth more than the record of how it came about.
+            logger.warning("a model call could not be recorded: %s", type(error).__name__)
+
+
+def check_allowed(session_id: uuid.UUID) -> None:
+    """Whether the chapter may call a model now.
+
+    Raises ConsentMissing, RateLimited and BudgetSpent.
+    """
+    check_consent()
+    _check_rate()
+    check_budget(session_id)
+
+
+def _check_rate() -> None:
+    """A guard against runaway loops and surprise bills: calls of all chapters in a minute.
+
+    Each process counts after each of its calls; from half of the limit on, also before it.
+    """
+    limit = settings.CALLS_PER_MINUTE
+    if _latest_count is not None and _latest_count < limit // 2:
+        return
+    if _count_calls() >= limit:
+        raise RateLimited(
+            f"More than {limit} model calls were made within a minute. "
+            "Nothing was sent and your words are kept; try again in a minute."
+        )
+
+
+def _count_calls() -> int:
+    global _latest_count
+    since = timezone.now() - timedelta(minutes=1)
+    _latest_count = LLMArtifact.objects.filter(created_at__gte=since).count()
+    return _latest_count
+
+
+_latest_count: int | None = None
+
+
+async def _stream(call: PreparedCall, outcome: _Outcome, on_text: OnText | None) -> None:
+    # Closed at once when the reply is stopped, so that the server stops writing too.
+    async with aclosing(call.provider.stream(call.request)) as parts:
+        async for part in parts:
+            if isinstance(part, Finished):
+                outcome.finished = part
+                continue
+            if outcome.first_token_ms is None:
+                outcome.first_token_ms = _milliseconds(outcome.started, time.perf_counter())
+            outcome.parts.append(part.text)
+            if on_text is not None:
+                on_text(part.text)
+    if not outcome.text.strip():
+        raise UnusableReply(
+            "The model returned an empty reply. Nothing was lost; try again, "
+            "or choose another model."
+        )
+
+
+def _record(call: PreparedCall, outcome: _Outcome) -> None:
+    """Store the call's artifact, unless its chapter was reset meanwhile."""
+    messages = [asdict(message) for message in call.request.messages]
+    usage = outcome.finished.usage if outcome.finished else None
+    now = time.perf_counter()
+    with transaction.atomic():
+        lock_chapter(call.session_id)
+        if not Session.objects.filter(pk=call.session_id).exists():
+            return
+        LLMArtifact.objects.create(
+            session_id=call.session_id,
+            turn_id=call.turn_id,
+            job_id=call.job_id,
+            agent_id=call.agent.agent_id,
+            provider=call.provider.name,
+            model=call.request.model,
+            input_hash=hashlib.sha256(json.dumps(messages).encode()).hexdigest(),
+            token_counts=_token_counts(usage),
+            **_estimated_counts(call, outcome),
+            layers=[asdict(record) for record in call.prompt.records],
+            raw_input_ref=messages,
+            raw_output_ref=outcome.text,
+            error=outcome.error,
+            first_token_ms=outcome.first_token_ms,
+            duration_ms=_milliseconds(outcome.started, now),
+        )
+        if usage is not None:
+            calibrate(call.request.model, call.agent.agent_id, call.prompt.weight, usage)
+        _count_calls()
+    logger.info(
+        "model call agent=%s model=%s ms=%s %s",
+        call.agent.agent_id,
+        call.request.model,
+        _milliseconds(outcome.started, now),
+        outcome.in_a_word,
+    )
+
+
+def _token_counts(usage: Usage | None) -> dict[str, int]:
+    if usage is None:
+        return {}
+    return {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cached": usage.cached_tokens,
+    }
+
+
+def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
+    """Of a call that reported no tokens; hidden reasoning, which leaves no trace, is not in it."""
+    is_reported = outcome.finished is not None and outcome.finished.usage is not None
+    if is_reported or not outcome.may_cost:
+        return {}
+    weight_per_token = read_weight_per_token(call.request.model, call.agent.agent_id)
+    return {
+        "estimated_input": sum(record.tokens for record in call.prompt.records),
+        "estimated_output": math.ceil(weigh(outcome.text) / weight_per_token),
+    }
+
+
+def _milliseconds(start: float, end: float) -> int:
+    return round((end - start) * 1000)

@@ -1,0 +1,219 @@
+"""Which provider and which model an agent runs on, as the environment says."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+
+from django.conf import settings
+
+from agents.capabilities.facts import ModelFacts, facts_of, with_window
+from agents.capabilities.model_list import find_listed
+from agents.capabilities.reported_windows import read_report
+from agents.embedded.catalogue import KNOWN_MODELS
+from agents.embedded.status import (
+    describe,
+    is_coming,
+    is_ready,
+    read_embedded_server,
+    served_model,
+)
+from agents.exceptions import ModelNotReady
+from agents.models import EmbeddedServer
+from agents.prompting.declarations import AGENTS
+from agents.prompting.layers import Tier
+from agents.providers.base import Provider
+from agents.providers.embedded import EmbeddedProvider
+from agents.providers.openai_compatible import OpenAICompatibleProvider, host_of
+
+# Where a number about an unknown model comes from, in words for the pages.
+_SETTING, _SERVER, _LIST, _DEFAULT = (
+    "as you have set it",
+    "as its server reports",
+    "from a list of models",
+    "a cautious default",
+)
+
+_substitute: Provider | None = None
+
+
+def current_provider() -> Provider:
+    """The provider to call; raises ModelNotReady while the embedded model cannot answer."""
+    if _substitute is not None:
+        return _substitute
+    if settings.LLM == "embedded":
+        return _embedded_provider(_ready_server().base_url)
+    return _openai_provider(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY)
+
+
+def provider_host() -> str:
+    """The host that texts are sent to; "" when they stay on this machine."""
+    if _substitute is not None:
+        return _substitute.host
+    return "" if settings.LLM == "embedded" else host_of(settings.OPENAI_BASE_URL)
+
+
+def model_name(agent_id: int) -> str:
+    """The embedded model for all agents, else the environment's choice, else the agent's own.
+
+    Asks no database: of the embedded model it is the one that the process last saw running.
+    """
+    if settings.LLM == "embedded":
+        return f"embedded:{served_model()}"
+    chosen: str = settings.MODEL_BY_AGENT.get(agent_id) or settings.MODEL
+    return chosen or AGENTS[agent_id].default_model
+
+
+def model_facts(agent_id: int) -> ModelFacts:
+    """What the agent's model takes, with the window that its server reports where that counts.
+
+    Raises ModelNotReady while the embedded model cannot tell.
+    """
+    if settings.LLM == "embedded" and _substitute is None:
+        # Read first: its name may be another one than before.
+        window = _ready_server().context_window
+        return replace(facts_of(model_name(agent_id)), context_window=window)
+    model = model_name(agent_id)
+    facts = facts_of(model)
+    reported = _reported_window(model, facts)
+    return facts if reported is None else with_window(facts, reported)
+
+
+def models_worth_asking_about() -> list[str]:
+    """The models whose windows the server knows better than settings and files do."""
+    models = dict.fromkeys(model_name(agent_id) for agent_id in AGENTS)
+    return [model for model in models if _may_server_tell(facts_of(model))]
+
+
+@dataclass(frozen=True)
+class UnknownModels:
+    """Models that no capability file names, and what the engine takes all of them to be capable of.
+
+    The sources say in words where a number comes from.
+    """
+
+    names: tuple[str, ...]
+    context_window: int
+    window_source: str
+    max_output: int
+    output_source: str
+
+    @property
+    def named(self) -> str:
+        """Their names, of many only the first."""
+        shown = list(self.names[:3])
+        if len(self.names) > len(shown):
+            shown.append(f"{len(self.names) - len(shown)} more")
+        *others, last = shown
+        return f"{', '.join(others)} and {last}" if others else last
+
+
+def unknown_models() -> list[UnknownModels]:
+    """Those that agents run on, with equals in one entry."""
+    names_of: dict[UnknownModels, list[str]] = {}
+    for model in dict.fromkeys(model_name(agent_id) for agent_id in AGENTS):
+        facts = facts_of(model)
+        if not facts.is_known:
+            names_of.setdefault(_describe_unknown(model, facts), []).append(model)
+    return [replace(models, names=tuple(names)) for models, names in names_of.items()]
+
+
+def known_facts(agent_id: int) -> ModelFacts:
+    """As far as they are known: the embedded model need not be ready to be looked at."""
+    try:
+        return model_facts(agent_id)
+    except ModelNotReady:
+        return facts_of(model_name(agent_id))
+
+
+def tier_of(agent_id: int) -> Tier:
+    """How much the agent's model is told in the window that it has. Asks the database."""
+    return known_facts(agent_id).tier
+
+
+def is_small_model(agent_id: int) -> bool:
+    """Whether the agent's model needs the tightest prompts and shapes that there are.
+
+    Asks no database: its name says it, whatever window it has.
+    """
+    return facts_of(model_name(agent_id)).tier == "minimal"
+
+
+def provider_label() -> str:
+    """What all agents run on, and where, for the pages: "o4-mini at api.openai.com"."""
+    if settings.LLM == "embedded":
+        read_embedded_server()
+        name = served_model()
+        models = [KNOWN_MODELS[name].title if name in KNOWN_MODELS else name]
+    else:
+        models = list(dict.fromkeys(model_name(agent_id) for agent_id in AGENTS))
+    named = " and ".join(models) if len(models) < 3 else f"{len(models)} models"
+    host = provider_host()
+    return f"{named} at {host}" if host else f"{named} on this machine"
+
+
+@contextmanager
+def substitute_provider(provider: Provider) -> Iterator[Provider]:
+    """Use this provider for every agent, in tests."""
+    global _substitute
+    before, _substitute = _substitute, provider
+    try:
+        yield provider
+    finally:
+        _substitute = before
+
+
+def _may_server_tell(facts: ModelFacts) -> bool:
+    """The GM's setting beats the server, and so does a file, unless the server is this machine's or
+    the model anybody's to serve: such a one may run with less than its full window, or more.
+    """
+    if settings.LLM != "openai" or _substitute is not None:
+        return False
+    if facts.is_known and not facts.open_weights:
+        return not provider_host()
+    return not settings.CONTEXT_WINDOW
+
+
+def _reported_window(model: str, facts: ModelFacts) -> int | None:
+    """The window by the server's word, None where that changes nothing."""
+    report = read_report(model) if _may_server_tell(facts) else None
+    if report is None:
+        return None
+    is_limit = report.is_ceiling or (facts.is_known and not facts.open_weights)
+    return None if is_limit and report.tokens >= facts.context_window else report.tokens
+
+
+def _describe_unknown(model: str, facts: ModelFacts) -> UnknownModels:
+    reported = _reported_window(model, facts)
+    listed = find_listed(model, settings.OPENAI_BASE_URL)
+    if reported is not None:
+        window_source = _SERVER
+    elif settings.CONTEXT_WINDOW:
+        window_source = _SETTING
+    else:
+        window_source = _LIST if listed and listed.context_window else _DEFAULT
+    return UnknownModels(
+        names=(),
+        context_window=reported or facts.context_window,
+        window_source=window_source,
+        max_output=facts.max_output,
+        output_source=_SETTING if settings.MAX_OUTPUT else _DEFAULT,
+    )
+
+
+def _ready_server() -> EmbeddedServer:
+    server = read_embedded_server()
+    if server is None or not is_ready(server):
+        raise ModelNotReady(describe(server), is_coming=is_coming(server))
+    return server
+
+
+# One provider per address and process: its connections are kept open between calls.
+@cache
+def _openai_provider(base_url: str, api_key: str) -> Provider:
+    return OpenAICompatibleProvider(base_url=base_url, api_key=api_key)
+
+
+@cache
+def _embedded_provider(base_url: str) -> Provider:
+    return EmbeddedProvider(base_url=base_url)

@@ -1,0 +1,86 @@
+"""How many tokens a text will cost: estimated without a tokenizer, calibrated by reported usage."""
+
+import time
+from typing import TYPE_CHECKING
+
+from django.db.models import Sum
+
+from agents.capabilities.facts import ModelFacts
+from agents.models import TokenCalibration
+from agents.providers.base import Usage
+
+if TYPE_CHECKING:
+    from agents.prompting.declarations import Agent
+
+# Weighted characters per token before a model has reported any usage: low, so that the first
+# estimates are too high rather than too low.
+DEFAULT_WEIGHT_PER_TOKEN = 3.0
+# Role markers and separators that a chat template adds to each message.
+TOKENS_PER_MESSAGE = 8
+# A new report counts for a quarter, so that a few calls settle the estimate.
+_KEPT = 0.75
+# As this process last learned or read it, for each model and agent, and until when it goes by that:
+# another process learns too.
+_HELD_SECONDS = 60.0
+_weight_per_token: dict[tuple[str, int], tuple[float, float]] = {}
+
+
+def weigh(text: str) -> float:
+    """Characters, weighted by how many tokens they tend to cost: English prose counts one each."""
+    plain = len(text.encode("ascii", "ignore"))
+    # Beyond the basic plane a character is two units of UTF-16; counting them so is not a loop.
+    rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)
+    return plain + 3 * (len(text) - plain - rare) + 8 * rare
+
+
+def read_weight_per_token(model: str, agent_id: int) -> float:
+    """As this agent's prompts have shown; before its first call, as the other agents' have."""
+    known, held_until = _weight_per_token.get((model, agent_id), (0.0, 0.0))
+    if time.monotonic() >= held_until:
+        known = _read_weight_per_token(model, agent_id)
+        _hold(model, agent_id, known)
+    return min(max(known, 1.0), 6.0)
+
+
+def calibrate(model: str, agent_id: int, weight: float, usage: Usage) -> None:
+    """Learn from the input tokens that a call reported."""
+    if usage.input_tokens <= 0 or weight <= 0:
+        return
+    known, is_new = TokenCalibration.objects.get_or_create(
+        model=model,
+        agent_id=agent_id,
+        defaults={"weight": weight, "tokens": usage.input_tokens},
+    )
+    if not is_new:
+        known.weight = known.weight * _KEPT + weight
+        known.tokens = known.tokens * _KEPT + usage.input_tokens
+        known.save()
+    _hold(model, agent_id, known.weight / known.tokens)
+
+
+def _read_weight_per_token(model: str, agent_id: int) -> float:
+    calibrations = TokenCalibration.objects.filter(model=model, tokens__gt=0)
+    own = calibrations.filter(agent_id=agent_id)
+    sums = (own or calibrations).aggregate(weight=Sum("weight"), tokens=Sum("tokens"))
+    return sums["weight"] / sums["tokens"] if sums["tokens"] else DEFAULT_WEIGHT_PER_TOKEN
+
+
+def _hold(model: str, agent_id: int, weight_per_token: float) -> None:
+    _weight_per_token[model, agent_id] = (weight_per_token, time.monotonic() + _HELD_SECONDS)
+
+
+def output_limit(agent: "Agent", facts: ModelFacts) -> int:
+    """Tokens the agent may write, hidden reasoning included; never over half the window."""
+    wanted = agent.output_tokens + (agent.reasoning_tokens if facts.reasons else 0)
+    tighter = 0
+    if agent.is_character:
+        tighter = facts.character_output
+    elif agent.is_narrator:
+        tighter = facts.narrator_output
+    return min(wanted, tighter or wanted, facts.max_output, facts.context_window // 2)
+
+
+def input_budget(facts: ModelFacts, reserved_output: int) -> int:
+    """Tokens a prompt may have: the window without the output and a safety margin."""
+    margin = 64 + facts.context_window // 25
+    return facts.context_window - reserved_output - margin

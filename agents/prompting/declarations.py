@@ -1,0 +1,197 @@
+"""The ten agents: which model each runs on, how much it may write, what its prompt is made of."""
+
+from dataclasses import dataclass
+
+from agents.prompting.layer_sources import (
+    chapter_text,
+    character_memory,
+    character_rules,
+    given,
+    identity,
+    present_memory,
+    process_map,
+    prompt_file,
+    recent_context,
+    roster,
+    session_state,
+    title,
+    whole_memory,
+    world_text,
+)
+from agents.prompting.layers import TIERS, Tier, Trim
+from agents.prompting.sandwich import LayerDeclaration, Source
+from sessions.roster import SLOTS, default_name
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One of the ten agents.
+
+    `output_tokens` caps what it writes; a reasoning model gets `reasoning_tokens` on top, because
+    its hidden reasoning counts as output and would otherwise use the cap up. `layers` are its
+    prompt, in order: stable text first, so that prefix caches work.
+    """
+
+    agent_id: int
+    name: str
+    default_model: str
+    output_tokens: int
+    reasoning_tokens: int
+    temperature: float
+    layers: tuple[LayerDeclaration, ...]
+    # Works while play goes on, so that a local model must not let a reply wait for it.
+    is_background: bool = False
+
+    @property
+    def is_character(self) -> bool:
+        return self.agent_id in SLOTS
+
+    @property
+    def is_narrator(self) -> bool:
+        return self.agent_id == NARRATOR.agent_id
+
+
+def _instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDeclaration, ...]:
+    """The system message: who the agent is, where it stands in a chapter's life, what form its
+    answer has. The map is the first thing to go."""
+    return (
+        LayerDeclaration("SYSTEM", rules, role="system", has_heading=False),
+        LayerDeclaration(
+            "PROCESS_MAP",
+            process_map(here),
+            role="system",
+            trim=Trim.DROP,
+            gives_way=-1,
+        ),
+        LayerDeclaration("PROTOCOLS", protocols, role="system"),
+    )
+
+
+def _memory(
+    name: str, source: Source, *, tiers: tuple[Tier, ...] = TIERS, is_kept: bool = False
+) -> LayerDeclaration:
+    """The fold, a line at a time. Its share is fixed, so that the growing context behind it does
+    not change it between summaries; and it sheds some lines at once, for the same reason."""
+    return LayerDeclaration(
+        name,
+        source,
+        trim=Trim.OLDEST_FIRST,
+        gives_way=2,
+        step=8,
+        share=0.4,
+        separator="\n",
+        tiers=tiers,
+        is_kept=is_kept,
+    )
+
+
+_SESSION_STATE = LayerDeclaration("SESSION_STATE", session_state)
+
+# The order of what follows the system message is the specification's.
+CHARACTER_LAYERS = (
+    *_instructions(
+        character_rules,
+        "Play, as the character whom AGENT_IDENTITY names and whom the GM now addresses",
+        prompt_file("protocol_character", minimal=""),
+    ),
+    LayerDeclaration("AGENT_IDENTITY", identity),
+    _memory("STRUCTURED_MEMORY", character_memory, is_kept=True),
+    LayerDeclaration(
+        "RECENT_CONTEXT",
+        recent_context,
+        trim=Trim.CONDENSE,
+        gives_way=1,
+        step=3,
+        floor=1,
+        is_kept=True,
+    ),
+    LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
+)
+
+_FORMAT = LayerDeclaration("FORMAT", given("FORMAT"))
+
+WORLD_SUMMARY = Agent(
+    0,
+    "World and Chapter Summary Agent",
+    "o4-mini",
+    output_tokens=2_400,
+    reasoning_tokens=6_000,
+    temperature=0.2,
+    layers=(
+        *_instructions(prompt_file("world_lock"), "Lock, as Agent 0", prompt_file("protocol_json")),
+        LayerDeclaration("WORLD_TEXT", world_text),
+        LayerDeclaration("CHAPTER_TEXT", chapter_text),
+        LayerDeclaration("AGENT_ROSTER", roster),
+        LayerDeclaration("SYSTEM_NOTES", title),
+        _FORMAT,
+    ),
+)
+
+CHARACTERS = {
+    slot: Agent(
+        slot,
+        default_name(slot),
+        "o4-mini",
+        output_tokens=1_000,
+        reasoning_tokens=4_000,
+        temperature=0.8,
+        layers=CHARACTER_LAYERS,
+    )
+    for slot in SLOTS
+}
+
+CONTEXT_SUMMARY = Agent(
+    8,
+    "Context Summary Agent",
+    "o4-mini",
+    output_tokens=3_200,
+    reasoning_tokens=6_000,
+    temperature=0.2,
+    layers=(
+        *_instructions(
+            prompt_file("context_summary"), "Summary, as Agent 8", prompt_file("protocol_json")
+        ),
+        _memory("STRUCTURED_MEMORY_SO_FAR", present_memory),
+        _SESSION_STATE,
+        LayerDeclaration("RECENT_CONTEXT_CHUNK", given("RECENT_CONTEXT_CHUNK"), trim=Trim.SHORTEN),
+        _FORMAT,
+    ),
+    is_background=True,
+)
+
+# Its definition, its memory, its transcript: of the two orders that the specification names, the
+# one in which what a chapter's builds have in common comes first.
+NARRATOR = Agent(
+    9,
+    "Narrative Agent",
+    "gpt-5.2",
+    output_tokens=9_000,
+    reasoning_tokens=12_000,
+    temperature=0.7,
+    layers=(
+        *_instructions(
+            prompt_file("narrator"), "Narration, as Agent 9", prompt_file("protocol_narrator")
+        ),
+        LayerDeclaration("NARRATIVE_AGENT_DEFINITION", given("NARRATIVE_AGENT_DEFINITION")),
+        LayerDeclaration(
+            "STRUCTURED_MEMORY",
+            whole_memory,
+            trim=Trim.CONDENSE,
+            gives_way=2,
+            share=0.4,
+            tiers=("full",),
+            is_kept=True,
+        ),
+        _memory("STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True),
+        _SESSION_STATE,
+        LayerDeclaration("FULL_CHAPTER_CONTEXT", given("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN),
+        LayerDeclaration("END_OF_THE_SCENE_BEFORE", given("END_OF_THE_SCENE_BEFORE")),
+        LayerDeclaration("TASK", given("TASK")),
+    ),
+    is_background=True,
+)
+
+AGENTS = {
+    agent.agent_id: agent
+    for agent in (WORLD_SUMMARY, *CHARACTERS.values(), CONTEXT_SUMMARY, NARRATOR)
+}

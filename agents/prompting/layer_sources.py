@@ -1,0 +1,258 @@
+"""Where the layers of prompts get their text."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, lru_cache
+from itertools import groupby
+
+from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
+from agents.prompting.layers import Piece, Tier
+from agents.prompting.prompt_files import render_prompt
+from agents.prompting.sandwich import Source, Subject
+from agents.prose import without_middle
+from memory.chunks import recent_context_start
+from memory.fold_records import Fold
+from memory.folding import fold_chapter
+from memory.keeping import KeptRecent
+from memory.recall import recall, recall_lock
+from memory.session_state import Detail, cast_lines, memory_lines, play_lines
+from sessions.access import get_chapter
+from sessions.models import Session
+from sessions.roster import Character, character
+from sessions.transcript import chosen_events, render_event
+
+# What an element of memory is called beside one of session state, and where it is all of that.
+_MEMORY, _SESSION_STATE = "memory", "session_state"
+# A correction stays when deltas have gone: it says what of them is no longer true.
+_RULING_RANK = 1
+# Of the budget, weighed as for a model that has not reported any usage, which is a third too much:
+# beside it memory may have 0.4, and instructions, identity and the GM's words the rest.
+_CONTEXT_SHARE = 0.5
+
+
+def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = None) -> Source:
+    """A Markdown file without variables for each tier; "" is none, None the next larger tier's."""
+    by_tier = {"full": full, "medium": full if medium is None else medium}
+    by_tier["minimal"] = by_tier["medium"] if minimal is None else minimal
+
+    def read(subject: Subject, tier: Tier) -> list[Piece]:
+        name = by_tier[tier]
+        return [Piece(render_prompt(name))] if name else []
+
+    return read
+
+
+def process_map(here: str) -> Source:
+    """The chapter's life, and where in it this agent stands; small windows go without."""
+
+    def read(subject: Subject, tier: Tier) -> list[Piece]:
+        if tier == "minimal":
+            return []
+        name = "process_map" if tier == "full" else "process_map_medium"
+        return [Piece(render_prompt(name, here=here))]
+
+    return read
+
+
+def given(name: str) -> Source:
+    """What only the call itself knows."""
+    return lambda subject, tier: subject.given.get(name, ())
+
+
+def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
+    """The same for all characters, so that they share a prefix cache; the small local model keeps
+    one cache a character, which a shared start would mix up."""
+    if tier != "minimal":
+        return [Piece(render_prompt("character"))]
+    return [Piece(render_prompt("character_minimal", character_name=_speaker(subject)))]
+
+
+def identity(subject: Subject, tier: Tier) -> list[Piece]:
+    text = _identities(subject.chapter.pk).get(str(subject.slot), "")
+    return [Piece(f"{_speaker(subject)}\n{text}".strip())]
+
+
+def world_text(subject: Subject, tier: Tier) -> list[Piece]:
+    return [Piece(subject.chapter.tab1.world_text)]
+
+
+def chapter_text(subject: Subject, tier: Tier) -> list[Piece]:
+    return [Piece(subject.chapter.tab1.chapter_text)]
+
+
+def roster(subject: Subject, tier: Tier) -> list[Piece]:
+    agents = [f"{one.slot}: {one.color}: {one.name}" for one in subject.chapter.characters]
+    return [Piece("\n".join([f"{len(agents)} agents", *agents]))]
+
+
+def title(subject: Subject, tier: Tier) -> list[Piece]:
+    chapter = subject.chapter
+    return [] if chapter.is_untitled else [Piece(f"Title of the chapter: {chapter.title}")]
+
+
+def session_state(subject: Subject, tier: Tier) -> list[Piece]:
+    """Where play stands; the cast, and what has happened, stand in the layer of memory."""
+    lines = play_lines(subject.chapter, Detail(tier))
+    return [Piece("\n".join([f"<{_SESSION_STATE}>", *lines, f"</{_SESSION_STATE}>"]))]
+
+
+def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
+    """What memory holds now: the lock in its own words, where the window is large, and the fold."""
+    return _memory(subject.chapter, Detail(tier), fold_chapter(subject.chapter), tag=_MEMORY)
+
+
+def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
+    """The same as session state, without telling what the recent context shows word for word.
+
+    In a small window the fold ends where that context begins: the prompt's start then changes when
+    the context moves on, and not when a summary arrives. A local model has to read again whatever
+    stands behind a change. Where the context may have to give way, memory has all of it.
+    """
+    chapter, detail = subject.chapter, Detail(tier)
+    start = _context_start(subject, tier)
+    if not _context_fits(subject, start):
+        return _memory(chapter, detail, fold_chapter(chapter))
+    folded = fold_chapter(chapter, before=start if detail is Detail.MINIMAL else None)
+    return _memory(chapter, detail, folded, told_before=start)
+
+
+def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
+    """Every block in its own words; the lock and the newest delta stay."""
+    blocks = recall(subject.chapter)
+    newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
+    return [
+        Piece(
+            block.full,
+            block.brief,
+            must_stay=block.is_lock or at == newest,
+            rank=0 if block.is_delta else _RULING_RANK,
+        )
+        for at, block in enumerate(blocks)
+    ]
+
+
+def recent_context(subject: Subject, tier: Tier) -> tuple[Piece, ...]:
+    return _pieces_from(subject, _context_start(subject, tier))
+
+
+def transcript_pieces(chapter: Session, first: int, last: int) -> tuple[Piece, ...]:
+    """One piece a prompt: the GM's words with the chosen reply; in brief, without long middles."""
+    events = chosen_events(chapter, from_prompt=first, to_prompt=last)
+    pieces = []
+    for _, turn in groupby(events, key=lambda event: event.prompt_index):
+        texts = [render_event(event, chapter).rendered for event in turn]
+        brief = "\n\n".join(without_middle(text) for text in texts)
+        pieces.append(Piece("\n\n".join(texts), brief))
+    return tuple(pieces)
+
+
+def _context_start(subject: Subject, tier: Tier) -> int:
+    """In a small window it moves on by two chunks at a time, if so much fits: each time it does, a
+    local model reads the prompt anew for every character, which takes it a minute or more."""
+    if tier == "minimal":
+        start = recent_context_start(subject.chapter, chunks=2)
+        if _context_fits(subject, start):
+            return start
+    return recent_context_start(subject.chapter)
+
+
+def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
+    """The same pieces for memory, which has to know what they show, and for the context itself."""
+    chapter = subject.chapter
+    key = (chapter.pk, chapter.updated_at, start, subject.last_prompt)
+    pieces = _kept_context.get(key)
+    if pieces is None:
+        pieces = transcript_pieces(chapter, start, subject.last_prompt)
+        _kept_context.set(key, pieces)
+    return pieces
+
+
+def _context_fits(subject: Subject, start: int) -> bool:
+    """Whether all of the context from this prompt on will surely stand in the prompt, whatever else
+    does."""
+    if subject.budget_tokens is None:
+        return False
+    weight = sum(piece.weight for piece in _pieces_from(subject, start))
+    return weight / DEFAULT_WEIGHT_PER_TOKEN <= _CONTEXT_SHARE * subject.budget_tokens
+
+
+def _memory(
+    chapter: Session,
+    detail: Detail,
+    folded: Fold,
+    *,
+    tag: str = _SESSION_STATE,
+    told_before: int | None = None,
+) -> list[Piece]:
+    lock = recall_lock(chapter) if detail is Detail.FULL else ""
+    known = _Memory(folded, tuple(chapter.characters), detail, lock, tag, told_before)
+    kept = _kept_memory.get(chapter.pk)
+    if kept is None or not kept.is_like(known):
+        kept = known
+        _kept_memory.set(chapter.pk, kept)
+    return kept.pieces
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """A chapter's memory in pieces, which are the same until the next summary or correction."""
+
+    folded: Fold
+    cast: tuple[Character, ...]
+    detail: Detail
+    lock: str
+    tag: str
+    told_before: int | None
+
+    def is_like(self, other: "_Memory") -> bool:
+        """A fold that has not changed is the same object: comparing all of it would take longer."""
+        return self.folded is other.folded and (
+            self.cast,
+            self.detail,
+            self.lock,
+            self.tag,
+            self.told_before,
+        ) == (other.cast, other.detail, other.lock, other.tag, other.told_before)
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        lines = memory_lines(
+            self.folded,
+            self.cast,
+            detail=self.detail,
+            beside_lock=bool(self.lock),
+            told_before=self.told_before,
+        )
+        pieces = [Piece(self.lock, must_stay=True)] if self.lock else []
+        if lines:
+            # The lock names them too.
+            cast = [] if self.lock else cast_lines(self.cast)
+            pieces += [
+                Piece("\n".join([f"<{self.tag}>", *cast]), must_stay=True),
+                *(_line_piece(line.text, line.rank) for line in lines),
+                Piece(f"</{self.tag}>", must_stay=True),
+            ]
+        return pieces
+
+
+# Weighed once: of a long chapter's thousand lines each summary changes a few.
+@lru_cache(maxsize=16_384)
+def _line_piece(text: str, rank: int) -> Piece:
+    return Piece(text, rank=rank)
+
+
+_kept_context: KeptRecent[tuple[uuid.UUID, datetime, int, int], tuple[Piece, ...]] = KeptRecent(16)
+_kept_memory: KeptRecent[uuid.UUID, _Memory] = KeptRecent(32)
+
+
+def _speaker(subject: Subject) -> str:
+    assert subject.slot is not None, "A character's layer needs a subject with a slot."
+    return character(subject.slot, subject.chapter.agent_names).name
+
+
+@lru_cache(maxsize=32)
+def _identities(session_id: uuid.UUID) -> dict[str, str]:
+    """Once a process: Tab 1 is frozen before the first prompt."""
+    identities: dict[str, str] = get_chapter(session_id).tab1.agent_identity_text_by_slot
+    return identities

@@ -1,0 +1,270 @@
+"""A prompt as an ordered list of named layers, fitted into a model's budget.
+
+The order is the caller's and never changes here: stable text first, so that prefix caches work.
+What does not fit gives way in the order of `gives_way`, each layer by its own rule.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from typing import Literal
+
+from agents.exceptions import PromptTooLong
+from agents.prompting.budget import TOKENS_PER_MESSAGE, weigh
+from agents.providers.base import Message
+
+Tier = Literal["full", "medium", "minimal"]
+TIERS: tuple[Tier, ...] = ("full", "medium", "minimal")
+Role = Literal["system", "user", "assistant"]
+
+
+class Trim(Enum):
+    """How a layer gets shorter; of its pieces those of the lowest rank go first."""
+
+    NEVER = "never"
+    OLDEST_FIRST = "oldest first"
+    NEWEST_FIRST = "newest first"
+    # Oldest pieces take their brief form first, and are dropped only when all of them have.
+    CONDENSE = "condense"
+    # The same, but nothing is dropped.
+    SHORTEN = "shorten"
+    # All of it or nothing.
+    DROP = "drop"
+
+
+# What the GM can shorten of a prompt that does not fit, in the GM's words.
+_EDITABLE = {
+    "WORLD_TEXT": "the world text on Tab 1",
+    "CHAPTER_TEXT": "the chapter text on Tab 1",
+    "AGENT_IDENTITY": "the identity on Tab 1",
+    "USER_PROMPT": "your prompt",
+    "NARRATIVE_AGENT_DEFINITION": "the narrative agent's instructions on Tab 3",
+}
+# Only in a copy of the chapter, once it is played: named where the prompt is not enough.
+_LOCKED = "AGENT_IDENTITY"
+# What was played stays as it is.
+_TRANSCRIPTS = ("RECENT_CONTEXT", "RECENT_CONTEXT_CHUNK", "FULL_CHAPTER_CONTEXT")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a layer that is kept, shortened to `brief`, or dropped as a whole.
+
+    One that `must_stay` stays whole, whatever its layer's rule is: those are the layer's floor.
+    """
+
+    text: str
+    brief: str = ""
+    must_stay: bool = False
+    rank: int = 0
+
+    @cached_property
+    def weight(self) -> float:
+        return weigh(self.text)
+
+
+def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
+    """The same pieces, the last `count` of which must stay."""
+    if not count:
+        return tuple(pieces)
+    newest = len(pieces) - count
+    return tuple(
+        replace(piece, must_stay=piece.must_stay or at >= newest) for at, piece in enumerate(pieces)
+    )
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A named part of a prompt.
+
+    `gives_way` ranks layers: the lowest is trimmed first. `step` is how many pieces go at a time
+    (few changes of a layer's start spare prefix caches). `share` caps the layer at a part of the
+    budget whatever else there is.
+    """
+
+    name: str
+    pieces: tuple[Piece, ...]
+    role: Role = "user"
+    has_heading: bool = True
+    trim: Trim = Trim.NEVER
+    gives_way: int = 0
+    step: int = 1
+    share: float | None = None
+    separator: str = "\n\n"
+
+    @cached_property
+    def text(self) -> str:
+        if not self.pieces:
+            return ""
+        body = self.separator.join(piece.text for piece in self.pieces)
+        return f"## {self.name}\n{body}" if self.has_heading else body
+
+    @cached_property
+    def weight(self) -> float:
+        return weigh(self.text)
+
+
+def text_layer(
+    name: str,
+    text: str,
+    *,
+    role: Role = "user",
+    has_heading: bool = True,
+) -> Layer:
+    """A layer of one piece that is never trimmed."""
+    return Layer(name, (Piece(text),), role=role, has_heading=has_heading)
+
+
+@dataclass(frozen=True)
+class LayerRecord:
+    """What became of one layer, for the artifact; `reason` says why it was trimmed, if it was.
+
+    `characters` is its size in its message, by which a prompt is taken apart again.
+    """
+
+    name: str
+    tokens: int
+    kept: int
+    shortened: int
+    dropped: int
+    reason: str = ""
+    characters: int = 0
+
+
+@dataclass(frozen=True)
+class AssembledPrompt:
+    messages: tuple[Message, ...]
+    records: tuple[LayerRecord, ...]
+    weight: float
+
+
+def assemble(
+    layers: Sequence[Layer], *, budget_tokens: int, weight_per_token: float
+) -> AssembledPrompt:
+    """Fit the layers into the budget; raises PromptTooLong when their floors do not fit."""
+
+    def tokens_of(layer: Layer) -> float:
+        return layer.weight / weight_per_token
+
+    originals = [layer for layer in layers if layer.pieces]
+    shared = [
+        layer
+        if layer.share is None
+        else _trim(layer, layer.share * budget_tokens * weight_per_token)
+        for layer in originals
+    ]
+    fitted = list(shared)
+    available = budget_tokens - TOKENS_PER_MESSAGE * len(fitted)
+    for at in sorted(range(len(fitted)), key=lambda i: fitted[i].gives_way):
+        others = sum(tokens_of(layer) for i, layer in enumerate(fitted) if i != at)
+        fitted[at] = _trim(fitted[at], (available - others) * weight_per_token)
+    total = sum(tokens_of(layer) for layer in fitted)
+    if total > available:
+        raise _too_long(fitted, tokens_of, total - available)
+    return AssembledPrompt(
+        messages=_merge([layer for layer in fitted if layer.pieces]),
+        records=tuple(
+            _record(before, after, round(tokens_of(after)), reason=_reason(before, within, after))
+            for before, within, after in zip(originals, shared, fitted, strict=True)
+        ),
+        weight=sum(layer.weight for layer in fitted),
+    )
+
+
+def _trim(layer: Layer, room: float) -> Layer:
+    """Shorten the layer by its rule until it weighs at most `room` or its floor is reached."""
+    if layer.weight <= room or layer.trim is Trim.NEVER:
+        return layer
+    pieces: dict[int, Piece] = dict(enumerate(layer.pieces))
+    order = [at for at in _order_of_giving_way(layer) if not pieces[at].must_stay]
+    weight = layer.weight
+    if layer.trim in (Trim.CONDENSE, Trim.SHORTEN):
+        for at in order:
+            if weight <= room:
+                break
+            if brief := pieces[at].brief:
+                weight += weigh(brief) - pieces[at].weight
+                pieces[at] = replace(pieces[at], text=brief, brief="")
+    if layer.trim is not Trim.SHORTEN:
+        while order and weight > room:
+            going = order if layer.trim is Trim.DROP else _next_to_go(pieces, order, layer.step)
+            for at in going:
+                weight -= pieces.pop(at).weight + len(layer.separator)
+            order = order[len(going) :]
+    kept = tuple(pieces.values())
+    return layer if kept == layer.pieces else replace(layer, pieces=kept)
+
+
+def _next_to_go(pieces: Mapping[int, Piece], order: Sequence[int], step: int) -> Sequence[int]:
+    """At most `step` pieces, all of one rank: none goes with those that matter less."""
+    rank = pieces[order[0]].rank
+    return [at for at in order[:step] if pieces[at].rank == rank]
+
+
+def _order_of_giving_way(layer: Layer) -> list[int]:
+    newest_first = layer.trim is Trim.NEWEST_FIRST
+    return sorted(
+        range(len(layer.pieces)),
+        key=lambda at: (layer.pieces[at].rank, -at if newest_first else at),
+    )
+
+
+def _reason(before: Layer, within: Layer, after: Layer) -> str:
+    if after is before:
+        return ""
+    return "the window is full" if after is not within else "its share of the window is full"
+
+
+def _too_long(
+    layers: list[Layer], tokens_of: Callable[[Layer], float], excess: float
+) -> PromptTooLong:
+    """Names the longest part that the GM can shorten; all of them where one is not enough."""
+    said = f"This is about {round(excess):,} tokens too long for the model's context window."
+    kept = "Nothing was sent and your words are kept."
+    parts = sorted(
+        (layer for layer in layers if layer.name in _EDITABLE),
+        key=lambda layer: (layer.name == _LOCKED, -tokens_of(layer)),
+    )
+    enough = [part for part in parts if tokens_of(part) > excess][:1]
+    if not enough and sum(map(tokens_of, parts)) > excess:
+        enough = parts
+    if enough:
+        named = " and ".join(
+            f"{_EDITABLE[part.name]} (about {round(tokens_of(part)):,} tokens)" for part in enough
+        )
+        way_out = f"Shorten {named} by so much, or use a model with a larger window."
+        return PromptTooLong(f"{said} {way_out} {kept}")
+    longest = max(layers, key=tokens_of)
+    if longest.name in _TRANSCRIPTS:
+        said += f" The transcript alone has about {round(tokens_of(longest)):,}."
+    return PromptTooLong(
+        f"{said} Shortening what you wrote would not be enough: a model with a larger window is "
+        f"needed. {kept}"
+    )
+
+
+def _merge(layers: list[Layer]) -> tuple[Message, ...]:
+    """Neighbours of one role are one message: some chat templates want roles to alternate."""
+    messages: list[Message] = []
+    for layer in layers:
+        if messages and messages[-1].role == layer.role:
+            content = f"{messages.pop().content}\n\n{layer.text}"
+        else:
+            content = layer.text
+        messages.append(Message(layer.role, content))
+    return tuple(messages)
+
+
+def _record(before: Layer, after: Layer, tokens: int, *, reason: str) -> LayerRecord:
+    originals = {piece.text for piece in before.pieces}
+    kept = sum(piece.text in originals for piece in after.pieces)
+    return LayerRecord(
+        name=before.name,
+        tokens=tokens,
+        kept=kept,
+        shortened=len(after.pieces) - kept,
+        dropped=len(before.pieces) - len(after.pieces),
+        reason=reason,
+        characters=len(after.text) if after.pieces else 0,
+    )

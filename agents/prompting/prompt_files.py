@@ -1,0 +1,54 @@
+"""The prompts: Markdown files in agents/prompts that can substitute `$name`, and nothing else."""
+
+from functools import lru_cache
+from pathlib import Path
+from string import Template
+
+from django.conf import settings
+
+PROMPTS_FOLDER = Path(__file__).resolve().parent.parent / "prompts"
+
+
+class PromptFileError(Exception):
+    """A prompt file is missing, malformed, or asks for other variables than it was given."""
+
+
+def render_prompt(name: str, /, **variables: str) -> str:
+    """The text of prompts/<name>.md with its variables put in, word for word.
+
+    Raises PromptFileError when the file and `variables` do not name exactly the same variables.
+    """
+    template = _load(name, _modified_at(name) if settings.DEBUG else 0)
+    wanted = set(template.get_identifiers())
+    if missing := sorted(wanted - variables.keys()):
+        raise PromptFileError(f"{name}.md needs {_list(missing)}.")
+    if unknown := sorted(variables.keys() - wanted):
+        raise PromptFileError(f"{name}.md does not know {_list(unknown)}.")
+    return template.substitute(variables)
+
+
+@lru_cache(maxsize=64)
+def _load(name: str, version: int) -> Template:
+    try:
+        template = Template(_path(name).read_text(encoding="utf-8").strip())
+    except OSError as error:
+        raise PromptFileError(f"There is no prompt file {name}.md.") from error
+    if not template.is_valid():
+        raise PromptFileError(f"{name}.md holds a $ that names no variable; write it as $$.")
+    return template
+
+
+def _modified_at(name: str) -> int:
+    """Zero when there is no such file, which loading it then reports."""
+    path = _path(name)
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+def _path(name: str) -> Path:
+    if not name.isidentifier():
+        raise PromptFileError(f"{name!r} is no name of a prompt file.")
+    return PROMPTS_FOLDER / f"{name}.md"
+
+
+def _list(variables: list[str]) -> str:
+    return ", ".join(f"${variable}" for variable in variables)

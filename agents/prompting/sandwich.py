@@ -1,0 +1,107 @@
+"""How an agent's prompt is declared: an ordered list of layers, each with its source and its rules.
+
+Declaring an agent takes a Markdown file in agents/prompts and an entry in declarations.py.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agents.prompting.layers import TIERS, Layer, Piece, Role, Tier, Trim, keep_last
+from memory.keeping import KeptRecent
+from sessions.models import Session
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What one prompt is about. `slot` is the character who is addressed.
+
+    `before` leaves out that prompt and what came later, for a reply that is written again.
+    `budget_tokens` is the room for the whole prompt, where a source has to know it. `given` are
+    the parts that only this call knows, by the names of their layers.
+    """
+
+    chapter: Session
+    slot: int | None = None
+    before: int | None = None
+    budget_tokens: int | None = None
+    given: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
+
+    @property
+    def last_prompt(self) -> int:
+        """The last prompt that has happened, as far as this subject is concerned."""
+        return self.chapter.prompt_index if self.before is None else self.before - 1
+
+
+Source = Callable[[Subject, Tier], Sequence[Piece]]
+
+
+@dataclass(frozen=True)
+class LayerDeclaration:
+    """A layer of an agent: its name, where its text comes from, and how it gives way.
+
+    `source` has the tier's variant; a layer without pieces is left out, and one that trims
+    otherwise in another tier is declared for its `tiers`. What stays whatever happens is what the
+    source marks as `must_stay`, and the newest pieces, as many as `floor` says. `is_kept` is for
+    what depends on the chapter's state and the tier alone: it is composed once for each state and
+    not for each prompt.
+    """
+
+    name: str
+    source: Source
+    role: Role = "user"
+    has_heading: bool = True
+    trim: Trim = Trim.NEVER
+    gives_way: int = 0
+    step: int = 1
+    share: float | None = None
+    separator: str = "\n\n"
+    floor: int = 0
+    tiers: tuple[Tier, ...] = TIERS
+    is_kept: bool = False
+
+    def layer(self, subject: Subject, tier: Tier) -> Layer:
+        return Layer(
+            self.name,
+            keep_last(self.source(subject, tier), self.floor),
+            role=self.role,
+            has_heading=self.has_heading,
+            trim=self.trim,
+            gives_way=self.gives_way,
+            step=self.step,
+            share=self.share,
+            separator=self.separator,
+        )
+
+
+def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) -> list[Layer]:
+    """The layers that have something to say, in the order in which they are declared."""
+    layers = (_layer(one, subject, tier) for one in declared if tier in one.tiers)
+    return [layer for layer in layers if layer.pieces]
+
+
+# A layer, and what it was composed from: the tier, the state of the chapter, what is left out of
+# it, and the room. Whatever changes such a layer moves the chapter's `updated_at`.
+_Key = tuple[LayerDeclaration, Tier, uuid.UUID, datetime, int | None, int | None]
+_kept: KeptRecent[_Key, Layer] = KeptRecent(64)
+
+
+def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer:
+    if not declaration.is_kept:
+        return declaration.layer(subject, tier)
+    chapter = subject.chapter
+    key = (
+        declaration,
+        tier,
+        chapter.pk,
+        chapter.updated_at,
+        subject.before,
+        subject.budget_tokens,
+    )
+    layer = _kept.get(key)
+    if layer is None:
+        # From the chapter at hand and not from a newer one: all layers of a prompt show one state.
+        layer = declaration.layer(subject, tier)
+        _kept.set(key, layer)
+    return layer

@@ -1,0 +1,357 @@
+"""What agents 0 and 8 return: shapes, the JSON schemas sent to a model, the check of a payload.
+
+A payload is kept exactly as it was returned; the models here only say whether it is acceptable.
+They accept what means the same (a number where text is due, null where nothing is to be said) and
+never fill in what is missing.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic_core import ErrorDetails
+
+from agents.providers.exceptions import UnusableReply
+from sessions.limits import MAX_AGENTS
+from sessions.roster import Character
+
+Payload = dict[str, Any]
+
+# How deep lists and objects may stand in one another; the shapes need five levels.
+MAX_DEPTH = 20
+_MAX_PROBLEMS = 5
+
+
+class InvalidReply(UnusableReply):
+    """A reply that is not what was asked for; the message tells a model what to mend."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read from a reply; `remark` says what had to be mended, "" where nothing had."""
+
+    payload: Payload
+    remark: str = ""
+
+
+def _as_text(value: object) -> object:
+    """A JSON scalar as text; anything else is left for the validator to refuse."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value
+
+
+def _as_list(value: object) -> object:
+    if value is None or value == "":
+        return []
+    return [value] if isinstance(value, str | dict) else value
+
+
+EntryT = TypeVar("EntryT")
+Text = Annotated[str, Field(max_length=800), BeforeValidator(_as_text)]
+Several = Annotated[list[EntryT], Field(max_length=14), BeforeValidator(_as_list)]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+
+class World(_Shape):
+    genre: Text
+    tone: Text
+    themes: Several[Text]
+    rules_of_reality: Several[Text]
+    factions_or_powers: Several[Text]
+    key_lore: Several[Text]
+    safety_or_boundaries: Several[Text]
+
+
+class ChapterSetting(_Shape):
+    premise: Text
+    location: Text
+    time: Text
+    environment: Several[Text]
+    active_threats: Several[Text]
+    open_mysteries: Several[Text]
+    chapter_goals: Several[Text]
+
+
+class RosterEntry(_Shape):
+    slot: int
+    color: Text
+    name: Text
+
+
+class WorldChapterLock(_Shape):
+    """Agent 0's block: what Tab 1 says, made small."""
+
+    memory_type: Literal["world_chapter_lock"]
+    world: World
+    chapter: ChapterSetting
+    agents: Annotated[list[RosterEntry], Field(min_length=1, max_length=MAX_AGENTS)]
+    canon_locks: Several[Text]
+    assumptions: Several[Text]
+
+
+class ChunkRange(_Shape):
+    from_marker: Text
+    to_marker: Text
+    prompt_count_in_chunk: int
+
+
+class LocationUpdates(_Shape):
+    where: Text
+    notable_environment_changes: Several[Text]
+
+
+class MajorEvent(_Shape):
+    event: Text
+    cause: Text
+    effect: Text
+    participants: Several[Text]
+
+
+class CharacterAction(_Shape):
+    # The GM's own people act too, and have no slot.
+    agent_slot: Annotated[int | None, WithJsonSchema({"type": "integer"})]
+    name: Text
+    did: Text
+    intent: Text
+    result: Text
+
+
+class StateChange(_Shape):
+    key: Text
+    before: Text
+    after: Text
+    notes: Text
+
+
+class RelationshipShift(_Shape):
+    between: Several[Text]
+    change: Text
+    evidence: Text
+
+
+class Discovery(_Shape):
+    thing: Text
+    who_found: Text
+    why_it_matters: Text
+
+
+class Thread(_Shape):
+    thread: Text
+    stakes: Text
+    next_likely_trigger: Text
+
+
+class TurnDelta(_Shape):
+    """Agent 8's block: what is new or changed in one chunk of play."""
+
+    memory_type: Literal["turn_delta"]
+    range: ChunkRange
+    location_updates: LocationUpdates
+    major_events: Several[MajorEvent]
+    character_actions: Several[CharacterAction]
+    state_changes: Several[StateChange]
+    relationship_shifts: Several[RelationshipShift]
+    items_clues_discovered: Several[Discovery]
+    unresolved_threads: Several[Thread]
+    canon_locks: Several[Text]
+    contradictions_or_questions: Several[Text]
+
+
+Shape = WorldChapterLock | TurnDelta
+
+# What a small model is held to, so that it ends: characters of a text, entries of a list. Even one
+# that fills all of it stays below its output limit.
+_TIGHT_LENGTH = 80
+_TIGHT_LENGTHS = {
+    "premise": 200,
+    "rules_of_reality": 120,
+    "key_lore": 120,
+    "open_mysteries": 120,
+    "canon_locks": 120,
+    "event": 120,
+    "did": 100,
+    # Of a contradiction both facts.
+    "contradictions_or_questions": 200,
+    "thread": 100,
+    "name": 40,
+    "participants": 40,
+    "between": 40,
+    "who_found": 40,
+    "key": 60,
+    "color": 10,
+    "from_marker": 8,
+    "to_marker": 8,
+}
+_TIGHT_ITEMS = 3
+_TIGHT_LISTS = {
+    "rules_of_reality": 4,
+    "canon_locks": 3,
+    "major_events": 4,
+    "character_actions": 2,
+    "items_clues_discovered": 2,
+    "unresolved_threads": 2,
+    "notable_environment_changes": 2,
+    "assumptions": 2,
+    "between": 2,
+    "relationship_shifts": 2,
+    "contradictions_or_questions": 2,
+    "agents": MAX_AGENTS,
+}
+
+
+def json_schema_for(model: type[Shape], *, tight: bool = False) -> dict[str, Any]:
+    """The shape as a JSON schema without references, every key required.
+
+    Only keywords that the strict modes of hosted servers take. `tight` adds bounds of length for
+    servers that turn the schema into a grammar (llama.cpp): without them a small model runs on
+    to the output limit.
+    """
+    source = model.model_json_schema()
+    return _plain_schema(source, source.get("$defs", {}), name="", tight=tight)
+
+
+def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict[str, Any]:
+    """Agent 0's schema for this roster, so that a model that follows it cannot misname anybody."""
+    schema = json_schema_for(WorldChapterLock, tight=tight)
+    agents = schema["properties"]["agents"]
+    if tight:
+        # A list of schemas is what llama.cpp's grammars take for a list of fixed entries.
+        agents["items"] = [_roster_entry([character]) for character in roster]
+        agents.pop("maxItems")
+    else:
+        agents["items"] = _roster_entry(roster)
+    return schema
+
+
+def check_payload(payload: Payload, model: type[Shape]) -> None:
+    """Raise InvalidReply unless the object has the shape and can be stored."""
+    check_storable(payload)
+    try:
+        model.model_validate(payload)
+    except ValidationError as error:
+        problems = [_describe(details) for details in error.errors(include_url=False)]
+        more = len(problems) - _MAX_PROBLEMS
+        tail = f"; and {more} more" if more > 0 else ""
+        raise InvalidReply("; ".join(problems[:_MAX_PROBLEMS]) + tail) from None
+
+
+def check_roster(payload: Payload, roster: Sequence[Character]) -> None:
+    """Raise InvalidReply when agent 0's payload does not name the chapter's characters."""
+    expected = [(one.slot, one.color, one.name) for one in roster]
+    found = [
+        (entry.slot, entry.color, entry.name)
+        for entry in WorldChapterLock.model_validate(payload).agents
+    ]
+    if sorted(map(_loosely, found)) != sorted(map(_loosely, expected)):
+        due = json.dumps(
+            [{"slot": slot, "color": color, "name": name} for slot, color, name in expected],
+            ensure_ascii=False,
+        )
+        raise InvalidReply(f"agents must be exactly {due}")
+
+
+def _loosely(entry: tuple[int, str, str]) -> tuple[int, str, str]:
+    slot, color, name = entry
+    return slot, color.strip().casefold(), " ".join(name.split()).casefold()
+
+
+def _roster_entry(roster: Sequence[Character]) -> dict[str, Any]:
+    properties = {
+        "slot": {"type": "integer", "enum": [one.slot for one in roster]},
+        "color": {"type": "string", "enum": [one.color for one in roster]},
+        # Two characters may bear one name; an enumeration may not name it twice.
+        "name": {"type": "string", "enum": list(dict.fromkeys(one.name for one in roster))},
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _plain_schema(
+    node: dict[str, Any], definitions: dict[str, Any], *, name: str, tight: bool
+) -> dict[str, Any]:
+    """Pydantic's schema of one field, reduced to what every server understands."""
+    if "$ref" in node:
+        target = definitions[node["$ref"].rpartition("/")[2]]
+        return _plain_schema(target, definitions, name=name, tight=tight)
+    kind = node["type"]
+    if kind == "object":
+        properties = {
+            key: _plain_schema(value, definitions, name=key, tight=tight)
+            for key, value in node["properties"].items()
+        }
+        return {
+            "type": kind,
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+    if kind == "array":
+        items = _plain_schema(node["items"], definitions, name=name, tight=tight)
+        bound = {"maxItems": _TIGHT_LISTS.get(name, _TIGHT_ITEMS)} if tight else {}
+        return {"type": kind, "items": items, **bound}
+    if "const" in node:
+        return {"type": kind, "enum": [node["const"]]}
+    if kind == "string" and tight:
+        return {"type": kind, "maxLength": _TIGHT_LENGTHS.get(name, _TIGHT_LENGTH)}
+    return {"type": kind}
+
+
+def check_storable(payload: Payload) -> None:
+    """Refuse what no database takes as JSON: NUL, lone surrogates, NaN, endless nesting."""
+    pending: list[tuple[Any, int]] = [(payload, 1)]
+    while pending:
+        value, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            raise InvalidReply("the JSON object is nested too deeply")
+        if isinstance(value, dict):
+            pending += [(part, depth + 1) for pair in value.items() for part in pair]
+        elif isinstance(value, list):
+            pending += [(part, depth + 1) for part in value]
+        elif isinstance(value, str) and _is_not_text(value):
+            raise InvalidReply("a text holds characters that are not text; leave them out")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise InvalidReply("a number is not finite; write it as text")
+
+
+def _is_not_text(value: str) -> bool:
+    return "\0" in value or any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _describe(details: ErrorDetails) -> str:
+    """One problem in words, led by where it is; never with the text itself."""
+    where = ".".join(str(part) for part in details["loc"]) or "the object"
+    bounds = details.get("ctx", {})
+    match details["type"]:
+        case "missing":
+            return f"{where} is missing"
+        case "literal_error":
+            return f"{where} must be {bounds['expected']}"
+        case "string_type":
+            return f"{where} must be text"
+        case "string_too_long":
+            return f"{where} is longer than {bounds['max_length']} characters"
+        case "list_type":
+            return f"{where} must be a list"
+        case "too_long":
+            return f"{where} has more than {bounds['max_length']} entries"
+        case "too_short":
+            return f"{where} must not be empty"
+        case "model_type" | "dict_type":
+            return f"{where} must be an object"
+        case kind if kind.startswith("int_"):
+            return f"{where} must be a whole number"
+        case _:
+            return f"{where} is not acceptable"

@@ -1,0 +1,61 @@
+"""A new agent is one Markdown file and one declaration."""
+
+from pathlib import Path
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from agents.calling.calls import call_model
+from agents.models import LLMArtifact
+from agents.prompting.declarations import AGENTS, Agent
+from agents.prompting.layer_sources import given, prompt_file, session_state
+from agents.prompting.layers import Piece, Trim
+from agents.prompting.sandwich import LayerDeclaration, Subject, compose
+from agents.providers.scripted import ScriptedProvider
+from sessions.tests.factories import make_active_chapter
+
+pytestmark = pytest.mark.django_db
+
+COACH = Agent(
+    10,
+    "Writing Coach",
+    "o4-mini",
+    output_tokens=500,
+    reasoning_tokens=1_000,
+    temperature=0.5,
+    layers=(
+        LayerDeclaration("SYSTEM", prompt_file("coach"), role="system", has_heading=False),
+        LayerDeclaration("SESSION_STATE", session_state),
+        LayerDeclaration("DRAFT", given("DRAFT"), trim=Trim.OLDEST_FIRST, floor=1),
+    ),
+)
+
+
+@pytest.fixture
+def _coach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    (tmp_path / "coach.md").write_text("You advise the writer.")
+    monkeypatch.setattr("agents.prompting.prompt_files.PROMPTS_FOLDER", tmp_path)
+    monkeypatch.setitem(AGENTS, COACH.agent_id, COACH)
+    settings.LLM = "openai"
+    settings.OPENAI_BASE_URL = "http://localhost:9/v1"
+
+
+@pytest.mark.usefixtures("_coach")
+def test_it_is_called_recorded_and_shown(provider: ScriptedProvider, client: Client) -> None:
+    chapter = make_active_chapter()
+    provider.enqueue("Show it, do not tell it.")
+    subject = Subject(chapter, given={"DRAFT": [Piece("It was dark."), Piece("It was late.")]})
+    reply = async_to_sync(call_model)(
+        COACH, chapter.pk, lambda: compose(COACH.layers, subject, "full")
+    )
+    assert reply.text == "Show it, do not tell it."
+    assert [message.role for message in provider.history[0].messages] == ["system", "user"]
+    assert "<prompt_index>" in provider.history[0].messages[1].content
+    artifact = LLMArtifact.objects.get()
+    assert (artifact.agent_id, artifact.model) == (10, "o4-mini")
+    assert [layer["name"] for layer in artifact.layers] == ["SYSTEM", "SESSION_STATE", "DRAFT"]
+    page = client.get(reverse("pages:usage", args=[chapter.pk])).content.decode()
+    assert "Writing Coach" in page

@@ -1,0 +1,77 @@
+"""What a chapter on the embedded model shows: how soon replies start, and what that rests on."""
+
+from collections.abc import Sequence
+from statistics import mean, median
+from typing import Any
+
+from bench.figure import Figure
+from bench.token_figures import estimate_figure
+
+MOST_SECONDS = 6.0
+# Once every character has been read once, with so long between prompts.
+MOST_WARM_SECONDS = 3.0
+WARM_PAUSE_SECONDS = 10.0
+CHARACTERS = 3
+
+
+def embedded_figures(
+    first_tokens: Sequence[float],
+    reply_words: Sequence[int],
+    calls: Sequence[dict[str, Any]],
+    *,
+    pause_seconds: float,
+) -> list[Figure]:
+    """`first_tokens` in seconds, a prompt each; `calls` as the API lists them, the oldest first."""
+    estimates = [
+        (one["agent_id"], one["estimated_tokens"], one["input_tokens"])
+        for one in calls
+        if one["input_tokens"] and one["estimated_tokens"]
+    ]
+    estimate = estimate_figure(estimates)
+    figures = [
+        _first_token(first_tokens),
+        _warm(first_tokens[CHARACTERS:], pause_seconds),
+        Figure(
+            "Embedded model: words of a reply, mean", mean(reply_words), f"{mean(reply_words):.0f}"
+        ),
+        *_cached(calls),
+    ]
+    return [*figures, estimate] if estimate else figures
+
+
+def _first_token(seconds: Sequence[float]) -> Figure:
+    return Figure(
+        "Embedded model: median time to the first token",
+        median(seconds),
+        f"{median(seconds):.2f} s (worst {max(seconds):.2f} s)",
+        f"at most {MOST_SECONDS:.0f} s",
+        median(seconds) <= MOST_SECONDS,
+    )
+
+
+def _warm(seconds: Sequence[float], pause_seconds: float) -> Figure:
+    has_target = pause_seconds <= WARM_PAUSE_SECONDS
+    return Figure(
+        f"Embedded model: the same once warm, {pause_seconds:.0f} s between prompts",
+        median(seconds),
+        f"{median(seconds):.2f} s of {len(seconds)} prompts",
+        f"at most {MOST_WARM_SECONDS:.0f} s" if has_target else "",
+        median(seconds) <= MOST_WARM_SECONDS if has_target else None,
+    )
+
+
+def _cached(calls: Sequence[dict[str, Any]]) -> list[Figure]:
+    """As the server counts: how much of a prompt it had read before, for an earlier prompt or when
+    the start was read ahead."""
+    replies = [one for one in calls if one["turn_id"] and one["input_tokens"]]
+    read = sum(one["input_tokens"] for one in replies[CHARACTERS:])
+    if not read:
+        return []
+    share = sum(one["cached_tokens"] or 0 for one in replies[CHARACTERS:]) / read
+    return [
+        Figure(
+            "Embedded model: tokens of characters' prompts that its server had in its cache",
+            share,
+            f"{share:.0%} of {read:,}",
+        )
+    ]

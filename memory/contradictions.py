@@ -1,0 +1,87 @@
+"""What a question of memory is about: the fact that it doubts, and what is said against it.
+
+Agent 8 is asked to word a contradiction "old: … | new: …". What a model words otherwise is searched
+for a canon fact, told word for word; then the new one is for the GM to say.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memory.fold_names import key_of, mentions, says_nothing
+from memory.now_view import NowSection
+
+_AS_ASKED = re.compile(
+    r"\W*(?:old|memory)(?: canon| fact)?\s*[:=]\s*(?P<old>.+?)\W*"
+    r"\b(?:new|chunk)(?: canon| fact)?\s*[:=]\s*(?P<new>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_QUOTED = re.compile(
+    r"""["'`\u2018\u201c\u00ab](?P<text>[^"`\u201c\u201d\u00ab\u00bb]+)["'`\u2019\u201d\u00bb]\.?"""
+)
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """`old` is a fact as memory words it, `new` what the question says instead; each is empty
+    where the question does not tell. `is_of_canon` when the old fact is canon."""
+
+    old: str = ""
+    new: str = ""
+    is_of_canon: bool = False
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether either side can be taken without asking the GM for more."""
+        return self.is_of_canon and bool(self.new)
+
+
+def read_contradiction(question: str, sections: Sequence[NowSection]) -> Contradiction:
+    """`sections` are those of the Now view."""
+    canon = canon_facts(sections)
+    said = _AS_ASKED.match(question)
+    if said is None:
+        old = _told_fact(question, canon)
+        return Contradiction(old, is_of_canon=bool(old))
+    elsewhere = [item.replaces for section in sections for item in section.items if item.replaces]
+    in_canon = _named_fact(said["old"], canon)
+    old = in_canon or _named_fact(said["old"], elsewhere)
+    new = _plain(said["new"])
+    if says_nothing(new) or key_of(new) == key_of(old):
+        new = ""
+    return Contradiction(old, new, is_of_canon=bool(in_canon))
+
+
+def canon_facts(sections: Iterable[NowSection], likely: str = "") -> list[str]:
+    """The canon that stands; with `likely` the facts that share the most words with it first."""
+    facts = [item.text for one in sections if one.key == "canon" for item in one.items]
+    words = set(key_of(likely).split())
+    return sorted(facts, key=lambda fact: -_share(set(key_of(fact).split()), words))
+
+
+def _share(words: set[str], others: set[str]) -> float:
+    return len(words & others) / len(words) if words else 0.0
+
+
+def _named_fact(text: str, facts: Iterable[str]) -> str:
+    """The fact that the text is, tells, or is a part of; empty where several could be meant."""
+    keyed, said = {key_of(fact): fact for fact in facts}, key_of(text)
+    wider = [key for key in keyed if mentions(key, said)]
+    return _told_fact(text, keyed.values()) or (keyed[wider[0]] if len(wider) == 1 else "")
+
+
+def _told_fact(text: str, facts: Iterable[str]) -> str:
+    """The fact that the text is or tells word for word; empty where it tells several."""
+    keyed, said = {key_of(fact): fact for fact in facts}, key_of(text)
+    if said in keyed:
+        return keyed[said]
+    told = [key for key in keyed if mentions(said, key)]
+    widest = [key for key in told if not any(key != one and mentions(one, key) for one in told)]
+    return keyed[widest[0]] if len(widest) == 1 else ""
+
+
+def _plain(text: str) -> str:
+    """Without the quotation marks and the separators around it."""
+    bare = text.strip(" |;")
+    quoted = _QUOTED.fullmatch(bare)
+    return quoted["text"].strip() if quoted else bare

@@ -1,0 +1,65 @@
+"""The running program and its pages, for the tests that need a real browser."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from bench.chapter_client import ChapterClient
+from bench.session_data import setup_of, synthetic_session
+from storyengine.tests.browsing import browser as browser
+from storyengine.tests.running import ScriptedProgram, run_scripted_program
+
+# Tokens a second: what nobody waits for, and what a test can do something beside.
+FAST, READABLE = 400, 25
+
+
+@pytest.fixture(scope="module")
+def program(browser: Browser) -> Iterator[ScriptedProgram]:
+    with run_scripted_program(first_token_ms=20, tokens_per_second=FAST) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, program: ScriptedProgram) -> Iterator[Page]:
+    program.model.clear_faults()
+    program.model.timing.tokens_per_second = FAST
+    context = browser.new_context(base_url=program.url, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def draft(program: ScriptedProgram) -> ChapterClient:
+    return ChapterClient(program.server)
+
+
+@pytest.fixture
+def chapter(program: ScriptedProgram) -> ChapterClient:
+    client = ChapterClient(program.server)
+    client.save_setup(setup_of(synthetic_session(10)))
+    client.lock(seconds=30)
+    return client
+
+
+def open_world(page: Page, chapter: ChapterClient) -> None:
+    page.goto(f"/chapters/{chapter.session_id}/world")
+
+
+def open_play(page: Page, chapter: ChapterClient) -> None:
+    page.goto(f"/chapters/{chapter.session_id}/play")
+
+
+def open_chapter(page: Page, chapter: ChapterClient, query: str = "") -> None:
+    page.goto(f"/chapters/{chapter.session_id}/chapter{query}")
+
+
+def expect_idle(page: Page) -> None:
+    expect(page.locator("[data-send]")).to_be_visible()
+    expect(page.locator("#running")).to_have_count(0)
+
+
+def expect_idle_later(page: Page) -> None:
+    expect(page.locator("#running")).to_have_count(0, timeout=60_000)

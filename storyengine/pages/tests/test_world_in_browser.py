@@ -1,0 +1,174 @@
+"""What Tab 1's scripts and every tab's colours promise, in a real browser."""
+
+from typing import cast
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from bench.chapter_client import ChapterClient
+from storyengine.pages.tests.in_browser import browser as browser
+from storyengine.pages.tests.in_browser import chapter as chapter
+from storyengine.pages.tests.in_browser import draft as draft
+from storyengine.pages.tests.in_browser import open_chapter, open_play, open_world
+from storyengine.pages.tests.in_browser import page as page
+from storyengine.pages.tests.in_browser import program as program
+
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+BLACK, WHITE = "rgb(0, 0, 0)", "rgb(255, 255, 255)"
+
+
+def world_text(chapter: ChapterClient) -> str:
+    return cast(str, chapter.read()["tab1"]["world_text"])
+
+
+class TestTab1:
+    def test_the_cap_counts_code_points_and_nothing_over_it_gets_in(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        open_world(page, draft)
+        world, count = page.locator("#world-text"), page.locator("output[for=world-text]")
+        world.fill("😀" * 4998)
+        expect(count).to_have_text("4,998/5,000")
+        world.press("Control+End")
+        world.press("Enter")
+        page.keyboard.insert_text("é")
+        expect(count).to_have_text("5,000/5,000")
+        page.keyboard.type("x")
+        page.keyboard.insert_text("y")
+        expect(count).to_have_text("5,000/5,000")
+        expect(page.locator("#world-text + .refusal")).to_contain_text("1 too many")
+        assert world.input_value().endswith("😀\né")
+
+    def test_leaving_at_once_loses_nothing(self, page: Page, draft: ChapterClient) -> None:
+        open_world(page, draft)
+        page.locator("#world-text").fill("Typed and left.")
+        page.get_by_role("link", name="3 Chapter").click()
+        page.wait_for_url("**/chapter")
+        assert world_text(draft) == "Typed and left."
+
+    def test_what_is_typed_before_the_scripts_come_is_saved(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        held: list[Route] = []
+
+        def hold(route: Route) -> None:
+            held.append(route)
+
+        page.route("**/htmx-2*.js", hold)
+        page.goto(f"/chapters/{draft.session_id}/world", wait_until="commit")
+        page.locator("#world-text").fill("An early word.")
+        held[0].continue_()
+        expect(page.locator("output[for=world-text]")).to_have_text("14/5,000")
+        expect(page.locator("#saved-state")).to_have_text("saved")
+        assert world_text(draft) == "An early word."
+
+    def test_what_could_not_be_saved_says_so_and_is_tried_again(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        open_world(page, draft)
+        page.route("**/world/save", lambda route: route.abort())
+        page.locator("#world-text").fill("Through a bad line.")
+        expect(page.locator("#saved-state")).to_have_text("not saved")
+        expect(page.locator("#world-text + .refusal")).to_contain_text("Nothing typed is lost")
+        page.unroute("**/world/save")
+        expect(page.locator("#saved-state")).to_have_text("saved", timeout=15_000)
+        assert world_text(draft) == "Through a bad line."
+
+    def test_fewer_agents_hide_panels_and_more_bring_them_back(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        open_world(page, draft)
+        page.get_by_role("radio", name="3 Agent Yellow").check()
+        page.locator("#identity-3").fill("A child.")
+        page.locator("#agent-count").select_option("1")
+        expect(page.locator("#panel-3")).to_be_hidden()
+        expect(page.locator("#panel-1")).to_be_visible()
+        expect(page.get_by_role("radio", name="3 Agent Yellow")).to_be_hidden()
+        page.locator("#agent-count").select_option("7")
+        page.get_by_role("radio", name="3 Agent Yellow").check()
+        expect(page.locator("#identity-3")).to_have_value("A child.")
+
+    def test_the_panel_that_was_looked_at_last_is_shown_again(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        open_world(page, draft)
+        page.get_by_role("radio", name="2 Agent Orange").check()
+        page.reload()
+        expect(page.locator("#panel-2")).to_be_visible()
+        expect(page.locator("#panel-1")).to_be_hidden()
+
+
+class TestLockedTab1:
+    def test_the_text_under_the_veil_can_be_selected_and_copied(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        open_world(page, chapter)
+        world = page.locator("#world-text")
+        veil = "field => getComputedStyle(field.closest('.cell'), '::after').backgroundColor"
+        assert world.evaluate(veil) == "rgba(128, 132, 140, 0.38)"
+        box = world.bounding_box()
+        assert box is not None
+        # As a hand does it, with whatever lies over the text in between.
+        page.mouse.move(box["x"] + 1, box["y"] + 10)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] - 6, box["y"] + 40, steps=5)
+        page.mouse.up()
+        page.keyboard.press("Control+C")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert len(copied) > 40
+        assert world_text(chapter).startswith(copied)
+
+
+class TestColours:
+    def test_the_pages_are_black_grey_and_white_and_their_cells_black_with_white_text(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        for opens, behind, field in (
+            (open_world, BLACK, "#world-text"),
+            (open_play, "rgb(111, 116, 124)", "#prompt-text"),
+            (open_chapter, WHITE, "#definition"),
+        ):
+            opens(page, chapter)
+            expect(page.locator("body")).to_have_css("background-color", behind)
+            text = page.locator(field)
+            expect(text).to_have_css("background-color", BLACK)
+            expect(text).to_have_css("color", WHITE)
+            for cell in page.locator(".cell").all():
+                expect(cell).to_have_css("background-color", BLACK)
+
+    def test_prompts_are_white_and_replies_have_their_agents_colour(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        open_play(page, chapter)
+        entries = page.locator("#transcript .entry")
+        expect(entries.nth(0)).to_have_css("color", WHITE)
+        expect(entries.nth(1)).to_have_css("color", "rgb(255, 107, 99)")
+
+
+class TestLibrary:
+    def test_on_a_narrow_screen_the_title_field_fits(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.goto("/")
+        page.get_by_text("Rename").first.click()
+        expect(page.get_by_label("New title").first).to_be_in_viewport(ratio=1)
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+
+    def test_a_new_title_is_capped_in_code_points(self, page: Page, draft: ChapterClient) -> None:
+        page.goto("/")
+        row = page.locator(".chapter-row").filter(
+            has=page.locator(f"a[href*='{draft.session_id}']")
+        )
+        row.get_by_text("Rename").click()
+        title = row.get_by_label("New title")
+        title.fill("😀" * 120)
+        title.press("End")
+        page.keyboard.type("x")
+        expect(title).to_have_value("😀" * 120)
+        expect(row.locator(".refusal")).to_contain_text("1 too many")
+        row.get_by_role("button", name="Save").click()
+        expect(row.locator(".chapter-title")).to_have_text("😀" * 120)
