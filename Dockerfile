@@ -1,20 +1,21 @@
 # One image for all processes; compose.yaml says which command each one runs.
-FROM python:3.12-slim AS build
+FROM python:3.12-slim-trixie AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 RUN python -m venv /venv
 ENV PATH=/venv/bin:$PATH
-COPY requirements.txt .
-RUN python -m pip install --requirement requirements.txt
+COPY requirements.lock .
+RUN python -m pip install --require-hashes --requirement requirements.lock
 WORKDIR /app
 COPY . .
 RUN STORYENGINE_DATA=/build-data SECRET_KEY=for-the-build-only python manage.py collectstatic --no-input --verbosity 0
 
-FROM python:3.12-slim
-# The embedded model's library is linked against OpenMP.
-RUN apt-get update && apt-get install --yes --no-install-recommends libgomp1 \
+FROM python:3.12-slim-trixie
+# The embedded model's library is linked against OpenMP; backups need PostgreSQL's own programs, of the
+# version that compose.yaml runs.
+RUN apt-get update && apt-get install --yes --no-install-recommends libgomp1 postgresql-client-17 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --create-home storyengine \
-    && install --directory --owner=storyengine --group=storyengine --mode=700 /data
+    && install --directory --owner=storyengine --group=storyengine --mode=700 /data /backups
 COPY --from=build /venv /venv
 COPY --from=build /app /app
 WORKDIR /app

@@ -8,21 +8,24 @@ PYTHON = $(shell for candidate in python3 python3.14 python3.13 python3.12 pytho
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONUNBUFFERED = 1
 
-PIP_INSTALL = python -m pip install --quiet --disable-pip-version-check --requirement
+PIP_INSTALL = python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement
+LOCK = python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" --output-file
 
 # What a shell has set for the program must not change what is tested.
 TEST_ENVIRONMENT = env -u ALLOWED_HOSTS -u DEBUG -u PORT -u SECRET_KEY \
 	$(addprefix -u ,$(filter-out STORYENGINE_DATA STORYENGINE_TEST_%,$(filter STORYENGINE_% OPENAI_%,$(.VARIABLES))))
 
-# What an installation that other machines reach sets (see docs/settings.md).
+# What an installation that other machines reach sets (see docs/settings.md). The check asks the broker,
+# and a machine that only tests has no Redis: the broker is the default one, a folder.
 PRODUCTION_ENVIRONMENT = env DEBUG=false STORYENGINE_HTTPS=true STORYENGINE_HSTS=preload ALLOWED_HOSTS=story.example.org \
 	STORYENGINE_PASSWORD="$$(python -c 'import secrets; print(secrets.token_hex(16))')" \
 	STORYENGINE_API_TOKEN="$$(python -c 'import secrets; print(secrets.token_hex(16))')" \
 	SECRET_KEY="$$(python -c 'import secrets; print(secrets.token_urlsafe(50))')" \
 	STORYENGINE_LLM=openai OPENAI_BASE_URL= OPENAI_API_KEY=none \
-	DATABASE_URL=postgres://storyengine:none@localhost/storyengine CELERY_BROKER_URL=redis://localhost
+	DATABASE_URL=postgres://storyengine:none@localhost/storyengine CELERY_BROKER_URL=
 
-.PHONY: help run test check bench clean
+.PHONY: help run test check bench chaos lock clean
 
 help: ## list these commands
 	@echo "Story Engine"
@@ -47,25 +50,32 @@ check: .venv/installed-dev ## lint, types, import contracts, migrations, product
 bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replays a recorded session
 	@python -m $(if $(EMBEDDED_MEMORY),bench.embedded_memory,bench) $(if $(DATA),--data $(DATA)) $(if $(EMBEDDED),--embedded)
 
+chaos: .venv/installed staticfiles/staticfiles.json ## break what can break while chapters are played; FAULTS, SEED, MINUTES, SERVERS=1
+	@python -m chaos --faults $(or $(FAULTS),1000) --seed $(or $(SEED),7) --minutes $(or $(MINUTES),30) $(if $(SERVERS),--servers)
+
+lock: .venv/installed-dev ## write the hashes of what requirements*.txt name, for every platform
+	$(LOCK) requirements.lock requirements.txt
+	$(LOCK) requirements-dev.lock requirements-dev.txt
+
 clean: ## remove what was installed and built here; chapters stay
 	rm -rf .venv staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 # A stamp, so that a later start installs nothing; without its Python the stamp is worth nothing.
 $(shell test -x .venv/bin/python || rm -f .venv/installed .venv/installed-dev)
 
-.venv/installed: requirements.txt
+.venv/installed: requirements.lock
 	@test -n "$(PYTHON)" || { echo "Story Engine needs Python 3.11 or newer, and found none." \
 	"Install it, or name it: make run PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	echo "Story Engine needs Python 3.11 or newer; $(PYTHON) is not." >&2; exit 1; }
 	@echo "Installing what Story Engine needs into .venv. This happens once and takes about a minute."
 	@.venv/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
-	@$(PIP_INSTALL) requirements.txt
+	@$(PIP_INSTALL) requirements.lock
 	@touch $@
 
-.venv/installed-dev: .venv/installed requirements-dev.txt
+.venv/installed-dev: .venv/installed requirements-dev.lock
 	@echo "Installing what the tests and checks need into .venv."
-	@$(PIP_INSTALL) requirements-dev.txt
+	@$(PIP_INSTALL) requirements-dev.lock
 	@touch $@
 
 # Style sheets and scripts under names made from their content, for caches to keep.

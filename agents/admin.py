@@ -13,6 +13,7 @@ from agents.models import (
     ProviderConsent,
     ReportedWindow,
     TokenCalibration,
+    WorkerPulse,
 )
 from agents.records.call_records import OUTCOME, Outcome
 from agents.records.usage import usage_of
@@ -109,6 +110,12 @@ class ProviderConsentAdmin(RecordAdmin):
 class EmbeddedServerAdmin(RecordAdmin):
     list_display = ["name", "model", "phase", "base_url", "alive_at"]
     search_fields = ["model", "message"]
+
+
+@admin.register(WorkerPulse)
+class WorkerPulseAdmin(RecordAdmin):
+    list_display = ["name", "beat_at"]
+    search_fields = ["name"]
 
 
 @admin.register(TokenCalibration)

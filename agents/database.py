@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -26,10 +27,12 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
     """Run `work` where the ORM may be used."""
     if database_threads is None:
         return await sync_to_async(work)(*args, **kwargs)
+    # A thread has no context of its own, and lines of the log take their ids from it.
+    context = copy_context()
 
     def run() -> R:
         try:
-            return work(*args, **kwargs)
+            return context.run(work, *args, **kwargs)
         finally:
             # Back to the pool. SQLite has none: its connection stays open with the thread, because
             # opening it takes longer than most work done on it.

@@ -5,6 +5,7 @@ The broker is only a bell. Whoever rings it after the commit may be lost; the sw
 
 import logging
 import uuid
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from kombu.exceptions import OperationalError
 
 from agents.models import Job
 from sessions.exceptions import ChapterError
+from sessions.log_lines import current_ids, note_after_commit
 from sessions.models import Session
 
 logger = logging.getLogger(__name__)
@@ -31,8 +33,9 @@ def queue_job(session_id: uuid.UUID, kind: Job.Kind, key: str, **fields: Any) ->
 
     A job that is running is left to its worker.
     """
+    request_id = current_ids().get("request_id", "")
     job, is_new = Job.objects.get_or_create(
-        session_id=session_id, kind=kind, key=key, defaults=fields
+        session_id=session_id, kind=kind, key=key, defaults={"request_id": request_id, **fields}
     )
     if not is_new:
         Job.objects.filter(pk=job.pk).exclude(status=Job.Status.RUNNING).update(
@@ -42,6 +45,7 @@ def queue_job(session_id: uuid.UUID, kind: Job.Kind, key: str, **fields: Any) ->
             error="",
             refusal="",
             partial_text="",
+            request_id=request_id,
             updated_at=timezone.now(),
         )
         job.refresh_from_db()
@@ -85,7 +89,12 @@ def claim(job_id: uuid.UUID) -> Job | None:
             updated_at=now,
         )
     )
-    return Job.objects.get(pk=job_id, lease_token=token) if claimed else None
+    if not claimed:
+        return None
+    job = Job.objects.get(pk=job_id, lease_token=token)
+    waited = now - job.run_after
+    _note(job, "job claimed", attempt=job.attempts, waited_ms=waited // timedelta(milliseconds=1))
+    return job
 
 
 def due_jobs() -> "QuerySet[Job]":
@@ -128,7 +137,7 @@ def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
 
 def finish(job: Job, **changes: Any) -> bool:
     """Mark the job done, inside the transaction that writes its result; False: write nothing."""
-    return bool(
+    is_done = bool(
         owned(job).update(
             status=Job.Status.DONE,
             error="",
@@ -138,6 +147,9 @@ def finish(job: Job, **changes: Any) -> bool:
             **changes,
         )
     )
+    if is_done:
+        _note(job, "job done", ms=_milliseconds_of(job))
+    return is_done
 
 
 def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
@@ -145,7 +157,7 @@ def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
 
     `error` tells the GM what `cause` means for the chapter.
     """
-    return bool(
+    has_failed = bool(
         owned(job).update(
             status=Job.Status.FAILED,
             error=error,
@@ -153,6 +165,9 @@ def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
             updated_at=timezone.now(),
         )
     )
+    if has_failed:
+        _note(job, "job failed", failure=_kind_of(cause), ms=_milliseconds_of(job))
+    return has_failed
 
 
 def postpone(
@@ -175,7 +190,23 @@ def postpone(
     )
     if postponed:
         ring(job.pk, delay_seconds=seconds)
+        event = "job postponed" if counts else "job given back"
+        _note(job, event, failure=_kind_of(cause), seconds=seconds, ms=_milliseconds_of(job))
     return bool(postponed)
+
+
+def _note(job: Job, event: str, **fields: object) -> None:
+    ids = {"session_id": job.session_id, "job_id": job.pk, "request_id": job.request_id}
+    note_after_commit(logger, event, kind=job.kind, **fields, **ids)
+
+
+def _milliseconds_of(job: Job) -> int:
+    """Since it was claimed."""
+    return (timezone.now() - job.updated_at) // timedelta(milliseconds=1)
+
+
+def _kind_of(cause: Exception | None) -> str:
+    return type(cause).__name__ if cause else ""
 
 
 def _refusal(cause: Exception | None) -> str:
@@ -184,21 +215,33 @@ def _refusal(cause: Exception | None) -> str:
 
 def cancel_jobs(session_id: uuid.UUID, kind: Job.Kind, **which: Any) -> int:
     """Cancel what is queued or running; its worker notices when it renews the lease."""
-    return Job.objects.filter(
+    count = Job.objects.filter(
         session_id=session_id,
         kind=kind,
         status__in=(Job.Status.QUEUED, Job.Status.RUNNING),
         **which,
     ).update(status=Job.Status.CANCELLED, updated_at=timezone.now())
+    if count:
+        note_after_commit(logger, "job cancelled", kind=kind, session_id=session_id)
+    return count
 
 
-def requeue_expired(session_id: uuid.UUID | None = None) -> list[Job]:
-    """Queue the jobs of dead workers again; returns those that were tried too often instead."""
+@dataclass(frozen=True)
+class Expired:
+    """Jobs whose workers died: how many are queued again, and which were tried too often."""
+
+    requeued: int
+    hopeless: list[Job]
+
+
+def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
+    """Queue the jobs of dead workers again, unless they were tried too often."""
     now = timezone.now()
     expired = Job.objects.filter(status=Job.Status.RUNNING, lease_until__lt=now)
     if session_id is not None:
         expired = expired.filter(session_id=session_id)
     hopeless = []
+    requeued = 0
     for job in expired:
         if job.attempts >= MAX_ATTEMPTS:
             hopeless.append(job)
@@ -207,8 +250,9 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> list[Job]:
             .filter(lease_until__lt=now)
             .update(status=Job.Status.QUEUED, lease_token=None, run_after=now, updated_at=now)
         ):
+            requeued += 1
             ring(job.pk)
-    return hopeless
+    return Expired(requeued, hopeless)
 
 
 def latest_jobs(chapter: Session) -> dict[str, Job]:

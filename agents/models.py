@@ -106,6 +106,8 @@ class Job(models.Model):
     # What a narration was asked to write from, so that equal inputs can be resumed; what a trial
     # changed.
     inputs = models.JSONField(default=dict, blank=True)
+    # Of the request that asked for it, for the log.
+    request_id = models.CharField(max_length=64, blank=True, default="")
     # The reply that a trial came to.
     result_text = models.TextField(blank=True)
     created_at = models.DateTimeField(default=timezone.now)
@@ -126,6 +128,18 @@ class Job(models.Model):
     @property
     def is_live(self) -> bool:
         return self.status in (self.Status.QUEUED, self.Status.RUNNING)
+
+
+class WorkerPulse(models.Model):
+    """A worker is alive, and what it has counted: one row for each name of a worker."""
+
+    name = models.CharField(max_length=200, primary_key=True)
+    beat_at = models.DateTimeField(default=timezone.now)
+    # Of this run of it, by family; see storyengine.operations.counts.
+    counts = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class ProviderConsent(models.Model):

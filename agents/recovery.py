@@ -1,5 +1,6 @@
 """Finding what dead processes left behind; safe to call by anyone, at any time."""
 
+import logging
 import uuid
 
 from django.db import transaction
@@ -10,9 +11,12 @@ from agents.models import Job
 from agents.providers.exceptions import ProviderUnreachable
 from agents.work import FLOWS
 from sessions.access import lock_chapter
+from sessions.log_lines import warn
 from sessions.models import Session
 from sessions.states import State, try_move
 from sessions.turns import recover_stale_turns
+
+logger = logging.getLogger(__name__)
 
 GIVEN_UP = ProviderUnreachable(
     "This was tried several times and the program stopped each time. Nothing was lost; try again, "
@@ -26,10 +30,19 @@ def recover(session_id: uuid.UUID | None = None) -> None:
     Turns whose lease ran out are failed, such jobs queued again, and a chapter that waits for a
     summary that nobody will write is back in play.
     """
-    recover_stale_turns(session_id)
-    for job in requeue_expired(session_id):
+    turns = recover_stale_turns(session_id)
+    found = requeue_expired(session_id)
+    for job in found.hopeless:
         FLOWS[job.kind].give_up(job, GIVEN_UP)
-    _free_from_summaries(session_id)
+    chapters = _free_from_summaries(session_id)
+    counts = {
+        "turns": turns,
+        "jobs": found.requeued,
+        "given_up": len(found.hopeless),
+        "chapters": chapters,
+    }
+    if any(counts.values()):
+        warn(logger, "sweep found", **counts)
 
 
 def ring_due_jobs() -> None:
@@ -38,7 +51,8 @@ def ring_due_jobs() -> None:
         ring(job_id)
 
 
-def _free_from_summaries(session_id: uuid.UUID | None) -> None:
+def _free_from_summaries(session_id: uuid.UUID | None) -> int:
+    """How many chapters waited in vain."""
     live = Job.objects.filter(
         session_id=OuterRef("pk"),
         kind=Job.Kind.SUMMARIZE,
@@ -47,8 +61,10 @@ def _free_from_summaries(session_id: uuid.UUID | None) -> None:
     stuck = Session.objects.filter(~Exists(live), state=State.SUMMARIZING)
     if session_id is not None:
         stuck = stuck.filter(pk=session_id)
+    freed = 0
     for pk in stuck.values_list("pk", flat=True):
         with transaction.atomic():
             # A job queued meanwhile shows only to a query that starts under the lock.
             lock_chapter(pk)
-            try_move(stuck.filter(pk=pk), State.ACTIVE, is_ending=False)
+            freed += try_move(stuck.filter(pk=pk), State.ACTIVE, is_ending=False)
+    return freed

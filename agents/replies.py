@@ -20,6 +20,7 @@ from agents.summarizing import queue_due_summary, restart_summary_of, ring_waiti
 from agents.warmup import settle_warmup, warm_next_reply
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, WrongState
+from sessions.log_lines import current_ids, go_on_working_for
 from sessions.models import Event, Turn
 from sessions.turns import (
     INTERRUPTED,
@@ -162,8 +163,11 @@ def _open_and_prepare(
 def _start_reply(turn: Turn, call: PreparedCall | ProviderError | ChapterError) -> None:
     live = LIVE_REPLIES[turn.turn_id] = LiveReply()
     # An empty context: the reply must not share the request's thread, which ends with it.
+    context = contextvars.Context()
+    ids = {**current_ids(), "session_id": turn.session_id, "turn_id": turn.pk}
+    context.run(go_on_working_for, **ids)
     live.task = asyncio.get_running_loop().create_task(
-        _write_reply(turn, call, live), context=contextvars.Context()
+        _write_reply(turn, call, live), context=context
     )
 
 
@@ -179,7 +183,9 @@ async def _write_reply(
         await in_database_patiently(_commit, turn, finished_text(turn.agent_slot, reply))
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
-        await in_database(fail_turn, turn, error=str(error), partial_text=live.text)
+        await in_database(
+            fail_turn, turn, error=str(error), partial_text=live.text, kind=type(error).__name__
+        )
     except asyncio.CancelledError:
         await in_database(_settle_cancelled, turn, live.text)
         raise

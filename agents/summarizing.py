@@ -1,5 +1,6 @@
 """Agent 8: each chunk of seven prompts becomes a memory delta, in order, while play goes on."""
 
+import random
 import uuid
 from typing import Any
 
@@ -29,6 +30,8 @@ from sessions.transcript import chosen_events
 
 # Seconds before each further try of a summary that failed.
 BACK_OFF_SECONDS = (15, 60, 300, 900)
+# And up to so much of them more, so that what failed together is not tried together.
+SPREAD = 0.25
 
 
 def queue_due_summary(chapter: Session) -> bool:
@@ -100,7 +103,8 @@ def give_up(job: Job, error: Exception) -> None:
             isinstance(error, ProviderError) and error.permanent
         )
         if not is_ending and may_help and job.attempts <= len(BACK_OFF_SECONDS):
-            pause = BACK_OFF_SECONDS[job.attempts - 1]
+            spread = random.uniform(1, 1 + SPREAD)  # noqa: S311  (no secret)
+            pause = round(BACK_OFF_SECONDS[job.attempts - 1] * spread)
             settled = postpone(job, seconds=pause, error=str(error), cause=error)
         else:
             settled = fail(job, str(error), cause=error)

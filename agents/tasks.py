@@ -4,13 +4,21 @@ import uuid
 
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
+from django.db import DatabaseError
 
 from agents.calling.asking import ask_server
 from agents.recovery import recover, ring_due_jobs
 from agents.work import STOPPING, work_on
 
 
-@shared_task
+@shared_task(
+    # Whoever could not claim the job has not begun it.
+    autoretry_for=(DatabaseError,),
+    max_retries=5,
+    retry_backoff=1,
+    retry_backoff_max=30,
+    retry_jitter=True,
+)
 def run_job(*, job_id: str) -> None:
     """Work on a job, if it is still due; its prompts need to know what the models take."""
     try:

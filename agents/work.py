@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.db import DatabaseError
 
 from agents import locking, narrating, summarizing, trials
@@ -20,6 +21,7 @@ from agents.models import Job
 from agents.providers.exceptions import ProviderError, ProviderUnreachable, StreamBroken
 from agents.watch import Watch
 from sessions.exceptions import ChapterError
+from sessions.log_lines import working_for
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,16 @@ STOPPING = threading.Event()
 
 class _WorkerStopping(Exception):
     """The work is given back as it is; another worker, or this one's next start, goes on."""
+
+
+class TookTooLong(ProviderError):
+    """Past any honest work: something hangs that has no time-out of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"This took longer than {settings.LONGEST_JOB_SECONDS // 60} minutes and was ended. "
+            "What was finished is kept; try again, or choose a faster model."
+        )
 
 
 class ProgramFailed(ProviderError):
@@ -71,18 +83,25 @@ FLOWS: dict[str, Flow] = {
 def work_on(job_id: uuid.UUID) -> None:
     """Do the job if it is due; a failure is settled by the job's flow, never raised.
 
-    Work that is cut short because the worker ends is no failure: the job is queued again.
+    Work that is cut short because the worker ends is no failure: the job is queued again. Raises
+    DatabaseError where the job could not even be claimed.
     """
+    # A worker that ends takes nothing up; the sweep of the next one rings again.
+    job = None if STOPPING.is_set() else claim(job_id)
+    if job is None:
+        return
+    with working_for(request_id=job.request_id, session_id=job.session_id, job_id=job_id):
+        _work_on_claimed(job)
+
+
+def _work_on_claimed(job: Job) -> None:
     try:
-        # A worker that ends takes nothing up; the sweep of the next one rings again.
-        job = None if STOPPING.is_set() else claim(job_id)
-        if job is not None:
-            _work_on(job)
+        _work_on(job)
     except DatabaseError as error:
         # Not its message: PostgreSQL repeats there the row that it refused, texts and all. The
         # lease runs out, and the job is queued again.
         state = getattr(error.__cause__, "sqlstate", None)
-        logger.error("job %s: the database failed: %s %s", job_id, type(error).__name__, state)
+        logger.error("job %s: the database failed: %s %s", job.pk, type(error).__name__, state)
 
 
 def _work_on(job: Job) -> None:
@@ -165,7 +184,7 @@ async def _run_with_lease(flow: Flow, job: Job) -> BaseException | None:
     """What the flow failed with, if it did; cancelled or stopped work is raised instead."""
     watch = Watch()
     work = asyncio.ensure_future(flow.run(job, watch))
-    renewed = time.monotonic()
+    started = renewed = time.monotonic()
     try:
         while True:
             done, _ = await asyncio.wait({work}, timeout=NOTICE_SECONDS)
@@ -173,6 +192,8 @@ async def _run_with_lease(flow: Flow, job: Job) -> BaseException | None:
                 return work.exception()
             if STOPPING.is_set():
                 raise _WorkerStopping
+            if time.monotonic() - started > settings.LONGEST_JOB_SECONDS:
+                return TookTooLong()
             if time.monotonic() - renewed < RENEW_SECONDS:
                 continue
             renewed = time.monotonic()

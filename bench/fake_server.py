@@ -29,6 +29,11 @@ LOOPBACK = "127.0.0.1"
 DEFAULT_CHAPTER_WORDS = 2_600
 HANG_SECONDS = 300.0
 SLOW_TOKENS_PER_SECOND = 4.0
+DELAY_MS = 1_500.0
+BROKEN_JSON = {
+    "truncated": '{"id": "chat-1", "choices": [{"index": 0, "delta": {"content": "The la',
+    "malformed": '{"id": "chat-1", "choices": [}, {"delta": "content"]',
+}
 MARKUP = "<script>alert(1)</script> <img src=x onerror=alert(2)> </textarea> **bold** &amp; done."
 
 STATUS_FAULTS = {"400": 400, "401": 401, "404": 404, "429": 429, "500": 500, "503": 503}
@@ -40,6 +45,9 @@ FAULTS = frozenset(STATUS_FAULTS) | {
     "badjson",  # the first half of the text, as if it were whole
     "html",  # a web page where JSON belongs
     "slow",  # a few words a second
+    "delay",  # the first word comes late
+    "truncated",  # the answer's own JSON breaks off
+    "malformed",  # the answer's own JSON is none
     "markup",  # HTML in the text
 }
 
@@ -221,6 +229,8 @@ class FakeServer:
         timing, fault = self.timing, self._next_fault(agent)
         if fault == "slow":
             timing = Timing(timing.first_token_ms, SLOW_TOKENS_PER_SECOND)
+        elif fault == "delay":
+            timing = Timing(timing.first_token_ms + DELAY_MS, timing.tokens_per_second)
         call = _Call(body, agent, [text for _role, text in messages], fault, timing)
         text = MARKUP if fault == "markup" else self._replies.text_for(agent, call.messages)
         if fault == "badjson":
@@ -245,6 +255,14 @@ class FakeServer:
             await send_json(writer, _error("A fault on request."), status=status, headers=wait)
         elif call.fault == "html":
             await send_bytes(writer, b"<!doctype html><p>Bad gateway</p>", "text/html")
+        elif broken := BROKEN_JSON.get(call.fault):
+            is_stream = bool(call.body.get("stream"))
+            body, kind = (
+                (f"data: {broken}\n\n", "text/event-stream")
+                if is_stream
+                else (broken, "application/json")
+            )
+            await send_bytes(writer, body.encode(), kind)
         elif call.fault == "drop":
             return False
         elif call.fault == "hang":

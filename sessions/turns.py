@@ -3,6 +3,7 @@
 One turn is in flight per chapter; it is claimed by a conditional UPDATE of the chapter's row.
 """
 
+import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +17,13 @@ from django.utils import timezone
 from sessions.access import get_chapter, get_chapter_to_change, lock_chapter
 from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
+from sessions.log_lines import note_after_commit
 from sessions.models import Event, Session, Turn
 from sessions.roster import next_slot
 from sessions.states import PLAYABLE
 from sessions.text import clean_line, clean_text, scrub_reply
+
+logger = logging.getLogger(__name__)
 
 # A running turn whose process has not renewed this for so long is taken to be dead.
 TURN_LEASE = timedelta(seconds=12)
@@ -28,6 +32,8 @@ INTERRUPTED = (
     "The program stopped while this reply was being written. "
     "Your words and the text so far are kept; retry, or keep what is there."
 )
+# What the log calls that.
+_INTERRUPTION = "Interrupted"
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,8 @@ def commit_turn(turn: Turn, reply_text: str) -> list[Event] | None:
     if not committed:
         transaction.set_rollback(True)
         return None
+    took = (now - turn.submitted_at) // timedelta(milliseconds=1)
+    _note(turn, "turn committed", prompt=chapter.prompt_index, ms=took)
     events = []
     if is_prompt:
         _rotate_panel(turn, chapter)
@@ -139,9 +147,12 @@ def commit_turn(turn: Turn, reply_text: str) -> list[Event] | None:
     return events
 
 
-def fail_turn(turn: Turn, *, error: str, partial_text: str) -> bool:
-    """Keep the GM's words and the text so far beside the error; the chapter did not move."""
-    return _break_turn(_attempt(turn), turn, Turn.Status.FAILED, error, partial_text)
+def fail_turn(turn: Turn, *, error: str, partial_text: str, kind: str = _INTERRUPTION) -> bool:
+    """Keep the GM's words and the text so far beside the error; the chapter did not move.
+
+    `kind` names the failure in the log, which never repeats `error`.
+    """
+    return _break_turn(_attempt(turn), turn, Turn.Status.FAILED, error, partial_text, kind)
 
 
 def stop_turn(turn: Turn, *, partial_text: str | None = None) -> bool:
@@ -212,6 +223,7 @@ def recover_stale_turns(session_id: uuid.UUID | None = None) -> int:
             Turn.Status.FAILED,
             INTERRUPTED,
             None,
+            _INTERRUPTION,
         )
         for turn in stale
     )
@@ -300,6 +312,7 @@ def _start_attempt(turn: Turn, concerned: list[Turn]) -> Turn:
     turn.error = turn.partial_text = ""
     turn.submitted_at, turn.lease_until = now, now + TURN_LEASE
     turn.save()
+    _note(turn, "turn stored")
     for other in concerned:
         if other.pk != turn.pk:
             set_aside(other)
@@ -324,6 +337,7 @@ def _break_turn(
     status: Turn.Status,
     error: str,
     partial_text: str | None,
+    kind: str = "",
 ) -> bool:
     lock_chapter(turn.session_id)
     changes: dict[str, object] = {"status": status, "error": error, "updated_at": timezone.now()}
@@ -331,10 +345,17 @@ def _break_turn(
         changes["partial_text"] = scrub_reply(partial_text)
     if not attempt.update(**changes):
         return False
+    _note(turn, f"turn {status.value}", kind=kind)
     Session.objects.filter(pk=turn.session_id, turn_in_flight=turn.turn_id).update(
         turn_in_flight=None, rerolling_prompt_index=None
     )
     return True
+
+
+def _note(turn: Turn, event: str, **fields: object) -> None:
+    ids = {"session_id": turn.session_id, "turn_id": turn.pk}
+    slot, is_reroll = turn.agent_slot, turn.kind == Turn.Kind.REROLL
+    note_after_commit(logger, event, slot=slot, is_reroll=is_reroll, **fields, **ids)
 
 
 def _rotate_panel(turn: Turn, chapter: Session) -> None:

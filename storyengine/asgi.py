@@ -14,6 +14,8 @@ from django.core.signals import request_started
 from django.db import close_old_connections, reset_queries
 from servestatic import ServeStaticASGI
 
+from storyengine.access.body_limit import BodyLimit
+
 
 def with_collected_files(application: Any, folder: Path) -> Any:
     """In front, so that no file passes through the middleware and no page waits for one."""
@@ -35,7 +37,7 @@ def _forbid_sniffing(headers: Headers, path: str, url: str) -> None:
 for receiver in (reset_queries, close_old_connections):
     request_started.disconnect(receiver)
 
-application = (
+application = BodyLimit(
     with_collected_files(get_asgi_application(), settings.STATIC_ROOT)
     if settings.STATIC_IS_COLLECTED
     else ASGIStaticFilesHandler(get_asgi_application())

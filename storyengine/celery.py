@@ -7,6 +7,7 @@ from typing import Any, cast
 from celery import Celery, bootsteps
 from celery.beat import EmbeddedService, Scheduler
 from celery.exceptions import SecurityWarning
+from celery.signals import setup_logging
 from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
@@ -34,4 +35,24 @@ class Clock(bootsteps.StartStopStep):
         self.beat.stop()
 
 
+class Pulse(bootsteps.StartStopStep):
+    """Tells the database that this worker lives (see storyengine.operations.pulse)."""
+
+    def start(self, parent: Any) -> None:
+        # Django is set up by now; it was not yet when this module was imported.
+        from storyengine.operations.pulse import PulseThread
+
+        self.thread = PulseThread(parent.hostname)
+        self.thread.start()
+
+    def stop(self, parent: Any) -> None:
+        self.thread.is_over.set()
+
+
+@setup_logging.connect
+def keep_django_s_logging(**_signal: object) -> None:
+    """Celery sets no level of its own on the root logger where somebody listens to this."""
+
+
 app.steps["worker"].add(Clock)
+app.steps["worker"].add(Pulse)

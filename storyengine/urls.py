@@ -4,11 +4,14 @@ from django.views.generic import RedirectView
 
 from storyengine.access import views
 from storyengine.api.app import api
+from storyengine.operations import views as operations
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("storyengine.pages.urls")),
     path("api/", api.urls),
     path("healthz", views.healthz, name="healthz"),
+    path("readyz", operations.readyz, name="readyz"),
+    path("metrics", operations.metrics, name="metrics"),
     path("login", views.log_in, name="log-in"),
     path("logout", views.log_out, name="log-out"),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),

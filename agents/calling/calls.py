@@ -15,6 +15,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.calling.consent import check_consent
@@ -42,6 +43,7 @@ from agents.providers.exceptions import (
     UnusableReply,
 )
 from sessions.access import lock_chapter
+from sessions.log_lines import note
 from sessions.models import Session
 from sessions.text import scrub_reply
 
@@ -53,6 +55,9 @@ OnText = Callable[[str], None]
 
 # The artifact's error of a call that the GM stopped, or that a shutdown did.
 STOPPED = "Stopped before the end."
+
+# Far more than any tokenizer's mean: only what ignores the limit passes it.
+_MOST_CHARACTERS_A_TOKEN = 50
 
 # Answers in place of a reply, or no answer at all: providers charge for neither.
 _FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
@@ -87,6 +92,8 @@ class _Outcome:
     parts: list[str] = field(default_factory=list)
     finished: Finished | None = None
     error: str = ""
+    # The error's name, for the log.
+    failure: str = ""
     started: float = field(default_factory=time.perf_counter)
     first_token_ms: int | None = None
     # Whether the provider may charge for it, even if it reported no tokens.
@@ -214,12 +221,14 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
         outcome.error = STOPPED
         raise
     except ProviderError as error:
-        outcome.error = str(error) or type(error).__name__
+        outcome.failure = type(error).__name__
+        outcome.error = str(error) or outcome.failure
         outcome.may_cost = outcome.may_cost and not isinstance(error, _FREE_FAILURES)
         raise
     finally:
         if not outcome.finished and not outcome.error:
             outcome.error = "Broke off."
+        _note(call, outcome)
         try:
             await in_database_patiently(_record, call, outcome)
         except DatabaseError as error:
@@ -233,29 +242,42 @@ def check_allowed(session_id: uuid.UUID) -> None:
     Raises ConsentMissing, RateLimited and BudgetSpent.
     """
     check_consent()
-    _check_rate()
+    _check_rate(session_id)
     check_budget(session_id)
 
 
-def _check_rate() -> None:
-    """A guard against runaway loops and surprise bills: calls of all chapters in a minute.
+def _check_rate(session_id: uuid.UUID) -> None:
+    """A guard against runaway loops and surprise bills: calls in a minute, of all chapters and of
+    this one.
 
-    Each process counts after each of its calls; from half of the limit on, also before it.
+    Each process counts after each of its calls; from half of the lower limit on, also before it.
     """
-    limit = settings.CALLS_PER_MINUTE
-    if _latest_count is not None and _latest_count < limit // 2:
+    limit, chapter_limit = settings.CALLS_PER_MINUTE, settings.CHAPTER_CALLS_PER_MINUTE
+    if _latest_count is not None and _latest_count < min(limit, chapter_limit) // 2:
         return
-    if _count_calls() >= limit:
-        raise RateLimited(
-            f"More than {limit} model calls were made within a minute. "
-            "Nothing was sent and your words are kept; try again in a minute."
-        )
+    count = _count_calls()
+    if count >= limit:
+        raise _rate_limited(limit, "")
+    if count < chapter_limit:
+        return
+    if _latest_calls().filter(session=session_id).count() >= chapter_limit:
+        raise _rate_limited(chapter_limit, " of this chapter")
+
+
+def _rate_limited(limit: int, of_whom: str) -> RateLimited:
+    return RateLimited(
+        f"More than {limit} model calls{of_whom} were made within a minute. "
+        "Nothing was sent and your words are kept; try again in a minute."
+    )
+
+
+def _latest_calls() -> QuerySet[LLMArtifact]:
+    return LLMArtifact.objects.filter(created_at__gte=timezone.now() - timedelta(minutes=1))
 
 
 def _count_calls() -> int:
     global _latest_count
-    since = timezone.now() - timedelta(minutes=1)
-    _latest_count = LLMArtifact.objects.filter(created_at__gte=since).count()
+    _latest_count = _latest_calls().count()
     return _latest_count
 
 
@@ -263,6 +285,8 @@ _latest_count: int | None = None
 
 
 async def _stream(call: PreparedCall, outcome: _Outcome, on_text: OnText | None) -> None:
+    # A server that heeds no limit would write until there is no memory left.
+    room = call.request.max_output_tokens * _MOST_CHARACTERS_A_TOKEN
     # Closed at once when the reply is stopped, so that the server stops writing too.
     async with aclosing(call.provider.stream(call.request)) as parts:
         async for part in parts:
@@ -274,6 +298,10 @@ async def _stream(call: PreparedCall, outcome: _Outcome, on_text: OnText | None)
             outcome.parts.append(part.text)
             if on_text is not None:
                 on_text(part.text)
+            room -= len(part.text)
+            if room < 0:
+                outcome.finished = Finished(was_cut=True)
+                break
     if not outcome.text.strip():
         raise UnusableReply(
             "The model returned an empty reply. Nothing was lost; try again, "
@@ -310,12 +338,24 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
         if usage is not None:
             calibrate(call.request.model, call.agent.agent_id, call.prompt.weight, usage)
         _count_calls()
-    logger.info(
-        "model call agent=%s model=%s ms=%s %s",
-        call.agent.agent_id,
-        call.request.model,
-        _milliseconds(outcome.started, now),
-        outcome.in_a_word,
+
+
+def _note(call: PreparedCall, outcome: _Outcome) -> None:
+    usage = outcome.finished.usage if outcome.finished else None
+    note(
+        logger,
+        "model call",
+        agent=call.agent.agent_id,
+        model=call.request.model,
+        outcome=outcome.in_a_word,
+        failure=outcome.failure,
+        ms=_milliseconds(outcome.started, time.perf_counter()),
+        first_token_ms=outcome.first_token_ms,
+        is_reply=call.turn_id is not None,
+        session_id=call.session_id,
+        turn_id=call.turn_id,
+        job_id=call.job_id,
+        **_token_counts(usage),
     )
 
 

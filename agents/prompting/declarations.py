@@ -170,7 +170,9 @@ NARRATOR = Agent(
     temperature=0.7,
     layers=(
         *_instructions(
-            prompt_file("narrator"), "Narration, as Agent 9", prompt_file("protocol_narrator")
+            prompt_file("narrator", minimal="narrator_minimal"),
+            "Narration, as Agent 9",
+            prompt_file("protocol_narrator", minimal=""),
         ),
         LayerDeclaration("NARRATIVE_AGENT_DEFINITION", given("NARRATIVE_AGENT_DEFINITION")),
         LayerDeclaration(
@@ -183,7 +185,8 @@ NARRATOR = Agent(
             is_kept=True,
         ),
         _memory("STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True),
-        _SESSION_STATE,
+        # A small model tells of numbers that it was shown.
+        LayerDeclaration("SESSION_STATE", session_state, tiers=("full", "medium")),
         LayerDeclaration("FULL_CHAPTER_CONTEXT", given("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN),
         LayerDeclaration("END_OF_THE_SCENE_BEFORE", given("END_OF_THE_SCENE_BEFORE")),
         LayerDeclaration("TASK", given("TASK")),

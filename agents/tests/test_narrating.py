@@ -294,6 +294,7 @@ def test_a_long_scene_gives_way_to_its_end_when_it_is_continued(
     small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, separator: str
 ) -> None:
     chapter = make_ended_chapter()
+    Session.objects.update(target_words=400)
     scene = separator.join(f"{'drift' * 40}{number}." for number in range(180))
     provider.enqueue(scene, "DONE")
     request_build(chapter.pk)

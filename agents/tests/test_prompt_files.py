@@ -15,6 +15,7 @@ VARIABLES = {
     "character": {},
     "character_minimal": {"character_name": "Mara"},
     "narrator": {},
+    "narrator_minimal": {},
     "process_map": {"here": "Play, as Agent 1"},
     "process_map_medium": {"here": "Play, as Agent 1"},
     "protocol_character": {},
@@ -111,9 +112,9 @@ class TestThePrompts:
                 ["AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT"],
             ),
             ("context_summary", ["STRUCTURED_MEMORY_SO_FAR", "RECENT_CONTEXT_CHUNK"]),
-            (
-                "narrator",
-                ["NARRATIVE_AGENT_DEFINITION", "STRUCTURED_MEMORY", "FULL_CHAPTER_CONTEXT"],
+            *(
+                (name, ["NARRATIVE_AGENT_DEFINITION", "STRUCTURED_MEMORY", "FULL_CHAPTER_CONTEXT"])
+                for name in ("narrator", "narrator_minimal")
             ),
         ],
     )
@@ -142,7 +143,7 @@ class TestThePrompts:
 
     def test_only_the_narrator_is_told_to_write_prose(self) -> None:
         told = {name for name in VARIABLES if "prose" in render_prompt(name, **VARIABLES[name])}
-        assert told == {"protocol_narrator"}
+        assert told == {"narrator_minimal", "protocol_narrator"}
 
     def test_what_a_small_model_reads_before_every_reply_is_short(self) -> None:
         assert len(render_prompt("character_minimal", character_name="Mara")) < 2_000

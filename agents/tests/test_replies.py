@@ -15,6 +15,7 @@ from agents.calling.consent import grant
 from agents.database import in_database
 from agents.live import LIVE_REPLIES, ReplyEnded, ReplyText, follow
 from agents.models import Job, LLMArtifact
+from agents.prompting.declarations import CHARACTERS
 from agents.providers.exceptions import (
     ProviderBusy,
     ProviderRefused,
@@ -25,7 +26,7 @@ from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import keep_reply, start_prompt, stop_reply
 from agents.tests.playing import play, play_many, reply_is_over, reroll
 from sessions.chapters import reset_chapter
-from sessions.models import Session, Turn
+from sessions.models import Event, Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
 from sessions.turns import commit_turn
@@ -397,6 +398,29 @@ def test_too_many_calls_in_a_minute_are_refused_before_anything_is_sent(
     turn = play(chapter)
     assert turn.status == Turn.Status.FAILED
     assert len(provider.history) == 2
+
+
+def test_a_chapter_that_calls_too_often_leaves_calls_to_the_others(
+    chapter: Session, provider: ScriptedProvider, settings: pytest.FixtureRequest
+) -> None:
+    settings.CHAPTER_CALLS_PER_MINUTE = 2  # type: ignore[attr-defined]
+    other = make_active_chapter()
+    play_many(chapter, 2)
+    refused = play(chapter)
+    assert refused.status == Turn.Status.FAILED
+    assert "More than 2 model calls of this chapter" in refused.error
+    assert play(other).status == Turn.Status.COMMITTED
+
+
+def test_a_server_that_heeds_no_limit_is_cut_off(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    limit = CHARACTERS[1].output_tokens + CHARACTERS[1].reasoning_tokens
+    provider.enqueue("word " * limit * 20)
+    assert play(chapter).status == Turn.Status.COMMITTED
+    reply = chapter.events.get(role=Event.Role.AGENT)
+    assert len(reply.text) <= limit * 50 + len("word ")
+    assert not LLMArtifact.objects.get().error
 
 
 def test_two_tabs_at_once_make_one_turn(chapter: Session, provider: ScriptedProvider) -> None:

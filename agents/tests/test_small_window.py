@@ -64,7 +64,7 @@ def answer(request: ModelRequest) -> str:
 def _model(request: pytest.FixtureRequest, small_window: None, settings: Settings) -> None:
     """One that nobody knows, and the embedded one, which is told least."""
     settings.LLM = request.param
-    settings.CALLS_PER_MINUTE = 10_000
+    settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 10_000
 
 
 @pytest.fixture

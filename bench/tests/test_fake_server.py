@@ -183,6 +183,17 @@ def test_a_hanging_call_ends_when_the_client_leaves(fake: FakeServer) -> None:
     assert fake.calls[0]["client_left"]
 
 
+@pytest.mark.parametrize("fault", ["truncated", "malformed"])
+def test_the_answer_s_own_json_can_be_broken(fake: FakeServer, ask: Ask, fault: str) -> None:
+    fake.queue_faults(fault, fault)
+    with pytest.raises(ValueError, match=r"Expecting|Unterminated"):
+        content_of(ask(1, "Beat."))
+    body = {"model": "agent-1", "messages": [], "stream": True}
+    (event,) = stream(Server.at(fake.base_url), "/chat/completions", body)
+    with pytest.raises(ValueError, match=r"Expecting|Unterminated"):
+        json.loads(event.data)
+
+
 def test_control_changes_faults_and_timing_over_http(fake: FakeServer, ask: Ask) -> None:
     control = Server.at(fake.base_url.removesuffix("/v1"))
     wish = {"faults": ["500"], "agent": 9, "tokens_per_second": 5_000, "first_token_ms": 1}

@@ -10,14 +10,14 @@ from storyengine.access.inline import InlineMiddleware
 from storyengine.access.problem import problem
 
 API_PREFIX = "/api/"
-# What describes the API and holds no story: a browser that is logged in may read it as well.
-DOCUMENTATION = ("/api/docs", "/api/openapi.json")
+# What holds no story and is for programs and people: a browser that is logged in may read it too.
+READABLE = ("/api/docs", "/api/openapi.json", "/metrics")
 # What a browser says of requests that a page of another site did not cause.
 OWN_FETCH_SITES = ("same-origin", "none")
 
 
 class ApiDoorMiddleware(InlineMiddleware):
-    """No cookie opens the API, which is why it needs no CSRF token; its documentation, which only
+    """No cookie opens the API, which is why it needs no CSRF token; what is READABLE, which only
     answers GET, is left to storyengine.access.door.
 
     Without a password anything on this machine may call it; a browser is such a program too, so
@@ -29,7 +29,7 @@ class ApiDoorMiddleware(InlineMiddleware):
             return None
         if not settings.PASSWORD:
             refusal = _refuse_cross_site(request)
-        elif has_token(request) or is_documentation(request):
+        elif has_token(request) or is_readable(request):
             refusal = None
         else:
             refusal = refuse_stranger()
@@ -45,8 +45,8 @@ def has_token(request: HttpRequest) -> bool:
     )
 
 
-def is_documentation(request: HttpRequest) -> bool:
-    return request.method in ("GET", "HEAD") and request.path_info in DOCUMENTATION
+def is_readable(request: HttpRequest) -> bool:
+    return request.method in ("GET", "HEAD") and request.path_info in READABLE
 
 
 def refuse_stranger() -> JsonResponse:

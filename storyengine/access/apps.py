@@ -8,4 +8,5 @@ class AccessConfig(AppConfig):
     label = "access"
 
     def ready(self) -> None:
-        import_module("storyengine.checks")
+        for name in ("storyengine.checks", "storyengine.service_checks"):
+            import_module(name)

@@ -16,16 +16,19 @@ from django.utils.http import urlencode
 from storyengine.access.api_door import (
     API_PREFIX,
     has_token,
-    is_documentation,
+    is_readable,
     refuse_stranger,
 )
 from storyengine.access.game_master import agame_master, game_master, store_password_once
 
+# What load balancers ask, who have no password.
+OPEN_PATHS = ("/healthz", "/readyz")
+
 
 class DoorMiddleware(AuthenticationMiddleware):
-    """Sets request.user, and with a password lets only the login page and /healthz through.
+    """Sets request.user, and with a password lets only the login page and OPEN_PATHS through.
 
-    The API has a door of its own (storyengine.access.api_door); a login opens its documentation.
+    The API has a door of its own (storyengine.access.api_door); a login opens what is READABLE.
     """
 
     def __call__(self, request: HttpRequest) -> Any:
@@ -59,15 +62,15 @@ class DoorMiddleware(AuthenticationMiddleware):
 
 def _is_open(request: HttpRequest) -> bool:
     path = request.path_info
-    if not settings.PASSWORD or path in ("/healthz", resolve_url(settings.LOGIN_URL)):
+    if not settings.PASSWORD or path in (*OPEN_PATHS, resolve_url(settings.LOGIN_URL)):
         return True
-    if is_documentation(request):
+    if is_readable(request):
         return has_token(request)
     return path.startswith(API_PREFIX)
 
 
 def _refuse(request: HttpRequest) -> HttpResponse:
-    if is_documentation(request):
+    if is_readable(request):
         return refuse_stranger()
     login_url = resolve_url(settings.LOGIN_URL)
     if request.headers.get("HX-Request") == "true":

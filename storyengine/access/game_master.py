@@ -1,10 +1,13 @@
 """The one account: whoever may use the program is the Game Master."""
 
 import functools
+from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
+from django.http import HttpRequest
 
 USERNAME = "gm"
 
@@ -35,6 +38,20 @@ def store_password() -> None:
     if not account.check_password(settings.PASSWORD):
         account.set_password(settings.PASSWORD)
         account.save(update_fields=["password"])
+
+
+class PasswordBackend(ModelBackend):
+    """Django's own, for the account as STORYENGINE_PASSWORD has it now."""
+
+    def authenticate(
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        **kwargs: Any,
+    ) -> User | None:
+        store_password()
+        return super().authenticate(request, username, password, **kwargs)
 
 
 @functools.cache

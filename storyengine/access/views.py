@@ -1,15 +1,26 @@
+import logging
+from threading import Lock
+
 from django import forms
 from django.conf import settings
 from django.contrib.auth import authenticate, login, logout
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from storyengine.access import throttle
-from storyengine.access.game_master import USERNAME, store_password
+from sessions.log_lines import warn
+from storyengine.access.game_master import USERNAME
+
+logger = logging.getLogger(__name__)
+
+# A password, an address and a token fit; what is larger is not kept with a failed try.
+_LARGEST_FORM = 10_000
+# Passwords are tried one after the other: those sent at once would all be tried before the first
+# wrong one is counted.
+_one_try = Lock()
 
 
 class PasswordForm(forms.Form):
@@ -28,30 +39,37 @@ async def healthz(request: HttpRequest) -> JsonResponse:
 def log_in(request: HttpRequest) -> HttpResponse:
     next_url = _next_url(request)
     if not settings.PASSWORD:
-        return redirect(next_url)
+        return HttpResponseRedirect(next_url)
     error = ""
     status = 200
     if request.method == "POST":
         error, status = _try_password(request)
         if not error:
-            return redirect(next_url)
+            return HttpResponseRedirect(next_url)
     return render(request, "login.html", {"next": next_url, "error": error}, status=status)
 
 
 def _try_password(request: HttpRequest) -> tuple[str, int]:
     """Log in; otherwise say why not."""
     form = PasswordForm(request.POST)
-    if not form.is_valid():
+    if not form.is_valid() or int(request.META.get("CONTENT_LENGTH") or 0) > _LARGEST_FORM:
         return "Type the password.", 422
-    if not throttle.take_try(request):
+    with _one_try:
+        user = authenticate(request, username=USERNAME, password=form.cleaned_data["password"])
+    is_paused = getattr(request, "axes_locked_out", False)
+    if user is None:
+        _note_failure(request, was_looked_at=not is_paused)
+    if is_paused:
         return "Too many wrong passwords. Wait five minutes and try again.", 429
-    store_password()
-    user = authenticate(request, username=USERNAME, password=form.cleaned_data["password"])
     if user is None:
         return "That is not the password.", 403
-    throttle.give_back_try(request)
     login(request, user)
     return "", 200
+
+
+def _note_failure(request: HttpRequest, *, was_looked_at: bool) -> None:
+    address = request.META.get("REMOTE_ADDR", "")
+    warn(logger, "login failed", address=address, tried=was_looked_at)
 
 
 @require_POST

@@ -2,7 +2,7 @@
 
 from ninja.openapi.docs import Swagger
 
-from storyengine.api import background, calls, canon, chapters, consent, play, trials
+from storyengine.api import background, calls, canon, chapters, consent, exchange, play, trials
 from storyengine.api.interface import JsonRenderer, ProblemAPI, StrictJsonParser
 from storyengine.api.problems import add_problem_handlers
 
@@ -23,5 +23,5 @@ api = ProblemAPI(
     docs=Swagger({"validatorUrl": None}),
 )
 add_problem_handlers(api)
-for module in (chapters, play, background, calls, trials, canon, consent):
+for module in (chapters, exchange, play, background, calls, trials, canon, consent):
     api.add_router("", module.router)

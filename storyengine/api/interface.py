@@ -28,6 +28,9 @@ from storyengine.api.problems import (
 
 View = Callable[..., HttpResponseBase | Awaitable[HttpResponseBase]]
 
+# What reads its body itself, because it takes longer ones than all others; see its view.
+_TAKES_FILE = "import_session"
+
 HTTP_METHODS = ("get", "put", "post", "delete", "patch")
 
 
@@ -63,7 +66,8 @@ class ProblemAPI(NinjaAPI):
         patterns, app_name, namespace = super().urls
         for pattern in patterns:
             if isinstance(pattern, URLPattern):
-                pattern.callback = _in_api_form(pattern.callback)
+                takes_file = pattern.name == _TAKES_FILE
+                pattern.callback = _in_api_form(pattern.callback, takes_file=takes_file)
         patterns.append(re_path("", _in_api_form(_unknown), name="unknown"))
         return patterns, app_name, namespace
 
@@ -95,7 +99,7 @@ def _unknown(request: HttpRequest) -> HttpResponseBase:
     raise Http404
 
 
-def _in_api_form(view: View) -> Callable[..., HttpResponseBase]:
+def _in_api_form(view: View, *, takes_file: bool = False) -> Callable[..., HttpResponseBase]:
     """The view, with unreadable bodies refused before it and its errors made problems."""
     if iscoroutinefunction(view):
 
@@ -109,7 +113,8 @@ def _in_api_form(view: View) -> Callable[..., HttpResponseBase]:
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if problem := _refuse_body(request):
+        problem = _refuse_type(request) if takes_file else _refuse_body(request)
+        if problem:
             return problem_response(problem)
         try:
             response = cast(HttpResponseBase, view(request, *args, **kwargs))
@@ -137,9 +142,13 @@ def _refuse_body(request: HttpRequest) -> Problem | None:
     if size > limit:
         detail = f"The body is larger than {limit:,} bytes. Nothing was changed."
         return make_problem(request, 413, "too-large", "Too large", detail)
+    return None if not (size or request.content_type) else _refuse_type(request)
+
+
+def _refuse_type(request: HttpRequest) -> Problem | None:
     if request.method in ("GET", "HEAD", "OPTIONS"):
         return None
-    if (size or request.content_type) and request.content_type != "application/json":
+    if request.content_type != "application/json":
         detail = "Send JSON with Content-Type: application/json. Nothing was changed."
         return make_problem(request, 415, "not-json", "Not JSON", detail)
     return None

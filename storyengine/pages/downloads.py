@@ -106,8 +106,13 @@ def _exact_json(block: MemoryBlock) -> str:
     return json.dumps(block.json_payload, ensure_ascii=False, indent=2)
 
 
+def file_stem(chapter: Session) -> str:
+    """The title as the start of a file's name."""
+    return slugify(chapter.title, allow_unicode=True)[:60].strip("-") or "chapter"
+
+
 def _text_file(chapter: Session, kind: str, text: str) -> HttpResponse:
-    stem = slugify(chapter.title, allow_unicode=True)[:60].strip("-") or "chapter"
+    stem = file_stem(chapter)
     name = f"{stem}-{kind}.txt" if kind else f"{stem}.txt"
     response = HttpResponse(text + "\n", content_type="text/plain; charset=utf-8")
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"

@@ -6,6 +6,7 @@ from storyengine.pages import (
     chapter,
     consent,
     downloads,
+    exchange,
     library,
     play,
     replies,
@@ -20,6 +21,7 @@ _CHAPTER = "chapters/<uuid:session_id>/"
 urlpatterns: list[URLPattern] = [
     path("", library.library, name="library"),
     path("chapters/new", library.new_chapter, name="new"),
+    path("chapters/import", exchange.import_file, name="import"),
     path(_CHAPTER, library.open_chapter, name="chapter"),
     path(_CHAPTER + "rename", library.rename, name="rename"),
     path(_CHAPTER + "copy", library.copy, name="copy"),
@@ -73,6 +75,7 @@ urlpatterns: list[URLPattern] = [
     path(_CHAPTER + "questions/<slug:key>/answer", canon.answer_question, name="answer-question"),
     path(_CHAPTER + "downloads/transcript", downloads.transcript, name="download-transcript"),
     path(_CHAPTER + "downloads/everything", downloads.everything, name="download-everything"),
+    path(_CHAPTER + "downloads/export", exchange.export_file, name="export"),
     path(_CHAPTER + "downloads/drafts/<uuid:draft_id>", downloads.draft, name="download-draft"),
     path("consent/", consent.show_consent, name="consent"),
     path("consent/allow", consent.allow, name="allow"),

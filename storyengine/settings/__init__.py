@@ -4,6 +4,7 @@ docs/settings.md lists every variable; a test compares.
 """
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 from storyengine.settings.environment import (
@@ -23,6 +24,9 @@ from storyengine.settings.logs import read_log_handlers
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 read_env_file(BASE_DIR / ".env")
 DATA_FOLDER = read_folder("STORYENGINE_DATA", BASE_DIR / "var")
+# Made when the first backup is.
+BACKUPS_FOLDER = Path(read_text("STORYENGINE_BACKUPS", str(DATA_FOLDER / "backups"))).expanduser()
+BACKUP_DAYS = read_int("STORYENGINE_BACKUP_DAYS", 14, minimum=7)
 
 DEBUG = read_bool("DEBUG")
 SECRET_KEY = read_secret_key(DATA_FOLDER)
@@ -41,6 +45,19 @@ LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 ALLOWED_HOSTS = [*(read_list("ALLOWED_HOSTS", "*") if PASSWORD else []), *LOOPBACK_HOSTS]
 LOGIN_URL = "log-in"
 LOGIN_REDIRECT_URL = "/"
+# In this order: who is guessing is refused before a password is hashed.
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "storyengine.access.game_master.PasswordBackend",
+]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = timedelta(minutes=5)
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_PARAMETERS = ["ip_address"]
+# What is kept of a failed login is the count; the log has the rest.
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
 SESSION_COOKIE_AGE = 30 * 24 * 3600
 # Cookies of one host are shared by all its ports, and many a program on loopback is a Django one.
 SESSION_COOKIE_NAME = "storyengine_session"
@@ -53,9 +70,11 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "axes",
     "django_htmx",
     "ninja",
     "storyengine.access",
+    "storyengine.backups",
     "storyengine.pages",
     "sessions",
     "memory",
@@ -65,6 +84,7 @@ INSTALLED_APPS = [
 # All of it runs in the event loop (see storyengine.access.browser). CommonMiddleware is left out:
 # its host check is in KnownHostMiddleware.
 MIDDLEWARE = [
+    "storyengine.operations.requests.RequestLogMiddleware",
     "storyengine.access.headers.PolicyHeadersMiddleware",
     "storyengine.access.hosts.KnownHostMiddleware",
     "storyengine.access.api_door.ApiDoorMiddleware",
@@ -79,7 +99,11 @@ MIDDLEWARE = [
 ]
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 # These look for Django's own classes by name; storyengine.checks looks for those that stand in.
-SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002", "security.W003"]
+SILENCED_SYSTEM_CHECKS = [
+    *("security.W001", "security.W002", "security.W003"),
+    # The login page says itself that there is a pause.
+    "axes.W002",
+]
 
 ROOT_URLCONF = "storyengine.urls"
 ASGI_APPLICATION = "storyengine.asgi.application"
@@ -119,7 +143,8 @@ STORAGES = {
 }
 
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
+# Whoever watches the program asks from inside, where no proxy speaks HTTPS.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and HSTS != "host"
 SECURE_HSTS_PRELOAD = HTTPS and HSTS == "preload"
@@ -135,24 +160,54 @@ X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
 # Celery only rings the bell (see docs/architecture.md): a job is a row in the database.
+# A chapter of 5,000 words takes a small model on a slow machine the better part of an hour.
+LONGEST_JOB_SECONDS = 2 * 3600
 BROKER_FOLDER = DATA_FOLDER / "queue"
 CELERY_BROKER_URL = read_text("CELERY_BROKER_URL", "filesystem://localhost")
 if CELERY_BROKER_URL.startswith("filesystem://"):
     for _name in ("messages", "control"):
         (BROKER_FOLDER / _name).mkdir(parents=True, exist_ok=True)
-    CELERY_BROKER_TRANSPORT_OPTIONS = {
+    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
         "data_folder_in": str(BROKER_FOLDER / "messages"),
         "data_folder_out": str(BROKER_FOLDER / "messages"),
         "control_folder": str(BROKER_FOLDER / "control"),
         "polling_interval": 0.05,
     }
+else:
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        # Redis hands a message out again that nobody has acknowledged for so long: later than any
+        # task can end. A job that was rung for twice is done once all the same.
+        "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
+        "socket_connect_timeout": 3,
+        "socket_timeout": 10,
+        "socket_keepalive": True,
+        "health_check_interval": 30,
+    }
+# Nobody waits for a task's result: what comes of a job is in its row.
+CELERY_RESULT_BACKEND = None
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+# For a pool of processes. In the pool of threads that the Procfile starts no task can be ended from
+# outside, so that agents.work ends its jobs itself, at the first of the two.
+CELERY_TASK_SOFT_TIME_LIMIT = LONGEST_JOB_SECONDS + 60
+CELERY_TASK_TIME_LIMIT = LONGEST_JOB_SECONDS + 120
+# A page waits for this; a bell that is lost is rung again by the sweep.
+CELERY_TASK_PUBLISH_RETRY_POLICY = {
+    "max_retries": 2,
+    "interval_start": 0.1,
+    "interval_step": 0.2,
+    "interval_max": 0.5,
+}
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# For ever: after a hundred tries, its own default, nobody would start the worker again.
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BEAT_SCHEDULE = {
     "find-what-the-bell-missed": {"task": "agents.tasks.sweep", "schedule": 15.0},
+    # Which makes one a day (see storyengine.backups); this is how long one may be late.
+    "back-up-daily": {"task": "storyengine.backups.tasks.back_up_daily", "schedule": 600.0},
 }
 
 # Models. Names of environment variables are the ones the README lists.
@@ -168,22 +223,23 @@ MODELS_FILE = read_text("STORYENGINE_MODELS_FILE")
 CHAPTER_BUDGET = read_decimal("STORYENGINE_CHAPTER_BUDGET", "0")
 CHAPTER_TOKENS = read_int("STORYENGINE_CHAPTER_TOKENS", 0)
 CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
+CHAPTER_CALLS_PER_MINUTE = read_int("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", 300, minimum=1)
 
-_LOG_HANDLERS = read_log_handlers(DATA_FOLDER)
+# A program that other machines reach is watched by programs; on this machine alone, by a person.
+LOG_FORMAT = read_choice("STORYENGINE_LOG_FORMAT", "json" if PASSWORD else "text", ("json", "text"))
+_LOG_HANDLERS = read_log_handlers(DATA_FOLDER, LOG_FORMAT, debug=DEBUG)
 # What is logged names rows and errors, never the text of a story.
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {
-            "()": "storyengine.access.redaction.RedactingFormatter",
+        "text": {
+            "()": "storyengine.operations.log_format.TextFormatter",
             "format": "%(levelname)s %(name)s: %(message)s",
         },
-        "dated": {
-            "()": "storyengine.access.redaction.RedactingFormatter",
-            "format": "%(asctime)s %(levelname)s %(name)s: %(message)s",
-        },
+        "json": {"()": "storyengine.operations.log_format.JsonFormatter"},
     },
+    "filters": {"leave_out_requests": {"()": "storyengine.operations.log_format.LeaveOutRequests"}},
     "handlers": _LOG_HANDLERS,
     "root": {"handlers": list(_LOG_HANDLERS), "level": "INFO"},
     "loggers": {
@@ -192,6 +248,8 @@ LOGGING = {
         # A refusal is an answer; only what broke is logged.
         "django.request": {"level": "ERROR"},
         "uvicorn": {"level": "WARNING"},
+        # It says of each try what storyengine.access.views says in one line.
+        "axes": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
         # These libraries log addresses and, at DEBUG, bodies: prompt text must not reach a log.
         "httpx2": {"level": "WARNING"},

@@ -107,6 +107,9 @@ def read_database(data_folder: Path) -> dict[str, Any]:
     else:
         # Requests under ASGI come on short-lived threads: a pool saves a connection each.
         config.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 20}
+        # A server that was started again leaves a pool of connections that are dead: each is asked
+        # before it is used, or it would cost somebody a failed request.
+        config["CONN_HEALTH_CHECKS"] = True
     return config
 
 

@@ -10,9 +10,17 @@ _NAMES = {"serve": "web", "worker": "worker", "run_embedded_model": "model"}
 _LARGEST_BYTES = 2_000_000
 
 
-def read_log_handlers(data_folder: Path) -> dict[str, Any]:
-    """The console, and for the program's own processes a file in `data_folder`/logs."""
-    handlers: dict[str, Any] = {"console": {"class": "logging.StreamHandler", "formatter": "line"}}
+def read_log_handlers(data_folder: Path, log_format: str, *, debug: bool) -> dict[str, Any]:
+    """The console, what counts events, and for the program's own processes a file of JSON lines
+    in `data_folder`/logs.
+    """
+    console: dict[str, Any] = {"class": "logging.StreamHandler", "formatter": log_format}
+    if log_format == "text" and not debug:
+        console["filters"] = ["leave_out_requests"]
+    handlers: dict[str, Any] = {
+        "console": console,
+        "counts": {"class": "storyengine.operations.counts.CountingHandler"},
+    }
     name = next((name for word, name in _NAMES.items() if word in sys.argv[1:]), "")
     if name and "pytest" not in sys.modules:
         folder = data_folder / "logs"
@@ -24,6 +32,6 @@ def read_log_handlers(data_folder: Path) -> dict[str, Any]:
             "backupCount": 3,
             "encoding": "utf-8",
             "delay": True,
-            "formatter": "dated",
+            "formatter": "json",
         }
     return handlers

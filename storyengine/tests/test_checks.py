@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
-from django.core.checks import ERROR, CheckMessage, run_checks
+from django.core.checks import ERROR, INFO, WARNING, CheckMessage, run_checks
+from django.db import OperationalError
 from django.utils.module_loading import import_string
 from pytest_django import Settings
 
-from storyengine import checks
+from agents.calling.consent import grant
+from storyengine import checks, service_checks
 
 
 @pytest.fixture(autouse=True)
@@ -90,10 +93,78 @@ def test_what_is_meant_so_is_not_remarked(settings: Settings, changes: dict[str,
         assert check() == []
 
 
+class TestServers:
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"WSGI_APPLICATION": "storyengine.wsgi.application"},
+            {"MIDDLEWARE": [f"{__name__}.Synchronous"]},
+        ],
+    )
+    def test_a_synchronous_one_is_named(
+        self, settings: Settings, changes: dict[str, object]
+    ) -> None:
+        assert service_checks.check_server() == []
+        for name, value in changes.items():
+            setattr(settings, name, value)
+        (message,) = service_checks.check_server()
+        assert message.id in ("storyengine.W009", "storyengine.W010")
+        assert message.hint
+
+    def test_the_development_server_is_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.argv", ["manage.py", "runserver"])
+        (message,) = service_checks.check_server()
+        assert message.id == "storyengine.W009"
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_broker_that_does_not_answer_is_named_before_a_deployment(
+        self, settings: Settings, tmp_path: Path
+    ) -> None:
+        settings.CELERY_BROKER_URL = "filesystem://localhost"
+        settings.BROKER_FOLDER = tmp_path
+        (tmp_path / "messages").mkdir()
+        assert service_checks.check_broker() == []
+        (tmp_path / "messages").rmdir()
+        (message,) = service_checks.check_broker()
+        assert (message.id, message.level) == ("storyengine.W011", WARNING)
+        assert message.hint
+        named = {one.id for one in run_checks(tags=["security"])}
+        assert message.id not in named
+        named = {one.id for one in run_checks(tags=["security"], include_deployment_checks=True)}
+        assert message.id in named
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_host_that_nobody_has_allowed_is_told(self) -> None:
+        (message,) = service_checks.check_consent()
+        assert (message.id, message.level) == ("storyengine.I002", INFO)
+        assert "api.openai.com" in message.msg
+        assert message.hint
+        grant("api.openai.com")
+        assert service_checks.check_consent() == []
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_model_of_this_machine_needs_nobody_s_leave(self, settings: Settings) -> None:
+        settings.LLM = "embedded"
+        assert service_checks.check_consent() == []
+
+    def test_a_database_that_cannot_tell_is_not_waited_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail() -> None:
+            raise OperationalError
+
+        monkeypatch.setattr(service_checks, "_impatient_connection", fail)
+        assert service_checks.check_consent() == []
+
+
+class Synchronous:
+    """A middleware of the old kind."""
+
+
 @pytest.mark.parametrize("name", checks.PROTECTION)
 def test_a_protection_that_is_missing_is_an_error(settings: Settings, name: str) -> None:
     settings.MIDDLEWARE = [each for each in settings.MIDDLEWARE if each != name]
-    (message,) = run_checks(tags=["security"])
+    (message,) = [one for one in run_checks(tags=["security"]) if not one.is_silenced()]
     assert (message.id, message.level) == ("storyengine.E003", ERROR)
     assert name in message.msg
     assert message.hint

@@ -36,6 +36,7 @@ class TestBadValues:
             ("STORYENGINE_LLM", "oracle"),
             ("STORYENGINE_CONTEXT_WINDOW", "-1"),
             ("STORYENGINE_CALLS_PER_MINUTE", "0"),
+            ("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", "0"),
             ("STORYENGINE_CHAPTER_BUDGET", "much"),
             ("STORYENGINE_CHAPTER_BUDGET", "-1"),
             ("STORYENGINE_CHAPTER_BUDGET", "NaN"),

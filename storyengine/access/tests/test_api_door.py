@@ -5,7 +5,7 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
-from storyengine.access.api_door import DOCUMENTATION
+from storyengine.access.api_door import API_PREFIX, READABLE
 
 READ = "/api/openapi.json"
 WRITE = "/api/session"
@@ -106,9 +106,9 @@ class TestWithPassword:
         assert client.get(READ).status_code == 200
         assert client.post(WRITE, "{}", content_type="application/json").status_code == 201
 
-    @pytest.mark.parametrize("path", DOCUMENTATION)
+    @pytest.mark.parametrize("path", READABLE)
     @pytest.mark.parametrize("token", [TOKEN, ""])
-    def test_a_login_opens_its_documentation(
+    def test_a_login_opens_its_documentation_and_the_metrics(
         self, client: Client, settings: Settings, password: str, path: str, token: str
     ) -> None:
         settings.API_TOKEN = token
@@ -133,7 +133,15 @@ class TestWithPassword:
         for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
             assert client.generic(method, path).status_code == 401
 
-    @pytest.mark.parametrize("path", DOCUMENTATION)
+    @pytest.mark.parametrize("path", READABLE)
+    def test_the_token_opens_them_as_well(
+        self, client: Client, settings: Settings, password: str, path: str
+    ) -> None:
+        settings.API_TOKEN = TOKEN
+        assert client.get(path, headers={"Authorization": "Bearer wrong"}).status_code == 401
+        assert client.get(path, headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+    @pytest.mark.parametrize("path", [path for path in READABLE if path.startswith(API_PREFIX)])
     def test_a_login_only_reads_the_documentation(
         self, client: Client, settings: Settings, password: str, path: str
     ) -> None:

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from storyengine.access.game_master import store_password_once
 
 UUID = "6fa459ea-ee8a-3ca4-894e-db77e160355e"
-OPEN_PATHS = {"healthz", "login"}
+OPEN_PATHS = {"healthz", "readyz", "login"}
 
 
 def page_paths(patterns: list[URLPattern | URLResolver], prefix: str = "") -> list[str]:
@@ -34,7 +34,8 @@ def concrete(route: str) -> str:
 GUARDED = [
     concrete(route)
     for route in page_paths(get_resolver().url_patterns)
-    if not route.startswith(("admin/", "api/")) and route not in OPEN_PATHS
+    # /metrics refuses like the API (see test_api_door).
+    if not route.startswith(("admin/", "api/", "metrics")) and route not in OPEN_PATHS
 ] + ["/admin/", "/admin/story_sessions/event/", "/admin/login/", "/no-such-page"]
 
 

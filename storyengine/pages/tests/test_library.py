@@ -19,7 +19,9 @@ class TestLibrary:
     def test_an_empty_one_invites(self, client: Client) -> None:
         html = client.get("/").content.decode()
         assert "Start your first chapter" in html
-        assert [one.attributes["action"] for one in all_of(html, "form")] == [reverse("pages:new")]
+        assert [one.attributes["action"] for one in all_of(html, "form")] == [
+            *(reverse("pages:new"), reverse("pages:import"))
+        ]
 
     def test_it_lists_title_state_and_last_play(self, client: Client) -> None:
         chapter = make_active_chapter(title="The Dark Lamp", prompt_index=8)

@@ -10,7 +10,7 @@ from storyengine.pages.urls import urlpatterns
 READ = {
     *("library", "chapter", "world", "lock-status", "play", "play-status", "stream"),
     *("transcript", "draft", "draft-status", "download-transcript", "download-everything"),
-    *("download-draft", "consent", "model-status", "canon", "question"),
+    *("download-draft", "export", "consent", "model-status", "canon", "question"),
     *("prompt-calls", "memory-calls", "draft-calls", "usage", "build-estimate"),
     *("try", "trial", "trial-status", "confirm-end", "confirm-delete"),
 }

@@ -1,0 +1,1 @@
+"""Faults as a repeatable program: chapters are played while everything around them breaks."""

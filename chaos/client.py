@@ -1,0 +1,205 @@
+"""One Game Master's client: it sends forms, and writes down what it was told."""
+
+import http.client
+import json
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from bench.http_calls import BenchError, Server, StreamEvent, call, stream
+from bench.session_data import Setup
+from chaos.journal import Journal, Key, Reply, Violation, Words
+
+# Whoever waits so long for an answer was left hanging.
+ANSWER_SECONDS = 60
+POLL_SECONDS = 0.1
+# What a client may be answered that did nothing wrong, besides what it hoped for.
+REFUSALS = (409, 429, 502, 503)
+
+NETWORK_ERRORS = (OSError, http.client.HTTPException)
+
+
+@dataclass(frozen=True)
+class Told:
+    """An answer; status 0 when the connection broke before there was one."""
+
+    status: int
+    body: Any = None
+
+
+NOTHING = Told(0)
+
+
+class Client:
+    """`broken` is set while a process or a server is down: then any answer may be an error."""
+
+    def __init__(self, server: Server, journal: Journal) -> None:
+        self._server = server
+        self.journal = journal
+        self.violations: list[Violation] = []
+        self.broken = False
+
+    def create(self, setup: Setup) -> str:
+        """A chapter with its setup; an empty id when it was not to be had."""
+        created = self.send("POST", "/api/session", {})
+        if created.status != 201:
+            return ""
+        session_id = str(created.body["session_id"])
+        return session_id if self.save_setup(session_id, setup).status == 200 else ""
+
+    def save_setup(self, session_id: str, setup: Setup) -> Told:
+        body = {
+            "world_text": setup.world_text,
+            "chapter_text": setup.chapter_text,
+            "selected_agent_slots": [int(slot) for slot in setup.names],
+            "agent_names": setup.names,
+            "agent_identity_text_by_slot": setup.identities,
+        }
+        told = self.send("PUT", f"/api/session/{session_id}/tab1", body)
+        if told.status == 200:
+            self.journal.setups[session_id] = setup
+        return told
+
+    def ask(self, session_id: str, verb: str, body: Any = None) -> Told:
+        """A request that starts work in the background, and waits for it for a while."""
+        headers = {"Prefer": "wait=20"}
+        return self.send("POST", f"/api/session/{session_id}/{verb}", body, headers=headers)
+
+    def prompt(self, key: Key, words: Words, *, streams: bool = False) -> Told:
+        """Send a prompt under its key, and write down what became of it."""
+        session_id, submission = key
+        path = f"/api/session/{session_id}/prompt"
+        body = {"agent_slot": words.agent_slot, "user_text": words.text}
+        told = (self._stream if streams else self._post)(path, body, submission)
+        self._note(key, words, told)
+        return told
+
+    def leave(self, key: Key, words: Words) -> None:
+        """Send a prompt, and close the tab at the first word."""
+        session_id, submission = key
+        events = stream(
+            self._server,
+            f"/api/session/{session_id}/prompt",
+            {"agent_slot": words.agent_slot, "user_text": words.text},
+            headers={"Idempotency-Key": submission},
+            timeout=ANSWER_SECONDS,
+        )
+        try:
+            if next(events, None) is not None:
+                self.journal.kept[key] = words
+        except (*NETWORK_ERRORS, BenchError):
+            return
+        finally:
+            events.close()  # type: ignore[attr-defined]  # it is a generator
+
+    def many_prompts(self, forms: Sequence[tuple[Key, Words]]) -> list[Told]:
+        """All forms at once, each over a connection of its own."""
+        with ThreadPoolExecutor(len(forms)) as tabs:
+            return list(tabs.map(lambda form: self.prompt(*form), forms))
+
+    def many(self, times: int, session_id: str, verb: str) -> list[Told]:
+        with ThreadPoolExecutor(times) as tabs:
+            return list(tabs.map(lambda _: self.ask(session_id, verb), range(times)))
+
+    def keep(self, key: Key, words: Words) -> Told:
+        """Make the text of the broken turn its reply."""
+        told = self.send("POST", f"/api/session/{key[0]}/keep")
+        self._note(key, words, told)
+        return told
+
+    def read(self, session_id: str) -> dict[str, Any]:
+        """The chapter; raises BenchError when a minute of asking brought none."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            told = self.send("GET", f"/api/session/{session_id}")
+            if told.status == 200:
+                break
+            if time.monotonic() > deadline:
+                raise BenchError(f"The chapter {session_id} cannot be read: {told}")
+            time.sleep(POLL_SECONDS)
+        for draft in told.body["narrative_drafts"]:
+            self.journal.drafts[draft["draft_id"]] = (session_id, draft["chapter_text"])
+        document: dict[str, Any] = told.body
+        return document
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None
+    ) -> Told:
+        try:
+            answer = call(self._server, method, path, body, headers=headers, timeout=ANSWER_SECONDS)
+        except TimeoutError:
+            self._complain("every request is answered", path, "no answer within a minute")
+            return NOTHING
+        except NETWORK_ERRORS as error:
+            if not self.broken:
+                self._complain("every request is answered", path, repr(error))
+            return NOTHING
+        if answer.status >= 400 and answer.status not in REFUSALS and not self.broken:
+            self._complain(
+                "refusals are foreseen", path, f"{method}: {answer.status} {answer.body[:300]!r}"
+            )
+        try:
+            return Told(answer.status, answer.json() if answer.body else None)
+        except ValueError:
+            return Told(answer.status)
+
+    def _post(self, path: str, body: Any, submission: str) -> Told:
+        return self.send("POST", path, body, headers={"Idempotency-Key": submission})
+
+    def _stream(self, path: str, body: Any, submission: str) -> Told:
+        """What a stream ends with, as if it had been awaited; the text on the way must be it."""
+        headers = {"Idempotency-Key": submission}
+        events = stream(self._server, path, body, headers=headers, timeout=ANSWER_SECONDS)
+        told = NOTHING
+        try:
+            told, shown = _follow(events)
+        except TimeoutError:
+            self._complain("every request is answered", path, "the stream hung for a minute")
+        except BenchError as error:
+            # Refused before there was a stream; the next reading says how things are.
+            if f"{path}: 500" in str(error) and not self.broken:
+                self._complain("refusals are foreseen", path, str(error))
+            return Told(409)
+        except NETWORK_ERRORS as error:
+            if not self.broken:
+                self._complain("streams end with a word", path, repr(error))
+        else:
+            if told is NOTHING and not self.broken:
+                self._complain("streams end with a word", path, "neither turn nor error came")
+            if told.status == 201 and told.body["events"][-1]["text"] != shown:
+                self._complain("streams show the reply", path, f"shown {shown[-200:]!r}")
+        return told
+
+    def _note(self, key: Key, words: Words, told: Told) -> None:
+        if told.status == 201:
+            self.journal.kept[key] = words
+            last = told.body["events"][-1]
+            self.journal.answered[key] = Reply(
+                told.body["prompt_index"], last["event_id"], last["text"]
+            )
+            asked = told.body["events"][0]
+            if (asked["role"], asked["text"]) != ("user", words.text):
+                self._complain("answers are to what was sent", key[0], f"{asked}")
+        elif told.body and told.body.get("pending_turn"):
+            pending = told.body["pending_turn"]
+            if (pending["submission_key"], pending["user_text"]) == (key[1], words.text):
+                self.journal.kept[key] = words
+
+    def _complain(self, rule: str, where: str, detail: str) -> None:
+        self.violations.append(Violation(rule, where, detail))
+
+
+def _follow(events: Iterator[StreamEvent]) -> tuple[Told, str]:
+    """How the stream ended, and the text that it showed."""
+    shown, told = "", NOTHING
+    for event in events:
+        data = json.loads(event.data)
+        if event.name == "token":
+            shown = data["text"] if data.get("is_restart") else shown + data["text"]
+        elif event.name == "turn":
+            told = Told(201, data)
+        elif event.name == "error":
+            told = Told(int(data["status"]), data)
+    return told, shown

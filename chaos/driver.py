@@ -1,0 +1,244 @@
+"""A Game Master who plays chapter after chapter while faults come, one with each step.
+
+A step does what the chapter needs next, under one fault, and takes up what earlier steps left: the
+words of a prompt are sent again under their key until the program has answered them.
+"""
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from bench.http_calls import BenchError
+from bench.session_data import beat_text, small_setup_of, synthetic_session
+from chaos.client import POLL_SECONDS, Client, Told
+from chaos.journal import Key, Violation, Words
+from chaos.schedule import MODEL_FAULTS, Fault
+from chaos.stack import Stack
+
+AGENTS = 3
+SHORTEST, LONGEST = 8, 17
+TARGET_WORDS = 200
+CHUNK_PROMPTS = 7
+# Recovery is promised within a minute; the lease of a worker and a sweep take 35 seconds of it.
+PATIENCE_SECONDS = 60
+# A kill lands this long after the request that it is to interrupt, at most.
+LONGEST_FUSE = 0.6
+REROLL_SHARE = 0.12
+KEEP_SHARE = 0.3
+
+
+class Driver:
+    def __init__(self, stack: Stack, client: Client) -> None:
+        self._stack = stack
+        self._client = client
+        self._session = synthetic_session(1)
+        self._chapters = 0
+        self._beats = 0
+        self._chapter = ""
+        self._length = 0
+        # The prompt that was not answered yet, with its key.
+        self._open: tuple[Key, Words] | None = None
+        self._chance = random.Random(0)  # noqa: S311  (a schedule, no secret)
+
+    def step(self, fault: Fault) -> bool:
+        """Play on under this fault; False when nothing met it.
+
+        Raises BenchError at a standstill.
+        """
+        self._chance = random.Random(fault.choices)  # noqa: S311  (a schedule, no secret)
+        document = self._settled()
+        if document is None:
+            return False
+        verb = self._next_verb(document)
+        if fault.kind in MODEL_FAULTS:
+            return self._with_model_fault(fault, document, verb)
+        if fault.is_kill:
+            return self._with_kill(fault.kind, document, verb)
+        return self._as_bad_client(fault.kind, document, verb)
+
+    def finish(self) -> None:
+        """Without further faults, the chapter can be played to its draft."""
+        self._stack.unmet_faults()
+        self._length = 0
+        deadline = time.monotonic() + 3 * PATIENCE_SECONDS
+        while self._chapter and time.monotonic() < deadline:
+            document = self._settled()
+            if document is None or document["narrative_drafts"]:
+                return
+            self._do(document, self._next_verb(document))
+        if self._chapter:
+            self._complain("chapters can be finished", "no draft after the faults were over")
+
+    def _settled(self) -> dict[str, Any] | None:
+        """The chapter once nothing stands in the way of a next step; a new one if it is told."""
+        if not self._chapter and not self._begin():
+            return None
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while _is_busy(document := self._client.read(self._chapter)):
+            if time.monotonic() > deadline:
+                detail = f"{document['state']} {document['pending_turn']} {document['jobs']}"
+                violation = Violation("nothing is stuck", self._chapter, detail)
+                self._client.violations.append(violation)
+                raise BenchError(f"The chapter {self._chapter} is stuck: {detail}")
+            time.sleep(POLL_SECONDS)
+        if document["narrative_drafts"] and self._length:
+            self._chapter = ""
+            return self._settled()
+        return document
+
+    def _begin(self) -> bool:
+        self._chapters += 1
+        self._length = self._chance.randint(SHORTEST, LONGEST)
+        self._open = None
+        setup = small_setup_of(self._session, self._chapters)
+        self._chapter = self._client.create(setup)
+        return bool(self._chapter)
+
+    def _next_verb(self, document: dict[str, Any]) -> str:
+        if document["state"] == "DRAFT_TAB1":
+            return "lock"
+        if document["state"] == "ENDED":
+            return "build-narrative"
+        if self._open is None and document["prompt_index"] >= max(self._length, 1):
+            return "end"
+        return "prompt"
+
+    def _with_model_fault(self, fault: Fault, document: dict[str, Any], verb: str) -> bool:
+        agent = _agent_of(verb, document, self._chance)
+        self._stack.queue_faults(MODEL_FAULTS[fault.kind], fault.repeats, agent)
+        before = document["last_summarized_prompt_index"]
+        self._do(document, verb)
+        if agent == 8:
+            # The summary begins after the reply.
+            self._await_memory(before)
+        return self._stack.unmet_faults() < fault.repeats
+
+    def _await_memory(self, before: int) -> None:
+        """Until the summary was written or has failed; its retry is not waited for."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            document = self._client.read(self._chapter)
+            jobs = [job for job in document["jobs"] if job["kind"] == "summarize"]
+            if document["last_summarized_prompt_index"] > before or not jobs or jobs[-1]["error"]:
+                return
+            time.sleep(POLL_SECONDS)
+
+    def _with_kill(self, kind: str, document: dict[str, Any], verb: str) -> bool:
+        self._client.broken = True
+        fuse = self._chance.uniform(0, LONGEST_FUSE)
+        with ThreadPoolExecutor(1) as thread:
+            playing = thread.submit(self._do, document, verb)
+            time.sleep(fuse)
+            self._stack.kill_and_start(kind)
+            playing.result()
+        self._client.broken = False
+        return True
+
+    def _as_bad_client(self, kind: str, document: dict[str, Any], verb: str) -> bool:
+        acts: dict[str, Callable[[], bool]] = {
+            "twice": lambda: self._repeat(document, verb, 2),
+            "tenfold": lambda: self._repeat(document, verb, 10),
+            "two-tabs": lambda: self._in_two_tabs(document, verb),
+            "leave": lambda: self._leave(document, verb),
+        }
+        return acts[kind]()
+
+    def _repeat(self, document: dict[str, Any], verb: str, times: int) -> bool:
+        if verb != "prompt":
+            self._client.many(times, self._chapter, verb)
+            return True
+        is_new = self._open is None
+        key, words = self._open_prompt(document)
+        self._close_if_answered(*self._client.many_prompts([(key, words)] * times))
+        if is_new and self._open is None:
+            self._client.journal.called_once.add(key)
+        return True
+
+    def _in_two_tabs(self, document: dict[str, Any], verb: str) -> bool:
+        """Another tab sends other words at the same time, or saves a setup that is locked."""
+        if verb != "prompt":
+            stale = small_setup_of(self._session, self._chapters + 1_000)
+            told = self._client.save_setup(self._chapter, stale)
+            if told.status == 200 and verb != "lock":
+                self._complain("a stale tab changes nothing", "the locked setup was overwritten")
+            return True
+        mine, others = self._open_prompt(document), self._new_prompt(document)
+        self._close_if_answered(self._client.many_prompts([mine, others])[0])
+        return True
+
+    def _leave(self, document: dict[str, Any], verb: str) -> bool:
+        if verb != "prompt":
+            self._do(document, verb)
+            return False
+        self._client.leave(*self._open_prompt(document))
+        return True
+
+    def _do(self, document: dict[str, Any], verb: str) -> None:
+        """The next thing, once, as a patient client does it."""
+        if verb == "build-narrative":
+            body = {"narrative_agent_definition_text": "", "target_words": TARGET_WORDS}
+            path = f"/api/session/{self._chapter}/narrative-agent"
+            self._client.send("PUT", path, body)
+        if verb != "prompt":
+            self._client.ask(self._chapter, verb)
+            return
+        if self._open is not None and self._may_keep(document):
+            self._close_if_answered(self._client.keep(*self._open))
+        elif self._wants_reroll(document):
+            headers = {"Idempotency-Key": uuid.uuid4().hex}
+            self._client.send("POST", f"/api/session/{self._chapter}/reroll", headers=headers)
+        else:
+            key, words = self._open_prompt(document)
+            streams = self._chance.random() < 0.5
+            self._close_if_answered(self._client.prompt(key, words, streams=streams))
+
+    def _may_keep(self, document: dict[str, Any]) -> bool:
+        pending = document["pending_turn"]
+        is_mine = pending and self._open and pending["submission_key"] == self._open[0][1]
+        return bool(
+            is_mine and pending["partial_text"].strip() and self._chance.random() < KEEP_SHARE
+        )
+
+    def _wants_reroll(self, document: dict[str, Any]) -> bool:
+        covered = document["last_summarized_prompt_index"]
+        may = self._open is None and document["prompt_index"] > covered
+        return may and self._chance.random() < REROLL_SHARE
+
+    def _open_prompt(self, document: dict[str, Any]) -> tuple[Key, Words]:
+        """The words that wait for their answer, or the next ones."""
+        if self._open is None:
+            self._open = self._new_prompt(document)
+        return self._open
+
+    def _new_prompt(self, document: dict[str, Any]) -> tuple[Key, Words]:
+        self._beats += 1
+        words = Words(document["next_agent_slot"], beat_text(self._beats))
+        return (self._chapter, uuid.uuid4().hex), words
+
+    def _close_if_answered(self, *told: Told) -> None:
+        if any(each.status == 201 for each in told):
+            self._open = None
+
+    def _complain(self, rule: str, detail: str) -> None:
+        self._client.violations.append(Violation(rule, self._chapter, detail))
+
+
+def _is_busy(document: dict[str, Any]) -> bool:
+    """Something runs that a next step would only be refused for."""
+    pending = document["pending_turn"]
+    return (
+        document["state"] in ("LOCKING", "NARRATING")
+        or document["is_ending"]
+        or bool(pending and pending["status"] == "running")
+    )
+
+
+def _agent_of(verb: str, document: dict[str, Any], chance: random.Random) -> int:
+    """Whose call the fault is for; 1 stands for any character."""
+    if verb != "prompt":
+        return {"lock": 0, "end": 8, "build-narrative": 9}[verb]
+    is_chunk_end = (document["prompt_index"] + 1) % CHUNK_PROMPTS == 0
+    return 8 if is_chunk_end and chance.random() < 0.7 else 1

@@ -1,0 +1,111 @@
+"""The rows of every chapter, read from the program's own database at one moment.
+
+A program of its own (python -m chaos.rows), because it needs Django's settings; prints one JSON
+object: the moment it was `read_at`, and `chapters`, each as chaos.invariants takes it.
+"""
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import django
+from django.db import connection, transaction
+from django.utils import timezone
+
+if TYPE_CHECKING:
+    from sessions.models import Session
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
+    django.setup()
+    print(json.dumps(read_rows()))
+
+
+def read_rows() -> dict[str, Any]:
+    from sessions.models import Session
+
+    with transaction.atomic():
+        if connection.vendor == "postgresql" and not connection.savepoint_ids:
+            with connection.cursor() as cursor:
+                # All queries see the same moment, as they do on SQLite.
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        chapters = Session.objects.select_related("tab1").order_by("created_at")
+        return {
+            "read_at": timezone.now().timestamp(),
+            "chapters": [_rows_of(chapter) for chapter in chapters],
+        }
+
+
+def _rows_of(chapter: "Session") -> dict[str, Any]:
+    return {
+        "session_id": str(chapter.pk),
+        "state": chapter.state,
+        "prompt_index": chapter.prompt_index,
+        "last_summarized_prompt_index": chapter.last_summarized_prompt_index,
+        "tab1_locked": chapter.tab1_locked,
+        "is_ending": chapter.is_ending,
+        "turn_in_flight": chapter.turn_in_flight and str(chapter.turn_in_flight),
+        "rerolling_prompt_index": chapter.rerolling_prompt_index,
+        "updated_at": chapter.updated_at.timestamp(),
+        "world_text": chapter.tab1.world_text,
+        "chapter_text": chapter.tab1.chapter_text,
+        "identities": chapter.tab1.agent_identity_text_by_slot,
+        "events": [
+            {
+                "event_id": str(event.pk),
+                "prompt_index": event.prompt_index,
+                "role": event.role,
+                "text": event.text,
+            }
+            for event in chapter.events.all()
+        ],
+        "blocks": list(
+            chapter.memory_blocks.values("type", "from_prompt_index", "to_prompt_index")
+        ),
+        "drafts": [
+            {"draft_id": str(draft.pk), "text": draft.chapter_text}
+            for draft in chapter.narrative_drafts.all()
+        ],
+        "turns": _turn_rows(chapter),
+        "jobs": _job_rows(chapter),
+    }
+
+
+def _turn_rows(chapter: "Session") -> list[dict[str, Any]]:
+    """Each with how many calls for it came to their end."""
+    finished = list(chapter.llm_artifacts.filter(error="").values_list("turn_id", flat=True))
+    return [
+        {
+            "turn_id": str(turn.pk),
+            "key": turn.submission_key,
+            "kind": turn.kind,
+            "status": turn.status,
+            "agent_slot": turn.agent_slot,
+            "text": turn.user_text,
+            "prompt_index": turn.prompt_index,
+            "lease_until": turn.lease_until.timestamp(),
+            "finished_calls": finished.count(turn.pk),
+        }
+        for turn in chapter.turns.all()
+    ]
+
+
+def _job_rows(chapter: "Session") -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": job.kind,
+            "key": job.key,
+            "status": job.status,
+            "from_prompt_index": job.from_prompt_index,
+            "to_prompt_index": job.to_prompt_index,
+            "run_after": job.run_after.timestamp(),
+            "lease_until": job.lease_until.timestamp() if job.lease_until else None,
+            "updated_at": job.updated_at.timestamp(),
+        }
+        for job in chapter.jobs.all()
+    ]
+
+
+if __name__ == "__main__":
+    main()

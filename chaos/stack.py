@@ -1,0 +1,117 @@
+"""The program, its model server and its servers: each can be killed, and is started again."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from bench.http_calls import Server, call
+from bench.program import (
+    Processes,
+    free_port,
+    open_processes,
+    start_named,
+    start_program,
+    wait_until,
+)
+from chaos.schedule import KILLS_OF_PROGRAM, KILLS_OF_SERVERS
+from chaos.servers import Servers, own_servers
+
+START_SECONDS = 60
+MODEL = "model-server"
+# Slow enough that a fault can land in the middle of a reply or of a summary.
+FIRST_TOKEN_MS, TOKENS_PER_SECOND, CHAPTER_WORDS = 30, 300, 250
+
+
+class Stack:
+    """Everything that a run starts."""
+
+    def __init__(self, processes: Processes, servers: Servers | None) -> None:
+        self.processes = processes
+        self._servers = servers
+        self._model_port = free_port()
+        self._model = Server("127.0.0.1", self._model_port)
+        processes.environment["OPENAI_BASE_URL"] = f"http://127.0.0.1:{self._model_port}/v1"
+        if servers is not None:
+            processes.environment.update(servers.environment)
+            servers.start_postgres(processes)
+            servers.start_redis(processes)
+        self._start_model()
+        self.program = start_program(processes)
+
+    @property
+    def kills(self) -> tuple[str, ...]:
+        """The kinds of kills that this stack can take."""
+        return KILLS_OF_PROGRAM if self._servers is None else KILLS_OF_PROGRAM + KILLS_OF_SERVERS
+
+    def kill_and_start(self, kind: str) -> None:
+        """End one process at once, as a crash would, and start it again."""
+        match kind:
+            case "kill-model":
+                self.processes.kill(MODEL)
+                self._start_model()
+            case "kill-postgres" if self._servers is not None:
+                self.processes.kill("postgres")
+                self._servers.start_postgres(self.processes)
+            case "kill-redis" if self._servers is not None:
+                self.processes.kill("redis")
+                self._servers.start_redis(self.processes)
+            case _:
+                name = kind.removeprefix("kill-")
+                self.processes.kill(name)
+                start_named(self.processes, [name])
+        wait_until(self.is_served, "the pages after a kill", seconds=START_SECONDS)
+
+    def is_served(self) -> bool:
+        try:
+            return call(self.program, "GET", "/healthz", timeout=5).status == 200
+        except OSError:
+            return False
+
+    def queue_faults(self, name: str, repeats: int, agent: int) -> None:
+        self._control({"clear": True, "faults": [name] * repeats, "agent": agent})
+
+    def unmet_faults(self) -> int:
+        """How many of the queued faults no call has met; they are dropped."""
+        left = len(self._control({})["faults"])
+        self._control({"clear": True})
+        return left
+
+    def read_rows(self) -> dict[str, Any]:
+        """What the program's database says, read by a program of its own."""
+        command = [sys.executable, "-m", "chaos.rows"]
+        rows: dict[str, Any] = json.loads(self.processes.run("rows", command).splitlines()[-1])
+        return rows
+
+    def _start_model(self) -> None:
+        options = [
+            f"--port={self._model_port}",
+            f"--first-token-ms={FIRST_TOKEN_MS}",
+            f"--tokens-per-second={TOKENS_PER_SECOND}",
+            f"--chapter-words={CHAPTER_WORDS}",
+        ]
+        self.processes.start(MODEL, [sys.executable, "-m", "bench.fake_server", *options])
+        wait_until(
+            lambda: "http://" in self.processes.log_of(MODEL), "the model", seconds=START_SECONDS
+        )
+
+    def _control(self, wish: dict[str, Any]) -> dict[str, Any]:
+        status: dict[str, Any] = call(self._model, "POST", "/control", wish, timeout=10).json()
+        return status
+
+
+@contextmanager
+def open_stack(*, with_servers: bool) -> Iterator[Stack]:
+    """On files, or on a PostgreSQL and a Redis of its own: others' may not be killed."""
+    environment = {
+        "STORYENGINE_LLM": "openai",
+        "OPENAI_API_KEY": "unused",
+        "STORYENGINE_CONTEXT_WINDOW": "128000",
+        "STORYENGINE_MAX_OUTPUT": "16000",
+        "STORYENGINE_CALLS_PER_MINUTE": "1000000",
+        **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
+    }
+    with ExitStack() as stack:
+        servers = stack.enter_context(own_servers()) if with_servers else None
+        yield Stack(stack.enter_context(open_processes(environment)), servers)

@@ -1,0 +1,56 @@
+"""A chapter as a file that another installation reads, and such a file as a chapter."""
+
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from ninja import Router
+from ninja.responses import Status
+
+from storyengine.api.documents import SessionDocument
+from storyengine.api.problems import READ, refusals
+from storyengine.api.reading import read_session
+from storyengine.exchange.chapter_file import MAX_FILE_BYTES, ChapterFile
+from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.importing import import_chapter
+from storyengine.exchange.reading import check_size
+
+router = Router(tags=["Chapters"])
+
+_FILE = {"$ref": "#/components/schemas/ChapterFile"}
+
+
+@router.get("/session/{uuid:session_id}/export", response={200: ChapterFile, **READ})
+def export_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """The chapter as a file that `POST /api/session/import` takes, here or elsewhere.
+
+    Without the calls to models. What a worker is about to write is left out.
+    """
+    content = export_chapter(session_id).to_json()
+    return HttpResponse(content, content_type="application/json")
+
+
+@router.post(
+    "/session/import",
+    response={201: SessionDocument, **refusals(403, 413, 415, 422)},
+    openapi_extra={
+        "requestBody": {"content": {"application/json": {"schema": _FILE}}, "required": True}
+    },
+)
+def import_session(request: HttpRequest, response: HttpResponse) -> Status[SessionDocument]:
+    """Open the chapter of an exported file under a new id; at most 20,000,000 bytes.
+
+    All of it, or nothing when the file is refused.
+    """
+    chapter = import_chapter(_body(request))
+    response["Location"] = reverse("api:get_session", args=[chapter.pk])
+    return Status(201, read_session(chapter.pk))
+
+
+def _body(request: HttpRequest) -> bytes:
+    """Read from the request itself: `request.body` has the limit of all other bodies."""
+    length = request.headers.get("Content-Length", "")
+    if not length.isdecimal():
+        return request.read(MAX_FILE_BYTES + 1)
+    check_size(int(length))
+    return request.read(int(length))

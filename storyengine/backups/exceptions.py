@@ -1,0 +1,11 @@
+"""What ends a backup or a restore, in words for whoever asked for it."""
+
+
+class BackupError(Exception):
+    """Nothing was changed."""
+
+    is_for_the_log = True
+
+
+class ToolMissing(BackupError):
+    """PostgreSQL's own programs are not on this machine."""

@@ -1,0 +1,158 @@
+"""The folder of backups: names, whole files only, one writer at a time, and what is thrown away.
+
+A name tells when the backup was made, why, and the start of the file's SHA-256, by which a copy
+that was damaged on its way is known:
+
+    storyengine-20261122T031500.123456Z-daily-0f3a5c7e9b1d2f40.sqlite3
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from django.conf import settings
+
+from storyengine.backups.exceptions import BackupError
+
+ONE_DAY = timedelta(days=1)
+# What a process that was killed leaves behind begins like this.
+_DRAFT = ".unfinished-"
+_TIME = "%Y%m%dT%H%M%S.%fZ"
+_NAME = re.compile(
+    r"storyengine-(?P<time>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z-]+)-(?P<hash>[0-9a-f]{16})"
+    r"\.(?P<ending>sqlite3|dump)"
+)
+
+
+class Reason(StrEnum):
+    ASKED_FOR = "asked-for"
+    DAILY = "daily"
+    BEFORE_MIGRATION = "before-migration"
+    BEFORE_RESTORE = "before-restore"
+
+
+@dataclass(frozen=True)
+class Backup:
+    path: Path
+    made_at: datetime
+
+    @property
+    def day(self) -> date:
+        return self.made_at.date()
+
+
+@contextmanager
+def only_one_at_a_time(*, wait: bool = True) -> Iterator[bool]:
+    """Hold the folder against other processes; False: another holds it and `wait` is off.
+
+    The system gives the lock back when its holder ends, however that happens.
+    """
+    folder = _made_folder()
+    try:
+        lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise BackupError(_trouble(error)) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        yield False
+        return
+    try:
+        for left_over in folder.glob(f"{_DRAFT}*"):
+            left_over.unlink(missing_ok=True)
+        yield True
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def draft() -> Iterator[Path]:
+    """An empty file in the folder that only its owner can read; gone afterwards unless kept."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=_DRAFT, dir=_made_folder())
+        os.close(handle)
+        path = Path(name)
+        try:
+            yield path
+        finally:
+            for rest in path.parent.glob(f"{path.name}*"):
+                rest.unlink(missing_ok=True)
+    except OSError as error:
+        raise BackupError(_trouble(error)) from error
+
+
+def keep(path: Path, reason: Reason, ending: str) -> Path:
+    """Give a whole and checked draft its name, once it is on the disk."""
+    with path.open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        os.fsync(file.fileno())
+    time = datetime.now(UTC).strftime(_TIME)
+    kept = path.with_name(f"storyengine-{time}-{reason}-{checksum}.{ending}")
+    path.replace(kept)
+    _write_folder(path.parent)
+    return kept
+
+
+def backups() -> list[Backup]:
+    """What is in the folder, the newest first."""
+    found = []
+    for path in _made_folder().iterdir():
+        if (match := _NAME.fullmatch(path.name)) and path.is_file():
+            made_at = datetime.strptime(match["time"], _TIME).replace(tzinfo=UTC)
+            found.append(Backup(path, made_at))
+    return sorted(found, key=lambda backup: backup.made_at, reverse=True)
+
+
+def is_due() -> bool:
+    """Whether the last day has none; one of the future, by a clock once wrong, does not count."""
+    now = datetime.now(UTC)
+    return not any(timedelta(0) <= now - backup.made_at < ONE_DAY for backup in backups())
+
+
+def throw_away_old_ones() -> None:
+    """Keep those of the last days that have any: a program that was not run loses none to time."""
+    found = backups()
+    days = sorted({backup.day for backup in found}, reverse=True)[: settings.BACKUP_DAYS]
+    for backup in found:
+        if backup.day not in days:
+            backup.path.unlink(missing_ok=True)
+
+
+def is_as_named(path: Path) -> bool:
+    """Whether the file is what its name says; one that was renamed says nothing."""
+    match = _NAME.fullmatch(path.name)
+    if not match:
+        return True
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest().startswith(match["hash"])
+
+
+def _made_folder() -> Path:
+    folder: Path = settings.BACKUPS_FOLDER
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BackupError(_trouble(error)) from error
+    return folder
+
+
+def _write_folder(folder: Path) -> None:
+    """A new name, too, must be there after a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _trouble(error: OSError) -> str:
+    return f"The folder {settings.BACKUPS_FOLDER} cannot be used: {error.strerror or error}."

@@ -1,0 +1,60 @@
+"""Putting a backup in the place of what the database holds: all of it, or nothing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.db import DatabaseError, connection
+
+from storyengine.backups.contents import missing_migrations, refuse_what_is_not_ours
+from storyengine.backups.exceptions import BackupError
+from storyengine.backups.folder import Reason, is_as_named, only_one_at_a_time
+from storyengine.backups.taking import has_been_used, take, this_store
+
+
+@dataclass(frozen=True)
+class Restored:
+    # What was there before, unless it was empty or not wanted.
+    replaced: Path | None
+    missing_migrations: tuple[str, ...]
+
+
+def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
+    """Raises BackupError, and has changed nothing then.
+
+    What is there is backed up first: it is thrown away with other old backups, not before.
+    """
+    with only_one_at_a_time():
+        _refuse_unreadable(backup)
+        store = this_store()
+        with store.opened(backup) as contents:
+            refuse_what_is_not_ours(backup, contents)
+            replaced = _keep_what_is_there() if keeps_what_is_there else None
+            # The next query of this process starts on what was restored.
+            connection.close()
+            store.load(contents)
+            return Restored(replaced, tuple(missing_migrations(contents.migrations)))
+
+
+def _refuse_unreadable(backup: Path) -> None:
+    try:
+        if not backup.is_file():
+            raise BackupError(f"{backup} is not a file.")
+        if not backup.stat().st_size:
+            raise BackupError(f"{backup} is empty.")
+        if not is_as_named(backup):
+            raise BackupError(
+                f"{backup} is damaged: it is not what was written under its name "
+                "(the SHA-256 differs)."
+            )
+    except OSError as error:
+        raise BackupError(f"{backup} cannot be read: {error.strerror or error}.") from error
+
+
+def _keep_what_is_there() -> Path | None:
+    try:
+        return take(Reason.BEFORE_RESTORE) if has_been_used() else None
+    except (BackupError, DatabaseError) as error:
+        raise BackupError(
+            f"What is there could not be backed up, so nothing was restored: {error} "
+            "To give it up, add --without-backup."
+        ) from error

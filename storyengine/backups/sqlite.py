@@ -1,0 +1,104 @@
+"""SQLite: copied page by page through its online backup API, while the program runs."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from storyengine.backups.contents import Contents, Migration
+from storyengine.backups.exceptions import BackupError
+
+_MAGIC = b"SQLite format 3\x00"
+# For whoever writes to the database to let go of it.
+PATIENCE_SECONDS = 20.0
+
+
+class SqliteStore:
+    ending = "sqlite3"
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+
+    def dump(self, draft: Path) -> None:
+        try:
+            with (
+                closing(_connect(self._database, "mode=rw")) as database,
+                closing(_connect(draft, "mode=rw")) as copy,
+            ):
+                _copy(database, copy)
+                # The copy says of itself that it has a log beside it, as the database does.
+                copy.execute("PRAGMA journal_mode=DELETE")
+            with closing(_connect(draft, "mode=ro&immutable=1")) as copy:
+                _check(copy)
+        except sqlite3.Error as error:
+            raise BackupError(f"{self._database} could not be backed up: {error}.") from error
+
+    @contextmanager
+    def opened(self, backup: Path) -> Iterator[Contents]:
+        with backup.open("rb") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise BackupError(f"{backup} is no backup of Story Engine's SQLite database.")
+        try:
+            with closing(_connect(backup, "mode=ro&immutable=1")) as copy:
+                _check(copy)
+                _refuse_programs(copy)
+                migrations = frozenset(_read_migrations(copy))
+        except sqlite3.Error as error:
+            raise BackupError(f"{backup} is damaged: {error}.") from error
+        yield Contents(backup, migrations)
+
+    def load(self, contents: Contents) -> None:
+        try:
+            with (
+                closing(_connect(contents.source, "mode=ro&immutable=1")) as copy,
+                closing(_connect(self._database, "mode=rwc")) as database,
+            ):
+                # One transaction of the database: a crash leaves what was there.
+                _copy(copy, database)
+        except sqlite3.Error as error:
+            raise BackupError(f"{self._database} could not be restored: {error}.") from error
+
+
+def _connect(path: Path, options: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?{options}",
+        uri=True,
+        isolation_level=None,
+        timeout=PATIENCE_SECONDS,
+    )
+
+
+def _copy(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    def give_up(status: int, _remaining: int, _total: int) -> None:
+        # Python would try again for ever; the waiting has been done by now.
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise BackupError(
+                "The database is in use. Stop the program, and try again: nothing was changed."
+            )
+
+    # All pages in one step, so that nobody's write comes between two of them.
+    source.backup(target, pages=-1, progress=give_up)
+
+
+def _check(copy: sqlite3.Connection) -> None:
+    (verdict,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
+    if verdict != "ok":
+        raise sqlite3.DatabaseError(f"integrity_check says {verdict}")
+
+
+def _refuse_programs(copy: sqlite3.Connection) -> None:
+    """Story Engine has tables and indexes; a trigger would run when it writes."""
+    (others,) = copy.execute(
+        "SELECT count(*) FROM sqlite_master"
+        " WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"
+    ).fetchone()
+    if others:
+        raise BackupError(
+            "The file has triggers, views or virtual tables: it is not Story Engine's."
+        )
+
+
+def _read_migrations(copy: sqlite3.Connection) -> Iterator[Migration]:
+    tables = copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    if ("django_migrations",) in tables:
+        yield from copy.execute("SELECT app, name FROM django_migrations")

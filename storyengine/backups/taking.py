@@ -1,0 +1,71 @@
+"""Making a backup: whole and checked, or none."""
+
+from pathlib import Path
+
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
+
+from storyengine.backups.contents import Store
+from storyengine.backups.exceptions import BackupError
+from storyengine.backups.folder import (
+    Reason,
+    draft,
+    is_due,
+    keep,
+    only_one_at_a_time,
+    throw_away_old_ones,
+)
+from storyengine.backups.postgresql import PostgresqlStore
+from storyengine.backups.sqlite import SqliteStore
+
+
+def back_up(reason: Reason) -> Path:
+    """One more backup, after those that others are making; then older ones make room."""
+    with only_one_at_a_time():
+        return _back_up_and_throw_away(reason)
+
+
+def back_up_if_due() -> Path | None:
+    """The daily one, by whoever asks first: who asks meanwhile or afterwards has nothing to do."""
+    with only_one_at_a_time(wait=False) as is_held:
+        if not is_held or not is_due():
+            return None
+        return _back_up_and_throw_away(Reason.DAILY)
+
+
+def back_up_before_migrating() -> Path | None:
+    """A backup if there is something to lose: a database in use that migrations would change."""
+    if not has_been_used():
+        return None
+    executor = MigrationExecutor(connection)
+    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        return None
+    return back_up(Reason.BEFORE_MIGRATION)
+
+
+def take(reason: Reason) -> Path:
+    """While the folder is held; see only_one_at_a_time."""
+    store = this_store()
+    with draft() as path:
+        store.dump(path)
+        return keep(path, reason, store.ending)
+
+
+def has_been_used() -> bool:
+    return bool(MigrationRecorder(connection).applied_migrations())
+
+
+def this_store() -> Store:
+    database = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return SqliteStore(Path(database["NAME"]))
+    if connection.vendor == "postgresql":
+        return PostgresqlStore(database)
+    raise BackupError(f"There are no backups of {connection.display_name} here.")
+
+
+def _back_up_and_throw_away(reason: Reason) -> Path:
+    path = take(reason)
+    throw_away_old_ones()
+    return path

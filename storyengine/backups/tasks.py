@@ -1,0 +1,32 @@
+"""The daily backup of the embedded default, by the workers."""
+
+import logging
+
+from celery import shared_task
+from celery.signals import worker_ready
+from django.db import connection
+
+from storyengine.backups.exceptions import BackupError
+from storyengine.backups.taking import back_up_if_due
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task
+def back_up_daily() -> None:
+    """A backup of SQLite if the last day has none; PostgreSQL has a service of its own for that."""
+    if connection.vendor != "sqlite":
+        return
+    try:
+        path = back_up_if_due()
+    except BackupError as error:
+        logger.error("there is no backup of today: %s", error)
+    else:
+        if path:
+            logger.info("the daily backup is %s", path.name)
+
+
+@worker_ready.connect
+def back_up_at_the_start(**_signal: object) -> None:
+    """A laptop's worker may never run as long as the clock takes to ring."""
+    back_up_daily.delay()

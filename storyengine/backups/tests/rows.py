@@ -1,0 +1,88 @@
+"""A database with something in every table, read and destroyed row by row."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.apps import apps
+from django.db import connection
+
+from agents.models import (
+    EmbeddedServer,
+    Job,
+    LLMArtifact,
+    ProviderConsent,
+    ReportedWindow,
+    TokenCalibration,
+    WorkerPulse,
+)
+from agents.tests.narrations import make_ended_chapter
+from memory.models import NarrativeDraft
+from sessions.models import Session, Turn
+
+# What a copy by way of text would spoil.
+HARD_TEXT = (
+    "tab\there\nline\r\nquote ' \" back\\slash \\. \\N é 雪 🕯 \u202e right-to-left \x7f end "
+)
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def fill_every_table() -> Session:
+    chapter = make_ended_chapter(title=HARD_TEXT[:60])
+    chapter.tab1.world_text = HARD_TEXT * 100
+    chapter.tab1.save()
+    turn = Turn.objects.create(
+        session=chapter,
+        submission_key="key",
+        agent_slot=1,
+        user_text=HARD_TEXT,
+        status=Turn.Status.COMMITTED,
+        lease_until=datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC),
+    )
+    job = Job.objects.create(
+        session=chapter, kind=Job.Kind.NARRATE, key="1", inputs={HARD_TEXT: [1, None, 2.5]}
+    )
+    LLMArtifact.objects.create(
+        session=chapter, turn=turn, job=job, agent_id=9, provider="p", model="m", error=HARD_TEXT
+    )
+    NarrativeDraft.objects.create(
+        session=chapter, target_words=5, source_snapshot={"to": 14}, chapter_text=HARD_TEXT * 500
+    )
+    ProviderConsent.objects.create(host="example.org")
+    EmbeddedServer.objects.create(phase=EmbeddedServer.Phase.READY, model="m", bytes_total=2**40)
+    TokenCalibration.objects.create(model="m", agent_id=1, weight=0.1 + 0.2, tokens=1e-300)
+    WorkerPulse.objects.create(name="worker", counts={HARD_TEXT: 2**53})
+    ReportedWindow.objects.create(server="http://localhost", model=HARD_TEXT)
+    return chapter
+
+
+def empty_models() -> list[str]:
+    """Models of ours that have no row, so that a comparison would say nothing of them."""
+    return [
+        model.__name__
+        for label in ("story_sessions", "memory", "agents")
+        for model in apps.get_app_config(label).get_models()
+        if not model.objects.exists()  # type: ignore[attr-defined]
+    ]
+
+
+def all_rows() -> Rows:
+    with connection.cursor() as cursor:
+        rows: Rows = {}
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")  # noqa: S608
+            columns = tuple(column[0] for column in cursor.description)
+            rows[table] = [columns, *sorted(cursor.fetchall(), key=repr)]
+    return rows
+
+
+def drop_every_table() -> None:
+    is_sqlite = connection.vendor == "sqlite"
+    with connection.cursor() as cursor:
+        if is_sqlite:
+            cursor.execute("PRAGMA foreign_keys=OFF")
+        for table in connection.introspection.table_names(cursor):
+            name = connection.ops.quote_name(table)
+            cursor.execute(f"DROP TABLE {name}" if is_sqlite else f"DROP TABLE {name} CASCADE")
+        assert connection.introspection.table_names(cursor) == []
+    connection.close()

@@ -1,0 +1,157 @@
+"""A chapter as a file, as it was at one moment."""
+
+import uuid
+from typing import Any
+
+from django.db.models import Model, Q
+from django.utils import timezone
+from pydantic import BaseModel
+
+from memory.models import MemoryBlock
+from sessions.access import get_chapter
+from sessions.exceptions import UnknownChapter
+from sessions.models import Session, Turn
+from sessions.states import State
+from sessions.text import scrub_reply
+from storyengine.exchange.chapter_file import (
+    ERROR_CHAR_LIMIT,
+    FORMAT,
+    VERSION,
+    Chapter,
+    ChapterFile,
+    Config,
+    DraftEntry,
+    EventEntry,
+    MemoryBlockEntry,
+    SourceSnapshot,
+    Tab1,
+    TurnEntry,
+)
+
+# Where work in the background goes on elsewhere, the chapter is as if it had been given up.
+_SETTLED = {
+    State.DRAFT_TAB1: State.DRAFT_TAB1,
+    State.LOCKING: State.DRAFT_TAB1,
+    State.ACTIVE: State.ACTIVE,
+    State.SUMMARIZING: State.ACTIVE,
+    State.ENDED: State.ENDED,
+    State.NARRATING: State.ENDED,
+}
+_UNANSWERED = (
+    Turn.Status.RUNNING,
+    Turn.Status.FAILED,
+    Turn.Status.STOPPED,
+    Turn.Status.SET_ASIDE,
+)
+# How often a chapter that moves on while it is being read is read again.
+MAX_READINGS = 3
+
+
+def export_chapter(session_id: uuid.UUID) -> ChapterFile:
+    """Raises UnknownChapter.
+
+    What is stored is not checked against the file's bounds: better a file that an import refuses
+    than none.
+    """
+    chapter = get_chapter(session_id)
+    for _ in range(MAX_READINGS):
+        content = _read(chapter)
+        afterwards = get_chapter(session_id)
+        if _moment(afterwards) == _moment(chapter):
+            break
+        chapter = afterwards
+    return ChapterFile.model_construct(
+        format=FORMAT, version=VERSION, exported_at=timezone.now(), chapter=content
+    )
+
+
+def _moment(chapter: Session) -> tuple[object, ...]:
+    return (
+        chapter.state,
+        chapter.turn_in_flight,
+        chapter.prompt_index,
+        chapter.last_summarized_prompt_index,
+        chapter.updated_at,
+    )
+
+
+def _read(chapter: Session) -> Chapter:
+    """All that was there when `chapter` was read; what came later is left out."""
+    state = _SETTLED.get(State(chapter.state))
+    if state is None:
+        raise UnknownChapter("This chapter is being reset.")
+    slots = chapter.selected_agent_slots
+    blocks = _blocks(chapter) if state != State.DRAFT_TAB1 else []
+    fields = _copy(
+        chapter,
+        Chapter,
+        state=state.value,
+        # On Tab 1 the agent that was chosen may be deselected again.
+        next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
+        config=Config.model_construct(**chapter.config),
+        tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
+        events=_events(chapter),
+        memory_blocks=[
+            MemoryBlockEntry.model_construct(**_copy(block, MemoryBlockEntry)) for block in blocks
+        ],
+        narrative_drafts=_drafts(chapter, blocks),
+        unanswered_turns=_turns(chapter),
+    )
+    return Chapter.model_construct(**fields)
+
+
+def _copy(row: Model, part: type[BaseModel], **other: Any) -> dict[str, Any]:
+    """What the row has under the names that the part of the file has, beside `other`."""
+    names = [name for name in part.model_fields if name not in other]
+    return {name: getattr(row, name) for name in names} | other
+
+
+def _events(chapter: Session) -> list[EventEntry]:
+    events = chapter.events.filter(prompt_index__lte=chapter.prompt_index)
+    return [
+        EventEntry.model_construct(**_copy(event, EventEntry))
+        for event in events.order_by("prompt_index", "created_at", "pk")
+    ]
+
+
+def _blocks(chapter: Session) -> list[MemoryBlock]:
+    is_delta = Q(type=MemoryBlock.Type.TURN_DELTA)
+    known = chapter.memory_blocks.filter(
+        Q(is_delta, to_prompt_index__lte=chapter.last_summarized_prompt_index)
+        | Q(~is_delta, to_prompt_index__lte=chapter.prompt_index)
+    )
+    return list(known.order_by("created_at", "pk"))
+
+
+def _drafts(chapter: Session, blocks: list[MemoryBlock]) -> list[DraftEntry]:
+    places = {str(block.pk): at for at, block in enumerate(blocks)}
+    return [
+        DraftEntry.model_construct(
+            **_copy(draft, DraftEntry, source_snapshot=_snapshot(draft.source_snapshot, places))
+        )
+        for draft in chapter.narrative_drafts.order_by("created_at", "pk")
+    ]
+
+
+def _snapshot(stored: dict[str, Any], places: dict[str, int]) -> SourceSnapshot:
+    used = stored.get("memory_block_ids_used", [])
+    return SourceSnapshot.model_construct(
+        max_prompt_index_used=stored.get("max_prompt_index_used", 0),
+        memory_blocks_used=[places[pk] for pk in used if pk in places],
+    )
+
+
+def _turns(chapter: Session) -> list[TurnEntry]:
+    """A reply that is being written stands as one that was stopped: its words are in no event."""
+    turns = chapter.turns.filter(status__in=_UNANSWERED).order_by("submitted_at", "pk")
+    return [
+        TurnEntry.model_construct(
+            **_copy(
+                turn,
+                TurnEntry,
+                status=Turn.Status.STOPPED.value if turn.is_running else turn.status,
+                error=scrub_reply(turn.error)[:ERROR_CHAR_LIMIT],
+            )
+        )
+        for turn in turns
+    ]

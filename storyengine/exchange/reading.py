@@ -1,0 +1,142 @@
+"""From the bytes of a file that anybody may have made to a chapter that can be stored, or a
+refusal that says what is wrong and where."""
+
+import json
+from typing import Any, NoReturn
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from storyengine.exchange.chapter_file import (
+    FORMAT,
+    KNOWN_KEYS,
+    MAX_FILE_BYTES,
+    VERSION,
+    ChapterFile,
+)
+from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge
+from storyengine.exchange.invariants import check_invariants
+
+# A few bytes can become an object of a hundred: what the file would be in memory is bounded too.
+# Prose has a comma in fifty characters, so that no honest file comes near.
+MAX_SEPARATORS = 2_000_000
+MAX_KEYS = 1_000
+_ARCHIVES = (b"PK", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+_SLOT_KEYS = frozenset("1234567")
+
+_PROBLEMS = {
+    "missing": "is missing",
+    "extra_forbidden": "is no key of this format",
+    "literal_error": "must be {expected}",
+    "string_type": "must be text",
+    "string_unicode": "holds characters that are not text",
+    "string_too_long": "is longer than {max_length:,} characters",
+    "int_type": "must be a whole number",
+    "greater_than_equal": "must be at least {ge:,}",
+    "less_than_equal": "must be at most {le:,}",
+    "less_than": "must be less than {lt:,}",
+    "list_type": "must be a list",
+    "too_long": "has more than {max_length:,} entries",
+    "too_short": "must have an entry",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+}
+_OWN_PROBLEMS = frozenset(
+    {"not_text", "not_a_line", "no_words", "not_storable", "payload_too_long", "not_a_time"}
+)
+
+
+def check_size(size: int) -> None:
+    """Raises ChapterFileTooLarge."""
+    if size > MAX_FILE_BYTES:
+        raise ChapterFileTooLarge(
+            f"The file is larger than {MAX_FILE_BYTES:,} bytes, the most that can be imported"
+        )
+
+
+def read_chapter_file(content: bytes) -> ChapterFile:
+    """Raises BadChapterFile."""
+    check_size(len(content))
+    data = _read_json(content)
+    _check_version(data)
+    try:
+        file = ChapterFile.model_validate(data)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        raise BadChapterFile(_describe(problems[0])) from None
+    check_invariants(file.chapter)
+    return file
+
+
+def _read_json(content: bytes) -> Any:
+    if content.startswith(_ARCHIVES):
+        raise BadChapterFile("The file is an archive. Unpack it and choose the JSON file in it")
+    if sum(content.count(separator) for separator in (b"[", b"{", b",")) > MAX_SEPARATORS:
+        raise BadChapterFile("The file holds more values than any chapter")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        place = f"byte {error.start + 1:,}"
+        raise BadChapterFile(f"The file is not UTF-8 text (at {place})") from None
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_read_object)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno:,}, column {error.colno:,}"
+        raise BadChapterFile(f"The file is not JSON (at {place})") from None
+    except RecursionError:
+        raise BadChapterFile("The file is nested too deeply") from None
+    except ValueError:
+        # Python reads no number of thousands of digits.
+        raise BadChapterFile("A number in the file has too many digits") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise BadChapterFile(f"The file is not JSON: {name} is no number")
+
+
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MAX_KEYS:
+        raise BadChapterFile(f"An object in the file has more than {MAX_KEYS:,} keys")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            name = f"the key {key}" if key in KNOWN_KEYS else "one key"
+            raise BadChapterFile(f"An object in the file has {name} twice")
+        found[key] = value
+    return found
+
+
+def _check_version(data: object) -> None:
+    """Before anything else, since another version may have other fields."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise BadChapterFile(f'The file is no exported chapter: it lacks "format": "{FORMAT}"')
+    version = data.get("version")
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise BadChapterFile("version must be a whole number")
+    if version != VERSION:
+        other = "a later one, of a newer release" if version > VERSION else "another one"
+        raise BadChapterFile(
+            f"This program reads version {VERSION} of the format, and the file is of {other}"
+        )
+
+
+def _describe(details: ErrorDetails) -> str:
+    """One problem in words, led by where it is; never with the text itself."""
+    kind = details["type"]
+    if kind in _OWN_PROBLEMS:
+        problem = details["msg"]
+    else:
+        problem = _PROBLEMS.get(kind, "is not acceptable").format(**details.get("ctx", {}))
+    return f"{_place(details['loc'])} {problem}"
+
+
+def _place(loc: tuple[int | str, ...]) -> str:
+    """As `chapter.events[16].text`, the first entry being 0; keys that are not known as `?`."""
+    place = ""
+    for part in loc:
+        if isinstance(part, int):
+            place += f"[{part}]"
+        else:
+            is_known = part in KNOWN_KEYS or part in _SLOT_KEYS
+            place += f".{part}" if is_known else ".?"
+    return place.removeprefix(".") or "The file"

@@ -1,0 +1,191 @@
+"""Chapters to export: one that has everything, and any that hypothesis thinks of."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+from hypothesis import strategies as st
+
+from agents.tests.replies import turn_delta, world_lock
+from memory.corrections import write_correction
+from memory.drafts import write_draft
+from memory.models import MemoryBlock, NarrativeDraft
+from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter
+
+START = datetime(2026, 1, 31, 20, 0, tzinfo=UTC)
+
+# All that the engine stores: no controls but tab and line feed, no lone surrogates.
+texts = st.text(
+    st.characters(exclude_categories=("Cs", "Cc"), include_characters="\t\n\u202e\u0301🌊"),
+    max_size=40,
+)
+words = texts.filter(str.strip)
+lines = texts.map(lambda text: " ".join(text.split()))
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**18), 10**18)
+    | texts
+    # Whole ones of other sizes come back from PostgreSQL's jsonb as integers.
+    | st.floats(-1e9, 1e9).map(lambda number: round(number, 3)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+payloads = st.dictionaries(texts, json_values, max_size=4)
+slot_texts = st.dictionaries(st.sampled_from("1234567"), texts, max_size=7)
+
+
+def make_whole_chapter(**fields: Any) -> Session:
+    """Ten prompts with a re-roll, a correction, two drafts, and words that nobody answered."""
+    chapter = make_active_chapter(agent_names={"1": "Mara", "2": "\u202eleirU"}, **fields)
+    add_block(chapter, MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, world_lock())
+    add_prompts(chapter, 10, text="Ночь 🌊", reply="I answer.\n\nTwice.")
+    Event.objects.create(
+        session=chapter, prompt_index=10, role=Event.Role.AGENT, agent_slot=1, text="Or so."
+    )
+    add_block(chapter, MemoryBlock.Type.TURN_DELTA, 1, 7, turn_delta(1, 7))
+    chapter.last_summarized_prompt_index = 7
+    chapter.save()
+    write_correction(chapter.pk, canon="The lamp burns.", replaces="CANON-0")
+    blocks = [str(block.pk) for block in chapter.memory_blocks.order_by("created_at")]
+    for text in ("The first telling.", "The second."):
+        write_draft(
+            chapter.pk,
+            definition_text="Close to Mara.",
+            target_words=900,
+            max_prompt_index=10,
+            block_ids=blocks,
+            chapter_text=text,
+        )
+    add_turn(chapter, Turn.Status.SET_ASIDE, user_text="Words left behind.")
+    add_turn(chapter, Turn.Status.FAILED, partial_text="Half a re", error="The server is gone.")
+    return chapter
+
+
+def add_block(
+    chapter: Session, kind: MemoryBlock.Type, first: int, last: int, payload: Any, **fields: Any
+) -> MemoryBlock:
+    return MemoryBlock.objects.create(
+        session=chapter,
+        type=kind,
+        from_prompt_index=first,
+        to_prompt_index=last,
+        json_payload=payload,
+        **fields,
+    )
+
+
+def add_turn(chapter: Session, status: Turn.Status, **fields: Any) -> Turn:
+    return Turn.objects.create(
+        session=chapter,
+        submission_key=str(uuid.uuid4()),
+        status=status,
+        lease_until=timezone.now(),
+        **{"agent_slot": 1, "user_text": "What now?", **fields},
+    )
+
+
+def build_chapter(data: st.DataObject) -> Session:
+    """Any chapter that the engine can come to."""
+    draw = data.draw
+    has_begun = draw(st.booleans(), label="has begun")
+    agents = draw(st.integers(1, 7), label="agents")
+    chapter = Session(
+        title=draw(lines.filter(bool), label="title"),
+        state=State.ACTIVE if has_begun else State.DRAFT_TAB1,
+        tab1_locked=has_begun,
+        selected_agent_slots=list(range(1, agents + 1)),
+        agent_names=draw(st.dictionaries(st.sampled_from("1234567"), lines)),
+        next_agent_slot=draw(st.integers(1, agents)),
+        narrative_agent_definition_text=draw(texts),
+        target_words=draw(st.integers(100, 5_000)),
+        created_at=START,
+        last_played_at=START + timedelta(days=1),
+    )
+    chapter.save(force_insert=True)
+    Tab1Inputs.objects.create(
+        session=chapter,
+        world_text=draw(texts),
+        chapter_text=draw(texts),
+        agent_identity_text_by_slot=draw(slot_texts),
+    )
+    if has_begun:
+        _play(chapter, data)
+        _tell(chapter, data)
+    return chapter
+
+
+def _play(chapter: Session, data: st.DataObject) -> None:
+    draw = data.draw
+    slots = st.sampled_from(chapter.selected_agent_slots)
+    count = draw(st.integers(0, 9), label="prompts")
+    at = START
+    for number in range(1, count + 1):
+        speakers = draw(st.lists(slots, min_size=1, max_size=3), label="replies")
+        for slot in (None, *speakers):
+            at += timedelta(microseconds=draw(st.integers(1, 10**9)))
+            Event.objects.create(
+                session=chapter,
+                prompt_index=number,
+                role=Event.Role.AGENT if slot else Event.Role.USER,
+                agent_slot=slot,
+                text=draw(texts),
+                created_at=at,
+            )
+    chapter.prompt_index = count
+    for status in draw(st.lists(st.just(Turn.Status.SET_ASIDE), max_size=2)) + draw(
+        st.lists(st.sampled_from((Turn.Status.FAILED, Turn.Status.STOPPED)), max_size=1)
+    ):
+        is_reroll = count > 0 and draw(st.booleans())
+        add_turn(
+            chapter,
+            status,
+            kind=Turn.Kind.REROLL if is_reroll else Turn.Kind.PROMPT,
+            prompt_index=draw(st.integers(1, count)) if is_reroll else None,
+            agent_slot=draw(slots),
+            user_text=draw(words),
+            partial_text=draw(texts),
+            error=draw(texts),
+            # The same time twice: then the order is that of the ids.
+            submitted_at=at,
+        )
+
+
+def _tell(chapter: Session, data: st.DataObject) -> None:
+    draw = data.draw
+    # The same time twice, now and then: then the order is that of the ids.
+    steps = st.integers(0, 2).map(lambda seconds: timedelta(seconds=seconds))
+    at = START
+    blocks = [
+        add_block(chapter, MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, draw(payloads), created_at=at)
+    ]
+    covered = 0
+    while covered < chapter.prompt_index and draw(st.booleans(), label="another delta"):
+        last = draw(st.integers(covered + 1, chapter.prompt_index))
+        at += draw(steps)
+        delta = (MemoryBlock.Type.TURN_DELTA, covered + 1, last, draw(payloads))
+        blocks.append(add_block(chapter, *delta, created_at=at))
+        covered = last
+        if draw(st.booleans(), label="a correction"):
+            correction = (MemoryBlock.Type.CANON_CORRECTION, covered, covered, draw(payloads))
+            blocks.append(add_block(chapter, *correction, created_at=at))
+    chapter.last_summarized_prompt_index = covered
+    if covered == chapter.prompt_index > 0 and draw(st.booleans(), label="has ended"):
+        chapter.state = State.ENDED
+    chapter.save()
+    for _ in range(draw(st.integers(0, 2), label="drafts")):
+        used = draw(st.lists(st.sampled_from(blocks), unique_by=lambda block: block.pk))
+        NarrativeDraft.objects.create(
+            session=chapter,
+            narrative_agent_definition_text=draw(texts),
+            target_words=draw(st.integers(100, 5_000)),
+            source_snapshot={
+                "max_prompt_index_used": draw(st.integers(0, chapter.prompt_index)),
+                "memory_block_ids_used": [str(block.pk) for block in used],
+            },
+            chapter_text=draw(texts),
+            created_at=at,
+        )

@@ -1,0 +1,207 @@
+"""What is exported and imported again is the same chapter, under ids of its own."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.db.models import Model
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agents.models import Job
+from memory.folding import fold_chapter
+from memory.models import MemoryBlock, NarrativeDraft
+from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.transcript import read_transcript
+from sessions.turns import open_prompt, pending_turn, renew_turn, set_aside_turns
+from storyengine.exchange import exporting, importing
+from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.importing import import_chapter
+from storyengine.exchange.tests.chapters import (
+    add_block,
+    add_turn,
+    build_chapter,
+    make_whole_chapter,
+)
+
+pytestmark = pytest.mark.django_db
+
+# What another installation cannot have the same: ids, and what belongs to one process's attempt.
+_OWN = {
+    Session: {"session_id", "updated_at"},
+    Tab1Inputs: {"session_id", "saved_at"},
+    Event: {"event_id", "session_id"},
+    MemoryBlock: {"block_id", "session_id"},
+    NarrativeDraft: {"draft_id", "session_id", "source_snapshot"},
+    Turn: {"turn_id", "session_id", "submission_key", "run_id", "lease_until", "updated_at"},
+}
+
+
+def without_own(kind: type[Model], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in _OWN[kind]}
+
+
+def exported(chapter: Session) -> dict[str, Any]:
+    """The file without the time at which it was written."""
+    file: dict[str, Any] = json.loads(export_chapter(chapter.pk).to_json())
+    del file["exported_at"]
+    return file
+
+
+def import_again(chapter: Session) -> Session:
+    return import_chapter(export_chapter(chapter.pk).to_json())
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_chapter_comes_back_the_same(data: st.DataObject) -> None:
+    chapter = build_chapter(data)
+    copy = import_again(chapter)
+    assert copy.pk != chapter.pk
+    assert exported(copy) == exported(chapter)
+    # Blocks that have the same time are folded in the same order.
+    assert fold_chapter(copy) == fold_chapter(chapter)
+
+
+class TestWholeChapter:
+    def test_every_field_of_every_row_comes_back(self) -> None:
+        chapter = make_whole_chapter()
+        copy = import_again(chapter)
+        for kind in (Session, Tab1Inputs):
+            [one] = kind._default_manager.filter(pk=copy.pk).values()
+            [other] = kind._default_manager.filter(pk=chapter.pk).values()
+            assert without_own(kind, one) == without_own(kind, other)
+        for related in (Event, MemoryBlock, NarrativeDraft, Turn):
+            time = "submitted_at" if related is Turn else "created_at"
+            all_rows = related._default_manager.order_by(time).values()
+            copied, original = (
+                [without_own(related, row) for row in all_rows.filter(session=owner)]
+                for owner in (copy, chapter)
+            )
+            assert copied == original
+            assert len(all_rows) == len(original) * 2 > 0
+
+    def test_it_reads_the_same(self) -> None:
+        chapter = make_whole_chapter()
+        copy = import_again(chapter)
+        assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text
+        assert fold_chapter(copy) == fold_chapter(chapter)
+        assert [turn.user_text for turn in set_aside_turns(copy)] == ["Words left behind."]
+        pending = pending_turn(copy)
+        assert pending is not None
+        assert (pending.partial_text, pending.status) == ("Half a re", Turn.Status.FAILED)
+
+    def test_a_draft_names_the_new_blocks(self) -> None:
+        copy = import_again(make_whole_chapter())
+        blocks = [str(block.pk) for block in copy.memory_blocks.order_by("created_at")]
+        for draft in copy.narrative_drafts.all():
+            assert draft.source_snapshot == {
+                "max_prompt_index_used": 10,
+                "memory_block_ids_used": blocks,
+            }
+
+    def test_the_file_names_no_row_of_this_installation(self) -> None:
+        chapter = make_whole_chapter()
+        text = export_chapter(chapter.pk).to_json().decode()
+        for kind in (Session, Event, MemoryBlock, NarrativeDraft, Turn):
+            for pk in kind._default_manager.values_list("pk", flat=True):
+                assert str(pk) not in text
+
+    def test_play_goes_on_from_it(self) -> None:
+        copy = import_again(make_whole_chapter())
+        opened = open_prompt(copy.pk, agent_slot=2, user_text="On.", submission_key="on")
+        assert opened.must_run
+
+    def test_an_import_that_fails_half_way_leaves_nothing(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        content = export_chapter(make_whole_chapter().pk).to_json()
+
+        def break_down(*_: object) -> None:
+            raise OperationalError("the disk is full")
+
+        monkeypatch.setattr(importing, "_write_turns", break_down)
+        with pytest.raises(OperationalError):
+            import_chapter(content)
+        assert Session.objects.count() == 1
+        assert MemoryBlock.objects.count() == 3
+
+    def test_nothing_is_queued_by_an_import(self, rung: list[str]) -> None:
+        """A file cannot make the engine call a model, also where memory is behind."""
+        chapter = make_active_chapter()
+        add_block(chapter, MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, {})
+        add_prompts(chapter, 8)
+        copy = import_again(chapter)
+        assert copy.state == State.ACTIVE
+        assert not Job.objects.exists()
+        assert rung == []
+
+
+class TestUnsettled:
+    """Work that goes on elsewhere is left out."""
+
+    def test_a_lock_that_is_being_written(self) -> None:
+        chapter = make_chapter(state=State.LOCKING)
+        copy = import_again(chapter)
+        assert (copy.state, copy.tab1_locked) == (State.DRAFT_TAB1, False)
+        assert copy.tab1.world_text == chapter.tab1.world_text
+
+    @pytest.mark.parametrize("is_ending", [False, True])
+    def test_a_summary_that_is_being_written(self, is_ending: bool) -> None:
+        chapter = make_whole_chapter()
+        Session.objects.filter(pk=chapter.pk).update(state=State.SUMMARIZING, is_ending=is_ending)
+        copy = import_again(chapter)
+        assert (copy.state, copy.is_ending) == (State.ACTIVE, False)
+
+    def test_a_narration_that_is_being_written(self) -> None:
+        chapter = make_whole_chapter()
+        add_block(chapter, MemoryBlock.Type.TURN_DELTA, 8, 10, {})
+        Session.objects.filter(pk=chapter.pk).update(
+            state=State.NARRATING, last_summarized_prompt_index=10
+        )
+        assert import_again(chapter).state == State.ENDED
+
+    def test_a_reply_that_is_being_written_is_one_that_was_stopped(self) -> None:
+        chapter = make_whole_chapter()
+        turn = open_prompt(
+            chapter.pk, agent_slot=1, user_text="Who is there?", submission_key="new"
+        ).turn
+        renew_turn(turn, "It is")
+        copy = import_again(chapter)
+        assert copy.turn_in_flight is None
+        pending = pending_turn(copy)
+        assert pending is not None
+        assert (pending.status, pending.user_text, pending.partial_text) == (
+            *(Turn.Status.STOPPED, "Who is there?", "It is"),
+        )
+
+    def test_what_came_while_the_chapter_was_read_is_read_too(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        chapter = make_whole_chapter()
+        rest = ["One more."]
+
+        def read_late(session: Session) -> list[Any]:
+            found = original(session)
+            if rest:
+                add_prompts(Session.objects.get(pk=chapter.pk), 1, text=rest.pop())
+            return found
+
+        original = exporting._events
+        monkeypatch.setattr(exporting, "_events", read_late)
+        file = exported(chapter)
+        assert file["chapter"]["prompt_index"] == 11
+        assert file["chapter"]["events"][-2]["text"] == "One more. 11"
+
+    def test_an_agent_that_was_chosen_and_deselected(self) -> None:
+        chapter = make_chapter(selected_agent_slots=[1], next_agent_slot=3)
+        assert import_again(chapter).next_agent_slot == 1
+
+    def test_a_committed_turn_is_in_its_events_alone(self) -> None:
+        chapter = make_whole_chapter()
+        add_turn(chapter, Turn.Status.COMMITTED, prompt_index=10)
+        assert len(exported(chapter)["chapter"]["unanswered_turns"]) == 2

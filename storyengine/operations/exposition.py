@@ -1,0 +1,69 @@
+"""What Prometheus reads: the counts of this process and of every worker, and the jobs that wait."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import Error as DatabaseError
+from django.db.models import Count, Min
+from django.utils import timezone
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from agents.jobs import due_jobs
+from agents.models import Job
+from agents.pulses import is_alive, last_pulse, read_counts
+from storyengine.operations.counts import REGISTRY
+
+_WEB = "web"
+
+
+def render_metrics() -> bytes:
+    """In Prometheus's text format. Without a database it has what this process counts itself."""
+    registry = CollectorRegistry()
+    registry.register(_Everything())
+    return generate_latest(registry)
+
+
+class _Everything(Collector):
+    def collect(self) -> Iterable[Metric]:
+        try:
+            counts, rows = read_counts(), list(_rows())
+        except DatabaseError:
+            counts, rows = {}, []
+        return [*_counted(counts), *rows, _gauge("database_up", "It answered.", int(bool(rows)))]
+
+
+def _counted(counts_of_workers: dict[str, dict[str, Any]]) -> Iterable[Metric]:
+    for own in REGISTRY.collect():
+        family = Metric(own.name, own.documentation, own.type)
+        for one in own.samples:
+            family.add_sample(one.name, {**one.labels, "process": _WEB}, one.value)
+        for worker, counts in counts_of_workers.items():
+            for name, labels, value in counts.get(own.name, ()):
+                family.add_sample(name, {**labels, "process": worker}, value)
+        yield family
+
+
+def _rows() -> Iterable[Metric]:
+    """Three queries that an index answers, however many jobs there were."""
+    now = timezone.now()
+    waiting = GaugeMetricFamily(
+        "storyengine_waiting_jobs", "Queued or running, by kind.", labels=["kind", "status"]
+    )
+    unfinished = Job.objects.filter(status__in=(Job.Status.QUEUED, Job.Status.RUNNING))
+    counted = unfinished.order_by().values_list("kind", "status").annotate(Count("pk"))
+    for kind, status, count in counted:
+        waiting.add_metric([kind, status], count)
+    yield waiting
+    oldest = GaugeMetricFamily(
+        "storyengine_oldest_waiting_job_seconds", "Since it could have run.", labels=["kind"]
+    )
+    for kind, since in due_jobs().order_by().values_list("kind").annotate(Min("run_after")):
+        oldest.add_metric([kind], max(0.0, (now - since).total_seconds()))
+    yield oldest
+    yield _gauge("worker_up", "A worker has shown lately that it lives.", is_alive(last_pulse()))
+
+
+def _gauge(name: str, meaning: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"storyengine_{name}", meaning, value=value)

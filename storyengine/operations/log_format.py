@@ -1,0 +1,60 @@
+"""How a line of the log looks: JSON for programs, or a line for whoever sits before it."""
+
+import json
+import logging
+from datetime import UTC, datetime
+
+from sessions.log_lines import current_ids
+from storyengine.access.redaction import RedactingFormatter, redact, where_it_failed
+
+REQUESTS = "storyengine.operations.requests"
+
+
+class TextFormatter(RedactingFormatter):
+    """The message, then `name=value` for each field and id."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (logging's own name)
+        said = " ".join(f"{name}={_shown(one)}" for name, one in _fields(record).items())
+        line = super().formatMessage(record)
+        return f"{line} {said}" if said else line
+
+
+class JsonFormatter(RedactingFormatter):
+    """One JSON object a line, also where the message or a traceback has several."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, object] = {
+            "time": at.replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            # Before it is encoded: a secret with a quotation mark would look different after that.
+            "event": self.words_of(record),
+        }
+        for name, one in _fields(record).items():
+            line.setdefault(name, redact(one) if isinstance(one, str) else one)
+        if where := where_it_failed(record):
+            line["traceback"] = redact(where)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class LeaveOutRequests(logging.Filter):
+    """A page that is open asks every two seconds: nobody could read anything else."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.name != REQUESTS or record.levelno >= logging.WARNING
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    return {**getattr(record, "fields", {}), **_missing_ids(record)}
+
+
+def _missing_ids(record: logging.LogRecord) -> dict[str, object]:
+    fields = getattr(record, "fields", {})
+    return {name: one for name, one in current_ids().items() if name not in fields}
+
+
+def _shown(field: object) -> str:
+    """As JSON where it could be taken for more than one field."""
+    text = str(field)
+    return text if text.isprintable() and not set(text) & {" ", '"', "="} else json.dumps(text)

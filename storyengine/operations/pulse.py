@@ -1,0 +1,38 @@
+"""A thread of every worker that says every few seconds that the worker lives."""
+
+import logging
+import threading
+
+from django.db import Error as DatabaseError
+from django.db import connection
+
+from agents.pulses import PULSE_SECONDS, store_pulse
+from storyengine.operations.counts import own_samples
+
+logger = logging.getLogger(__name__)
+
+
+class PulseThread(threading.Thread):
+    """A daemon, which ends with its process, however that ends.
+
+    The sweep would not do: a worker whose threads are all at work has none for it.
+    """
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(name="Pulse", daemon=True)
+        self.worker = worker
+        self.is_over = threading.Event()
+
+    def run(self) -> None:
+        self._beat()
+        while not self.is_over.wait(PULSE_SECONDS):
+            self._beat()
+        self._beat(is_last=True)
+
+    def _beat(self, *, is_last: bool = False) -> None:
+        try:
+            store_pulse(self.worker, own_samples(), is_last=is_last)
+        except DatabaseError as error:
+            logger.warning("the worker's pulse was not stored: %s", type(error).__name__)
+        finally:
+            connection.close()

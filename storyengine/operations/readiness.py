@@ -1,0 +1,181 @@
+"""Whether the program can work: its database, its broker, a worker, and the jobs that wait.
+
+Cheap enough to be asked every second, and answered in time also while a server hangs: what was
+found holds for a second, and nothing is asked again before it has answered.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from celery import current_app
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.db.models import Q
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from agents.calling.consent import is_allowed
+from agents.calling.model_access import provider_host
+from agents.embedded.status import is_ready, read_embedded_server
+from agents.jobs import due_jobs
+from agents.models import LLMArtifact
+from agents.pulses import is_alive, last_pulse
+
+ANSWER_SECONDS = 2
+_HOLDS_SECONDS = 1.0
+# Workers that are all at work may leave a job waiting for minutes; nobody who waits for so long
+# was told that it would take so long.
+WAITS_TOO_LONG = timedelta(minutes=10)
+_FILES = "filesystem://"
+
+
+@dataclass(frozen=True)
+class Check:
+    """`details` are for whoever may know them: seconds and times, never texts or addresses."""
+
+    name: str
+    is_ok: bool
+    ms: int = 0
+    details: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """`provider` is information: a model server that is away is no reason to serve no pages."""
+
+    checks: list[Check]
+    provider: dict[str, object]
+
+    @property
+    def is_ready(self) -> bool:
+        return all(check.is_ok for check in self.checks)
+
+
+class _Question:
+    """What is asked in a thread of its own, by one at a time."""
+
+    def __init__(self, look: Callable[[], Readiness]) -> None:
+        self._look = look
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="readiness")
+        self._answer: Future[tuple[Readiness, float]] | None = None
+
+    async def ask(self) -> Readiness | None:
+        """The answer, not older than a second; None if there is none in time."""
+        if self._answer is None or self._is_old(self._answer):
+            self._answer = self._thread.submit(self._look_now)
+        waiting = asyncio.wrap_future(self._answer)
+        await asyncio.wait({waiting}, timeout=ANSWER_SECONDS)
+        return waiting.result()[0] if waiting.done() else None
+
+    def _look_now(self) -> tuple[Readiness, float]:
+        return self._look(), time.monotonic()
+
+    @staticmethod
+    def _is_old(answer: "Future[tuple[Readiness, float]]") -> bool:
+        return answer.done() and time.monotonic() - answer.result()[1] >= _HOLDS_SECONDS
+
+
+async def read_readiness() -> Readiness:
+    rows, broker = await asyncio.gather(_rows.ask(), _broker.ask())
+    rows = rows or _without_database(round(ANSWER_SECONDS * 1000))
+    broker = broker or Readiness([Check("broker", False, round(ANSWER_SECONDS * 1000))], {})
+    return Readiness([*rows.checks, *broker.checks], rows.provider)
+
+
+def look_at_broker() -> bool:
+    """Whether a message could be left there now; takes a few seconds at most."""
+    url = settings.CELERY_BROKER_URL
+    if url.startswith(_FILES):
+        return os.access(settings.BROKER_FOLDER / "messages", os.R_OK | os.W_OK | os.X_OK)
+    try:
+        patience = {"socket_connect_timeout": ANSWER_SECONDS, "socket_timeout": ANSWER_SECONDS}
+        with current_app.connection_for_write(url, transport_options=patience) as broker:
+            broker.ensure_connection(max_retries=1, interval_start=0, timeout=ANSWER_SECONDS)
+    except (OperationalError, OSError):
+        return False
+    return True
+
+
+def _ask_broker() -> Readiness:
+    with _timed() as took:
+        is_there = look_at_broker()
+    return Readiness([Check("broker", is_there, took())], {})
+
+
+def _ask_database() -> Readiness:
+    with _timed() as took:
+        try:
+            with _timed() as first:
+                beat_at = last_pulse()
+            with _timed() as second:
+                oldest = (
+                    due_jobs().order_by("run_after").values_list("run_after", flat=True).first()
+                )
+            return Readiness(
+                [
+                    Check("database", True, first()),
+                    Check(
+                        "worker", is_alive(beat_at), first(), {"last_pulse_seconds": _age(beat_at)}
+                    ),
+                    _check_queue(oldest, second()),
+                ],
+                _describe_provider(),
+            )
+        except DatabaseError:
+            return _without_database(took())
+        finally:
+            connection.close()
+
+
+def _without_database(milliseconds: int) -> Readiness:
+    """Then nobody knows of workers and jobs either."""
+    names = ("database", "worker", "queue")
+    return Readiness([Check(name, False, milliseconds) for name in names], {})
+
+
+def _check_queue(oldest: datetime | None, milliseconds: int) -> Check:
+    is_ok = oldest is None or timezone.now() - oldest < WAITS_TOO_LONG
+    return Check("queue", is_ok, milliseconds, {"oldest_waiting_seconds": _age(oldest) or 0})
+
+
+def _describe_provider() -> dict[str, object]:
+    """What the program knows of it anyway: nothing is sent to find out more."""
+    if settings.LLM == "embedded":
+        server = read_embedded_server()
+        state = "ready" if server is not None and is_ready(server) else "not ready"
+    else:
+        state = "allowed" if is_allowed(provider_host()) else "not allowed yet"
+    latest = (
+        LLMArtifact.objects.order_by("-created_at")
+        .annotate(is_finished=Q(error=""))
+        .values_list("created_at", "is_finished")
+        .first()
+    )
+    if latest is None:
+        return {"state": state}
+    ended = "finished" if latest[1] else "failed or stopped"
+    return {"state": state, "last_call": ended, "last_call_seconds": _age(latest[0])}
+
+
+def _age(moment: datetime | None) -> int | None:
+    return None if moment is None else max(0, round((timezone.now() - moment).total_seconds()))
+
+
+@contextmanager
+def _timed() -> Iterator[Callable[[], int]]:
+    """How many milliseconds it has taken so far, or has taken."""
+    started = time.perf_counter()
+    ended: list[float] = []
+    yield lambda: round(((ended[0] if ended else time.perf_counter()) - started) * 1000)
+    ended.append(time.perf_counter())
+
+
+_rows = _Question(_ask_database)
+_broker = _Question(_ask_broker)

@@ -1,0 +1,129 @@
+"""A line for each request, and an id that it shares with all lines that it leads to."""
+
+import asyncio
+import logging
+import re
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, cast
+
+from django.http import HttpRequest, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from sessions.log_lines import go_on_working_for, note, warn, working_for
+from storyengine.access.inline import GetResponse, InlineMiddleware
+from storyengine.operations.counts import open_streams
+from storyengine.operations.log_format import REQUESTS
+
+logger = logging.getLogger(REQUESTS)
+
+HEADER = "X-Request-ID"
+# What a proxy may call a request: as long as it is no way to write lines of one's own.
+_GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# nginx's status for a client that went away before the answer.
+_CLIENT_LEFT = 499
+# Asked every second by programs that watch this one.
+_WATCHED = frozenset({"healthz", "readyz", "metrics"})
+
+
+class RequestLogMiddleware(InlineMiddleware):
+    """Names routes, never addresses: what stands in an address may be a user's."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        super().__init__(get_response)
+        if self.is_async:
+            # Django adapts this hook by itself, by what it finds on the instance.
+            self.process_view = self._process_view_inline  # type: ignore[assignment, method-assign]
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        if self.is_async:
+            return self._answer(request)
+        started = time.perf_counter()
+        request_id = _id_of(request)
+        with working_for(request_id=request_id):
+            response = cast(HttpResponseBase, self.get_response(request))
+            return _logged(request, response, request_id, started)
+
+    async def _answer(self, request: HttpRequest) -> HttpResponseBase:
+        started = time.perf_counter()
+        request_id = _id_of(request)
+        with working_for(request_id=request_id):
+            try:
+                response = await cast(Awaitable[HttpResponseBase], self.get_response(request))
+            except asyncio.CancelledError:
+                _note_request(request, _CLIENT_LEFT, started)
+                raise
+            return _logged(request, response, request_id, started)
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
+    ) -> None:
+        """The chapter is known once the address is resolved."""
+        go_on_working_for(session_id=kwargs.get("session_id"))
+
+    async def _process_view_inline(self, *args: Any) -> None:
+        RequestLogMiddleware.process_view(self, *args)
+
+
+def _id_of(request: HttpRequest) -> str:
+    """The proxy's, if it gave a good one."""
+    given = request.headers.get(HEADER, "")
+    return given if _GOOD_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def _logged(
+    request: HttpRequest, response: HttpResponseBase, request_id: str, started: float
+) -> HttpResponseBase:
+    response.headers[HEADER] = request_id
+    _note_request(request, response.status_code, started)
+    if isinstance(response, StreamingHttpResponse) and response.is_async:
+        ids = {"request_id": request_id, "route": _route_of(request), **_chapter_of(request)}
+        parts = cast(AsyncIterable[bytes], response.streaming_content)
+        response.streaming_content = _counted(parts, ids)
+    return response
+
+
+def _note_request(request: HttpRequest, status: int, started: float) -> None:
+    route = _route_of(request)
+    if route in _WATCHED and status < 400:
+        return
+    write = warn if status >= 500 else note
+    write(
+        logger,
+        "request",
+        method=request.method,
+        route=route,
+        status=status,
+        ms=_milliseconds_since(started),
+        **_chapter_of(request),
+    )
+
+
+async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> AsyncGenerator[bytes]:
+    """A stream outlives its middleware, so that its lines name the ids themselves."""
+    started = time.perf_counter()
+    open_streams.inc()
+    try:
+        # Closed with this one, so that whoever follows a reply stops when its reader leaves.
+        async with aclosing(cast(AsyncGenerator[bytes], aiter(parts))) as source:
+            async for part in source:
+                yield part
+    finally:
+        open_streams.dec()
+        note(logger, "stream ended", ms=_milliseconds_since(started), **ids)
+
+
+def _route_of(request: HttpRequest) -> str:
+    match = request.resolver_match
+    return (match.view_name or match.route) if match else "unknown"
+
+
+def _chapter_of(request: HttpRequest) -> dict[str, str]:
+    kwargs = request.resolver_match.kwargs if request.resolver_match else {}
+    return {"session_id": str(kwargs["session_id"])} if "session_id" in kwargs else {}
+
+
+def _milliseconds_since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)

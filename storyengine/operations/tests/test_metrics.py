@@ -1,0 +1,136 @@
+"""What Prometheus reads: of this process, of the workers, and of the jobs that wait."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families
+from pytest_django import DjangoAssertNumQueries
+
+from agents.jobs import queue_job
+from agents.models import Job, WorkerPulse
+from agents.providers.exceptions import ProviderBusy
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.pulses import store_pulse
+from agents.tests.playing import play
+from sessions.tests.factories import make_active_chapter
+from storyengine.operations import exposition
+from storyengine.operations.counts import own_samples
+from storyengine.operations.tests.reading import growth, read_metrics
+
+RunJobs = Callable[[], int]
+
+
+@pytest.mark.django_db(transaction=True)
+class TestCounts:
+    def test_a_reply(self, provider: ScriptedProvider) -> None:
+        before = read_metrics()
+        provider.enqueue("Three words here.")
+        play(make_active_chapter())
+        grown = growth(before)
+        assert grown['storyengine_turns_total{outcome="stored",process="web"}'] == 1
+        assert grown['storyengine_turns_total{outcome="committed",process="web"}'] == 1
+        calls = 'storyengine_model_calls_total{agent="1",outcome="finished",process="web"}'
+        assert grown[calls] == 1
+        assert grown['storyengine_tokens_total{agent="1",process="web",way="output"}'] == 3
+        assert grown['storyengine_tokens_total{agent="1",process="web",way="input"}'] > 100
+        assert grown['storyengine_first_token_seconds_count{process="web"}'] == 1
+        assert grown['storyengine_first_token_seconds_bucket{le="+Inf",process="web"}'] == 1
+
+    def test_a_failure_by_its_kind(self, provider: ScriptedProvider) -> None:
+        before = read_metrics()
+        provider.enqueue(Script("A few", error=ProviderBusy("busy")))
+        play(make_active_chapter())
+        grown = growth(before)
+        assert grown['storyengine_turns_total{outcome="failed",process="web"}'] == 1
+        for what in ("turn", "model call"):
+            series = "storyengine_failures_total"
+            assert grown[f'{series}{{kind="ProviderBusy",of="{what}",process="web"}}'] == 1
+
+    def test_a_job(self, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
+        before = read_metrics()
+        provider.enqueue(ProviderBusy("busy"))
+        queue_job(make_active_chapter().pk, Job.Kind.LOCK, "lock")
+        run_jobs()
+        grown = growth(before)
+        for outcome in ("claimed", "failed"):
+            series = "storyengine_jobs_total"
+            assert grown[f'{series}{{kind="lock",outcome="{outcome}",process="web"}}'] == 1
+        failures = "storyengine_failures_total"
+        assert grown[f'{failures}{{kind="ProviderBusy",of="job lock",process="web"}}'] == 1
+
+
+@pytest.mark.django_db
+class TestWorkers:
+    def test_what_they_counted_is_told_beside_it(self) -> None:
+        counts = own_samples()
+        family = "storyengine_jobs"
+        counts[family] = [(f"{family}_total", {"kind": "lock", "outcome": "done"}, 7.0)]
+        for worker in ("celery@one", "celery@two"):
+            store_pulse(worker, counts)
+        told = read_metrics()
+        for worker in ("celery@one", "celery@two"):
+            series = f'{family}_total{{kind="lock",outcome="done",process="{worker}"}}'
+            assert told[series] == 7
+
+    def test_a_worker_that_has_ended_is_counted_and_not_alive(self) -> None:
+        store_pulse("celery@one", own_samples())
+        assert read_metrics()["storyengine_worker_up"] == 1
+        store_pulse("celery@one", own_samples(), is_last=True)
+        told = read_metrics()
+        assert told["storyengine_worker_up"] == 0
+        assert 'storyengine_open_streams{process="celery@one"}' in told
+
+    def test_counts_of_another_version_are_passed_over(self) -> None:
+        WorkerPulse.objects.create(name="celery@old", counts={"storyengine_gone": [["x", {}, 1]]})
+        assert not [series for series in read_metrics() if "celery@old" in series]
+
+
+@pytest.mark.django_db
+class TestQueue:
+    def test_its_length_and_its_oldest_job_by_kind(self) -> None:
+        chapter = make_active_chapter()
+        ago = timezone.now() - timedelta(seconds=90)
+        for key, kind in (("a", Job.Kind.NARRATE), ("b", Job.Kind.NARRATE), ("c", Job.Kind.TRIAL)):
+            queue_job(chapter.pk, kind, key)
+        Job.objects.filter(key="b").update(run_after=ago)
+        Job.objects.filter(key="c").update(status=Job.Status.RUNNING)
+        told = read_metrics()
+        waiting = "storyengine_waiting_jobs"
+        assert told[f'{waiting}{{kind="narrate",status="queued"}}'] == 2
+        assert told[f'{waiting}{{kind="trial",status="running"}}'] == 1
+        oldest = told['storyengine_oldest_waiting_job_seconds{kind="narrate"}']
+        assert 90 <= oldest < 150
+
+    def test_it_costs_the_same_however_many_there_were(
+        self, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        chapter = make_active_chapter()
+        for number in range(5):
+            queue_job(chapter.pk, Job.Kind.NARRATE, str(number))
+        with django_assert_num_queries(4):
+            read_metrics()
+
+
+@pytest.mark.django_db
+def test_the_page_is_prometheus_s_own_form(client: Client) -> None:
+    response = client.get("/metrics")
+    assert response["Content-Type"].startswith("text/plain; version=")
+    families = list(text_string_to_metric_families(response.content.decode()))
+    assert {"storyengine_turns", "storyengine_database_up"} <= {one.name for one in families}
+    assert client.post("/metrics").status_code in (403, 405)
+
+
+def test_without_a_database_it_tells_what_it_counted_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> None:
+        raise OperationalError("The lamp is dark.")
+
+    monkeypatch.setattr(exposition, "read_counts", fail)
+    told = read_metrics()
+    assert told["storyengine_database_up"] == 0
+    assert 'storyengine_open_streams{process="web"}' in told

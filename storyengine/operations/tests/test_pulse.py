@@ -1,0 +1,86 @@
+"""A worker says that it lives, and what it has counted."""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+
+from agents.models import WorkerPulse
+from agents.pulses import is_alive, last_pulse, store_pulse
+from storyengine.celery import Pulse, app
+from storyengine.operations import pulse
+from storyengine.operations.pulse import PulseThread
+from storyengine.operations.tests.reading import Written
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LONG = 30.0
+
+
+@pytest.fixture
+def beats(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    """Released after each beat; there is no pause between them."""
+    done = threading.Semaphore(0)
+    store: Callable[..., None] = store_pulse
+
+    def note(*arguments: object, **options: object) -> None:
+        try:
+            store(*arguments, **options)
+        finally:
+            done.release()
+
+    monkeypatch.setattr(pulse, "store_pulse", note)
+    monkeypatch.setattr(pulse, "PULSE_SECONDS", 0.01)
+    return done
+
+
+def test_a_worker_has_one_from_its_start_to_its_end(beats: threading.Semaphore) -> None:
+    assert Pulse in app.steps["worker"]
+    worker = SimpleNamespace(app=app, hostname="celery@here")
+    step = Pulse(worker)
+    step.start(worker)
+    assert step.thread.daemon
+    assert beats.acquire(timeout=LONG)
+    assert beats.acquire(timeout=LONG)
+    assert is_alive(last_pulse())
+    row = WorkerPulse.objects.get()
+    assert row.name == "celery@here"
+    assert "storyengine_jobs" in row.counts
+    step.stop(worker)
+    step.thread.join(timeout=LONG)
+    assert not step.thread.is_alive()
+    assert not is_alive(last_pulse())
+
+
+def test_a_database_that_is_away_does_not_end_it(
+    beats: threading.Semaphore, monkeypatch: pytest.MonkeyPatch, written: Written
+) -> None:
+    store: Callable[..., None] = vars(pulse)["store_pulse"]
+    failures = iter([OperationalError("The lamp is dark.")])
+
+    def fail_once(*arguments: object, **options: object) -> None:
+        for error in failures:
+            raise error
+        store(*arguments, **options)
+
+    monkeypatch.setattr(pulse, "store_pulse", fail_once)
+    thread = PulseThread("celery@here")
+    thread.start()
+    assert beats.acquire(timeout=LONG)
+    thread.is_over.set()
+    thread.join(timeout=LONG)
+    assert WorkerPulse.objects.exists()
+    assert "OperationalError" in written.all
+    assert "lamp" not in written.all
+
+
+def test_one_that_has_not_been_heard_of_for_long_is_forgotten() -> None:
+    store_pulse("celery@gone", {})
+    WorkerPulse.objects.update(beat_at=timezone.now() - timedelta(days=2))
+    assert not is_alive(last_pulse())
+    store_pulse("celery@here", {})
+    assert WorkerPulse.objects.get().name == "celery@here"

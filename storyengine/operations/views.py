@@ -1,0 +1,36 @@
+"""What programs that watch this one ask."""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from agents.database import in_database
+from storyengine.access.api_door import has_token
+from storyengine.operations.exposition import render_metrics
+from storyengine.operations.readiness import Check, read_readiness
+
+
+@require_safe
+async def readyz(request: HttpRequest) -> JsonResponse:
+    """Open to everybody, as load balancers have no token; a stranger learns no figures."""
+    found = await read_readiness()
+    may_know = not settings.PASSWORD or has_token(request)
+    answer: dict[str, object] = {
+        "status": "ready" if found.is_ready else "not ready",
+        "checks": {check.name: _describe(check, may_know=may_know) for check in found.checks},
+    }
+    if may_know:
+        answer["provider"] = found.provider
+    return JsonResponse(answer, status=200 if found.is_ready else 503)
+
+
+@require_safe
+async def metrics(request: HttpRequest) -> HttpResponse:
+    """For Prometheus; behind the API's token or a login (see storyengine.access.door)."""
+    return HttpResponse(await in_database(render_metrics), content_type=CONTENT_TYPE_LATEST)
+
+
+def _describe(check: Check, *, may_know: bool) -> dict[str, object]:
+    outcome: dict[str, object] = {"ok": check.is_ok}
+    return {**outcome, "ms": check.ms, **check.details} if may_know else outcome

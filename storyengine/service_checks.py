@@ -1,0 +1,103 @@
+"""What is wrong with the servers around the program, and with the way it is served."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+from django.core.checks import CheckMessage, Tags, register
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.module_loading import import_string
+
+from agents.calling.model_access import provider_host
+from agents.models import ProviderConsent
+from storyengine.operations.readiness import look_at_broker
+
+_CONNECT_SECONDS = 2
+
+
+@register(Tags.compatibility)
+def check_server(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    """Every open stream of a reply waits; a server of the WSGI kind has a thread for each."""
+    messages: list[CheckMessage] = []
+    if "runserver" in sys.argv[1:2] or getattr(settings, "WSGI_APPLICATION", None):
+        messages.append(
+            checks.Warning(
+                "The program is served by a synchronous server, where each reply that is "
+                "being read occupies a thread.",
+                hint="Start it with `python manage.py serve`, or leave out WSGI_APPLICATION.",
+                id="storyengine.W009",
+            )
+        )
+    synchronous = [
+        name
+        for name in settings.MIDDLEWARE
+        if not getattr(import_string(name), "async_capable", False)
+    ]
+    if synchronous:
+        messages.append(
+            checks.Warning(
+                f"Middleware that is synchronous only: {', '.join(synchronous)}.",
+                hint="Each request would change threads for it. Make it async_capable.",
+                id="storyengine.W010",
+            )
+        )
+    return messages
+
+
+@register(Tags.security, deploy=True)
+def check_broker(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    if look_at_broker():
+        return []
+    return [
+        checks.Warning(
+            "The broker does not answer, so that no worker hears of a job.",
+            hint="Start Redis, or correct CELERY_BROKER_URL. Jobs that were asked for are kept.",
+            id="storyengine.W011",
+        )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def check_consent(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    host = provider_host()
+    if not host or _is_allowed(host):
+        return []
+    return [
+        checks.Info(
+            f"Nobody has allowed yet that texts are sent to {host}; until then no agent answers.",
+            hint="Open /consent/ in the program, or leave out STORYENGINE_LLM.",
+            id="storyengine.I002",
+        )
+    ]
+
+
+def _is_allowed(host: str) -> bool:
+    """True also where the database cannot tell, which other checks are for."""
+    table = ProviderConsent._meta.db_table
+    try:
+        with closing(_impatient_connection()) as database, database.cursor() as cursor:
+            cursor.execute(f"SELECT 1 FROM {table} WHERE host = %s", [host])  # noqa: S608
+            return cursor.fetchone() is not None
+    except DatabaseError:
+        return True
+
+
+def _impatient_connection() -> BaseDatabaseWrapper:
+    """Beside the pool, which waits half a minute for a server that is away."""
+    own = connection.copy()
+    if own.vendor == "postgresql":
+        options = {**own.settings_dict["OPTIONS"], "connect_timeout": _CONNECT_SECONDS}
+        options.pop("pool", None)
+        own.settings_dict["OPTIONS"] = options
+    return own

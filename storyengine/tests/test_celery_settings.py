@@ -1,0 +1,122 @@
+"""How Celery is configured: read from the application that the worker runs."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError
+
+from agents.summarizing import BACK_OFF_SECONDS
+from agents.tasks import run_job
+from storyengine.celery import app
+
+# Celery's stubs know neither its settings as they are here nor what a test may push.
+conf: Any = app.conf
+task: Any = run_job
+
+READ = """
+import json
+from storyengine.celery import app
+names = ("broker_transport_options", "result_backend", "broker_connection_max_retries")
+print(json.dumps({name: getattr(app.conf, name) for name in names}))
+"""
+
+
+def read_conf(**variables: str) -> dict[str, Any]:
+    """As a process with this environment has it."""
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", READ],
+        cwd=settings.BASE_DIR,
+        env=os.environ | {"DJANGO_SETTINGS_MODULE": "storyengine.settings"} | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    read: dict[str, Any] = json.loads(run.stdout)
+    return read
+
+
+def test_a_task_is_acknowledged_when_it_is_done_and_taken_one_at_a_time() -> None:
+    assert conf.task_acks_late is True
+    assert conf.task_reject_on_worker_lost is True
+    assert conf.worker_prefetch_multiplier == 1
+
+
+def test_nobody_keeps_results() -> None:
+    assert conf.result_backend is None
+    assert conf.task_ignore_result is True
+
+
+def test_a_task_has_an_end_and_its_job_an_earlier_one() -> None:
+    longest = settings.LONGEST_JOB_SECONDS
+    assert longest < conf.task_soft_time_limit < conf.task_time_limit
+
+
+def test_redis_gives_no_message_out_twice_while_a_task_may_run_or_wait() -> None:
+    read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")
+    patience = read["broker_transport_options"]["visibility_timeout"]
+    assert patience > conf.task_time_limit + max(BACK_OFF_SECONDS)
+
+
+def test_a_worker_looks_for_its_broker_as_long_as_it_takes() -> None:
+    read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")
+    assert read["broker_connection_max_retries"] is None
+    assert conf.broker_connection_retry is True
+    assert conf.broker_connection_retry_on_startup is True
+
+
+def test_a_page_waits_for_no_broker_longer_than_a_moment() -> None:
+    policy = conf.task_publish_retry_policy
+    pauses = [
+        min(policy["interval_start"] + number * policy["interval_step"], policy["interval_max"])
+        for number in range(policy["max_retries"])
+    ]
+    assert conf.task_publish_retry is True
+    assert 0 < sum(pauses) < 1
+
+
+class TestRetries:
+    """Of a bell that was heard while the database was away."""
+
+    @pytest.fixture(autouse=True)
+    def _database_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_arguments: object) -> None:
+            raise OperationalError("the server is away")
+
+        monkeypatch.setattr("agents.tasks.ask_server", lambda **_options: None)
+        monkeypatch.setattr("agents.work.claim", fail)
+
+    def test_they_come_later_each_time_and_not_all_at_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pauses: list[float] = []
+
+        def note(*_arguments: object, countdown: float, **_options: object) -> Exception:
+            pauses.append(countdown)
+            return RuntimeError("tried again")
+
+        monkeypatch.setattr(task, "retry", note)
+        monkeypatch.setattr(random, "randrange", lambda limit: limit - 1)
+        for number in range(task.max_retries):
+            task.push_request(retries=number)
+            with pytest.raises(RuntimeError):
+                task.run(job_id="6fa459ea-ee8a-3ca4-894e-db77e160355e")
+            task.pop_request()
+        assert pauses == [1, 2, 4, 8, 16]
+        monkeypatch.setattr(random, "randrange", lambda _limit: 0)
+        task.push_request(retries=4)
+        with pytest.raises(RuntimeError):
+            task.run(job_id="6fa459ea-ee8a-3ca4-894e-db77e160355e")
+        task.pop_request()
+        assert pauses[-1] == 0
+
+    def test_there_is_an_end_to_them(self) -> None:
+        task.push_request(retries=task.max_retries, called_directly=False)
+        with pytest.raises(OperationalError):
+            task.run(job_id="6fa459ea-ee8a-3ca4-894e-db77e160355e")
+        task.pop_request()

@@ -1,0 +1,115 @@
+"""compose.yaml: what restarts, what is watched, what is limited, and what nobody can write to."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.conf import settings
+
+BASE = Path(settings.BASE_DIR)
+COMPOSE = yaml.safe_load((BASE / "compose.yaml").read_text(encoding="utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DOCKERFILE = (BASE / "Dockerfile").read_text(encoding="utf-8")
+
+each_service = pytest.mark.parametrize("service", SERVICES.values(), ids=SERVICES)
+
+
+def test_it_has_what_an_installation_needs() -> None:
+    assert {"web", "worker", "backup", "postgres", "redis"} <= set(SERVICES)
+
+
+@each_service
+def test_what_ends_is_started_again_and_what_hangs_is_seen(service: dict[str, Any]) -> None:
+    if service["restart"] == "no":
+        # It runs once, and others wait for its success.
+        assert service is SERVICES["prepare"]
+        return
+    assert service["restart"] == "unless-stopped"
+    assert {"test", "interval", "timeout", "retries"} <= set(service["healthcheck"])
+
+
+@each_service
+def test_it_can_write_to_its_data_only_and_get_no_other_rights(service: dict[str, Any]) -> None:
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert "cap_add" not in service
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert "privileged" not in service
+    # The image of the program names its own user.
+    assert service.get("user", "") != "root"
+    assert "user" in service or service["image"] == "storyengine"
+    # Named volumes only: no part of the host.
+    volumes = {mount.partition(":")[0] for mount in service.get("volumes", [])}
+    assert volumes <= set(COMPOSE["volumes"])
+
+
+@each_service
+def test_it_cannot_take_the_whole_machine(service: dict[str, Any]) -> None:
+    assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
+    assert service["pids_limit"] > 0
+
+
+@each_service
+def test_nothing_is_published_beyond_this_machine_unasked(service: dict[str, Any]) -> None:
+    for port in service.get("ports", []):
+        assert port.startswith("${PUBLISH_ON:-127.0.0.1}:")
+
+
+def test_only_what_serves_pages_is_published() -> None:
+    assert {name for name, service in SERVICES.items() if "ports" in service} == {"web", "embedded"}
+
+
+def test_the_backup_lies_where_it_is_looked_for() -> None:
+    backup = SERVICES["backup"]
+    assert backup["command"] == "python manage.py backup --daily"
+    for name in ("backup", "prepare"):
+        assert "backups:/backups" in SERVICES[name]["volumes"]
+        assert SERVICES[name]["environment"]["STORYENGINE_BACKUPS"] == "/backups"
+    assert "find /backups -name 'storyengine-*.dump'" in backup["healthcheck"]["test"][1]
+    # Fresh volumes belong to whom the folder of the image belongs to.
+    assert re.search(r"--owner=storyengine .* /backups\b", DOCKERFILE)
+
+
+def test_the_programs_that_back_up_are_of_the_servers_version() -> None:
+    """An older pg_dump refuses the server, and an older server what a newer one writes."""
+    (server,) = re.findall(r"^postgres:(\d+)-alpine$", SERVICES["postgres"]["image"])
+    (client,) = re.findall(r"postgresql-client-(\d+)", DOCKERFILE)
+    assert client == server
+
+
+def test_both_stages_of_the_image_stand_on_one_system() -> None:
+    assert len(set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))) == 1
+
+
+class TestWorkflow:
+    text = (BASE / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+
+    def test_pull_requests_are_checked_as_everywhere_else(self) -> None:
+        # YAML 1.1 takes the word for a truth value.
+        assert "pull_request" in self.workflow[True]
+        assert {"run": ".ci/run"} in self.workflow["jobs"]["checks"]["steps"]
+
+    def test_the_image_is_built(self) -> None:
+        assert {"run": "docker compose build"} in self.workflow["jobs"]["image"]["steps"]
+
+    def test_it_may_only_read(self) -> None:
+        assert self.workflow["permissions"] == {"contents": "read"}
+
+
+class TestDeploymentDocument:
+    text = (BASE / "docs/deployment.md").read_text(encoding="utf-8")
+
+    def test_it_names_every_variable_that_compose_asks_for(self) -> None:
+        compose = (BASE / "compose.yaml").read_text(encoding="utf-8")
+        asked = set(re.findall(r"\$\{([A-Z_]+)", compose))
+        assert {name for name in asked if f"`{name}`" not in self.text} == set()
+
+    def test_its_links_lead_somewhere(self) -> None:
+        for target in re.findall(r"\]\(([^)#:]+)\)", self.text):
+            assert (BASE / "docs" / target).exists(), target
+
+    def test_the_readme_leads_to_it(self) -> None:
+        assert "(docs/deployment.md)" in (BASE / "README.md").read_text(encoding="utf-8")

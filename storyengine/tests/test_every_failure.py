@@ -1,0 +1,339 @@
+"""Whatever fails at whatever moment: each write, send and call in turn, until none is left to fail.
+
+A chapter is played from its lock to its draft with the N-th of them failing, for N = 1, 2, 3 and so
+on until the chapter is done before it is reached. What a dead process leaves is recovered, as the
+sweep does it; then every invariant holds, and the chapter can be finished.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from celery import Celery
+from django.db import DatabaseError, OperationalError, connection
+from django.utils import timezone
+from kombu.exceptions import OperationalError as BrokerError
+
+import storyengine.celery  # noqa: F401 - it puts the folder's transport in kombu's place
+from agents.calling.model_access import substitute_provider
+from agents.ending import request_end
+from agents.jobs import due_jobs
+from agents.locking import request_lock
+from agents.models import Job
+from agents.narrating import request_build
+from agents.providers.base import ModelRequest, StreamPart, TextDelta
+from agents.providers.exceptions import ProviderBusy, ProviderRefused, StreamBroken
+from agents.providers.scripted import ScriptedProvider
+from agents.recovery import recover
+from agents.replies import start_prompt
+from agents.tests.playing import reply_is_over
+from agents.tests.replies import answer_in_form
+from agents.work import work_on
+from bench.session_data import Setup
+from chaos.invariants import find_violations
+from chaos.journal import Journal, Reply, Words
+from chaos.rows import read_rows
+from sessions.access import get_chapter
+from sessions.chapters import delete_chapter
+from sessions.exceptions import TurnInFlight
+from sessions.models import Session, Turn
+from sessions.states import State
+from sessions.tests.factories import make_chapter
+from sessions.turns import events_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# Memory of two prompts at a time, so that all moments are soon gone through: the second prompt asks
+# for a summary, and the end for that of the third.
+CHUNK = 2
+PROMPTS = 3
+TARGET_WORDS = 200
+# Far more than a chapter needs.
+MOST_STEPS = 20
+# A sweep that has not come to its end by then never will.
+MOST_FAILURES = 500
+
+
+class Standstill(Exception):
+    """The chapter waits for work that nobody does, or fails however often it is tried."""
+
+
+@dataclass
+class Failing:
+    """Fails the N-th time that it is passed, or from then on."""
+
+    at: int
+    error: Exception
+    lasts: bool = False
+    count: int = 0
+    is_off: bool = False
+
+    @property
+    def was_reached(self) -> bool:
+        return self.count >= self.at
+
+    def pass_by(self, *, counts: bool = True) -> None:
+        if self.is_off:
+            return
+        self.count += counts
+        if (counts and self.count == self.at) or (self.lasts and self.was_reached):
+            raise self.error
+
+
+@dataclass
+class Play:
+    """A chapter of a few prompts, played on from wherever it is."""
+
+    chapter: Session
+    journal: Journal = field(default_factory=Journal)
+
+    def begin(self) -> None:
+        tab1 = self.chapter.tab1
+        self.journal.setups[str(self.chapter.pk)] = Setup(
+            tab1.world_text, tab1.chapter_text, tab1.agent_identity_text_by_slot, {}
+        )
+
+    def go_on(self) -> None:
+        """To the draft; raises what a request of a client would be answered with."""
+        for _ in range(MOST_STEPS):
+            chapter = get_chapter(self.chapter.pk)
+            if chapter.narrative_drafts.exists():
+                return
+            if chapter.is_ending or chapter.state in (State.LOCKING, State.NARRATING):
+                break
+            self._do_next(chapter)
+            run_due_jobs()
+        raise Standstill(chapter.state)
+
+    def _do_next(self, chapter: Session) -> None:
+        if chapter.state == State.DRAFT_TAB1:
+            request_lock(chapter.pk)
+        elif chapter.state == State.ENDED:
+            request_build(chapter.pk)
+        elif chapter.prompt_index < PROMPTS:
+            self._prompt(chapter, chapter.prompt_index + 1)
+        else:
+            request_end(chapter.pk)
+
+    def _prompt(self, chapter: Session, number: int) -> None:
+        words = Words(chapter.next_agent_slot, f"Beat {number}.")
+        key = (str(chapter.pk), f"key-{number}")
+        # A prompt that was taken is sent again as it was.
+        words = self.journal.kept.get(key, words)
+
+        async def run() -> Turn:
+            opened = await start_prompt(
+                chapter.pk,
+                agent_slot=words.agent_slot,
+                user_text=words.text,
+                submission_key=key[1],
+            )
+            self.journal.kept[key] = words
+            await reply_is_over(opened.turn.pk)
+            return opened.turn
+
+        turn = async_to_sync(run)()
+        turn.refresh_from_db()
+        if turn.status == Turn.Status.COMMITTED:
+            last = events_of(turn)[-1]
+            self.journal.answered[key] = Reply(last.prompt_index, str(last.pk), last.text)
+
+
+class FailingProvider(ScriptedProvider):
+    """Begins its answer, and fails in the middle of it."""
+
+    failing: Failing
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
+        try:
+            self.failing.pass_by()
+        except StreamBroken:
+            yield TextDelta('{"memory_type": "turn_delta", "range": ')
+            raise
+        async for part in super().stream(request):
+            yield part
+
+
+def run_due_jobs() -> None:
+    while job_id := due_jobs().values_list("pk", flat=True).first():
+        work_on(job_id)
+
+
+def let_time_pass() -> None:
+    """Every lease has run out, and every pause is over."""
+    past = timezone.now() - timedelta(seconds=1)
+    Job.objects.filter(status=Job.Status.RUNNING).update(lease_until=past)
+    Job.objects.filter(status=Job.Status.QUEUED).update(run_after=past)
+    Turn.objects.filter(status=Turn.Status.RUNNING).update(lease_until=past)
+
+
+def check(play: Play) -> None:
+    assert find_violations(read_rows(), play.journal) == []
+
+
+def sweep(
+    make: Callable[[int], Failing],
+    arm: Callable[[Failing], AbstractContextManager[None]],
+    *expected: type[Exception],
+) -> int:
+    """Fail each moment in turn; returns how many there are.
+
+    `expected` is what a request of a client may end with while something fails.
+    """
+    for at in range(1, MOST_FAILURES):
+        failing = make(at)
+        play = Play(make_chapter(target_words=TARGET_WORDS))
+        play.begin()
+        with arm(failing), suppress(Standstill, TurnInFlight, *expected):
+            play.go_on()
+        failing.is_off = True
+        try:
+            check(play)
+            let_time_pass()
+            recover()
+            run_due_jobs()
+            check(play)
+            assert not Job.objects.filter(status__in=("queued", "running")).exists()
+            assert not Turn.objects.filter(status="running").exists()
+            play.go_on()
+            check(play)
+            assert len(play.journal.answered) == PROMPTS
+            assert play.chapter.narrative_drafts.count() == 1
+        except Exception as error:
+            error.add_note(f"after the failure of number {at}")
+            raise
+        delete_chapter(play.chapter.pk)
+        if not failing.was_reached:
+            return at - 1
+    raise AssertionError("The chapter never came to its end.")
+
+
+@pytest.fixture(autouse=True)
+def _small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory.chunks.CHUNK_SIZE_PROMPTS", CHUNK)
+    monkeypatch.setattr("chaos.invariants.CHUNK_PROMPTS", CHUNK)
+    monkeypatch.setattr("agents.database.PAUSES", (0, 0, 0))
+    monkeypatch.setattr("agents.work.GONE_TOGETHER_SECONDS", 0)
+
+
+def is_write(sql: str) -> bool:
+    return sql.lstrip("( ").split(" ", 1)[0] in ("INSERT", "UPDATE", "DELETE")
+
+
+@pytest.mark.parametrize("lasts", [False, True], ids=["once", "from-then-on"])
+def test_every_write_of_the_database(provider: ScriptedProvider, lasts: bool) -> None:
+    @contextmanager
+    def arm(failing: Failing) -> Iterator[None]:
+        def execute(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+            failing.pass_by(counts=is_write(sql))
+            return run(sql, params, many, context)
+
+        with connection.execute_wrapper(execute):
+            yield
+
+    def make(at: int) -> Failing:
+        return Failing(at, OperationalError("disk I/O error"), lasts=lasts)
+
+    assert sweep(make, arm, DatabaseError) > 10 * PROMPTS
+
+
+def test_every_commit_of_the_database(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def arm(failing: Failing) -> Iterator[None]:
+        # Below what its users call, as a failing disk is.
+        backend: Any = connection
+        with monkeypatch.context() as patch:
+            commit = backend._commit
+
+            def fail_or_commit() -> None:
+                failing.pass_by()
+                commit()
+
+            patch.setattr(backend, "_commit", fail_or_commit)
+            yield
+
+    def make(at: int) -> Failing:
+        return Failing(at, OperationalError("disk I/O error"))
+
+    assert sweep(make, arm, DatabaseError) > 2 * PROMPTS
+
+
+@pytest.mark.parametrize("lasts", [False, True], ids=["once", "from-then-on"])
+def test_every_send_to_the_broker(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, lasts: bool
+) -> None:
+    @contextmanager
+    def arm(failing: Failing) -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr("agents.jobs.current_app.send_task", lambda *_, **__: failing.pass_by())
+            yield
+
+    def make(at: int) -> Failing:
+        return Failing(at, BrokerError("connection refused"), lasts=lasts)
+
+    assert sweep(make, arm) >= 3
+
+
+@pytest.mark.parametrize("name", ["write_text", "replace"])
+def test_every_write_of_a_file(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """The only files that play writes are the messages of a queue in a folder."""
+    broker = Celery("folder", broker="filesystem://localhost", set_as_current=False)
+    broker.conf.broker_transport_options = {
+        "data_folder_in": str(tmp_path),
+        "data_folder_out": str(tmp_path),
+        "control_folder": str(tmp_path / "control"),
+    }
+    (tmp_path / "control").mkdir()
+    monkeypatch.setattr("agents.jobs.current_app.send_task", broker.send_task)
+    owner: Any = Path if name == "write_text" else os
+    write = getattr(owner, name)
+
+    @contextmanager
+    def arm(failing: Failing) -> Iterator[None]:
+        def fail_or_write(*args: Any, **kwargs: Any) -> Any:
+            if tmp_path in Path(args[0]).parents:
+                failing.pass_by()
+            return write(*args, **kwargs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, fail_or_write)
+            yield
+
+    def make(at: int) -> Failing:
+        return Failing(at, OSError(28, "No space left on device"), lasts=True)
+
+    assert sweep(make, arm) >= 3
+
+
+@pytest.mark.parametrize(
+    ("error", "lasts"),
+    [
+        (ProviderBusy("Try again in a moment."), True),
+        (ProviderRefused("That model is unknown."), False),
+        (StreamBroken("The server broke off."), False),
+        (ZeroDivisionError("a mistake of the program"), False),
+    ],
+    ids=["busy-from-then-on", "refused-once", "broken-off-once", "mistake-once"],
+)
+def test_every_call_of_a_model(error: Exception, lasts: bool) -> None:
+    scripted = FailingProvider(fallback=answer_in_form)
+
+    @contextmanager
+    def arm(failing: Failing) -> Iterator[None]:
+        scripted.failing = failing
+        yield
+
+    with substitute_provider(scripted):
+        count = sweep(lambda at: Failing(at, error, lasts=lasts), arm)
+    # The lock, the replies, two summaries, the chapter.
+    assert count == 1 + PROMPTS + 2 + 1

@@ -1,0 +1,122 @@
+"""The whole program, watched: its logs, its readiness and its metrics, across its processes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.fake_server import start_fake_server
+from bench.http_calls import call
+from bench.program import wait_until
+from storyengine.tests.running import RunningProgram, run_program
+
+pytestmark = pytest.mark.processes
+
+WORDS = "marked-words-of-a-story"
+KEY = "sk-marked-key-of-the-program"
+TOKEN = "marked-token-of-the-program"
+PASSWORD = "marked-password-of-the-program"
+SECRETS = (WORDS, KEY, TOKEN, PASSWORD)
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+PULSE_PATIENCE = 60
+
+
+@pytest.fixture(scope="module")
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("watched")
+
+
+@pytest.fixture(scope="module")
+def program(data_folder: Path) -> Iterator[RunningProgram]:
+    with start_fake_server(first_token_ms=0, tokens_per_second=10_000) as model:
+        environment = {
+            "STORYENGINE_DATA": str(data_folder),
+            "STORYENGINE_LLM": "openai",
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": KEY,
+            "STORYENGINE_API_TOKEN": TOKEN,
+            "STORYENGINE_PASSWORD": PASSWORD,
+            "STORYENGINE_CONTEXT_WINDOW": "128000",
+            **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
+        }
+        with run_program(environment) as running:
+            # What a server says of a failure may repeat what it was sent.
+            model.queue_faults("401", agent=2)
+            yield running
+
+
+def ask(program: RunningProgram, method: str, path: str, body: Any = None, **headers: str) -> Any:
+    return call(program.server, method, path, body, headers={**BEARER, **headers})
+
+
+def lines_of(data_folder: Path, process: str) -> list[dict[str, Any]]:
+    text = (data_folder / "logs" / f"{process}.log").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def play_chapter(program: RunningProgram) -> str:
+    """Setup, lock, a reply, and one that fails."""
+    created = ask(program, "POST", "/api/session", {})
+    path = f"/api/session/{created.json()['session_id']}"
+    setup = {
+        "world_text": WORDS,
+        "chapter_text": WORDS,
+        "selected_agent_slots": [1, 2],
+        "agent_identity_text_by_slot": {"1": WORDS, "2": WORDS},
+    }
+    assert ask(program, "PUT", f"{path}/tab1", setup).status == 200
+    locked = ask(program, "POST", f"{path}/lock", Prefer="wait=30", **{"X-Request-ID": "the-lock"})
+    assert locked.status == 200, locked.body
+    for slot, status in ((1, 201), (2, 502)):
+        prompt = {"agent_slot": slot, "user_text": f"{WORDS} {slot}"}
+        assert ask(program, "POST", f"{path}/prompt", prompt).status == status
+    ask(program, "GET", f"{path}?q={WORDS}")
+    return path.removeprefix("/api/session/")
+
+
+def test_a_chapter_is_told_of_in_all_processes_and_none_of_its_words(
+    program: RunningProgram, data_folder: Path
+) -> None:
+    session_id = play_chapter(program)
+    call(program.server, "POST", "/login", {"password": WORDS})
+    web, worker = lines_of(data_folder, "web"), lines_of(data_folder, "worker")
+    of_web = {line["event"] for line in web if line.get("session_id") == session_id}
+    assert {"request", "turn stored", "turn committed", "turn failed", "model call"} <= of_web
+    (committed,) = [line for line in web if line["event"] == "turn committed"]
+    of_prompt = [line for line in web if line.get("request_id") == committed["request_id"]]
+    assert {"request", "turn stored", "model call"} <= {line["event"] for line in of_prompt}
+    of_lock = [line for line in worker if line.get("request_id") == "the-lock"]
+    assert {"job claimed", "model call", "job done"} <= {line["event"] for line in of_lock}
+    assert {line["session_id"] for line in of_lock} == {session_id}
+    logs = [path.read_text(encoding="utf-8") for path in (data_folder / "logs").iterdir()]
+    consoles = [program.processes.log_of(name) for name in ("web", "worker")]
+    for text in (*logs, *consoles):
+        assert text
+        assert not [secret for secret in SECRETS if secret in text]
+
+
+def test_it_becomes_ready_and_tells_the_worker_s_counts(program: RunningProgram) -> None:
+    wait_until(
+        lambda: call(program.server, "GET", "/readyz").status == 200, "readiness", seconds=30
+    )
+    known = ask(program, "GET", "/readyz").json()
+    assert known["provider"]["state"] == "allowed"
+    assert call(program.server, "GET", "/metrics").status == 401
+    series = 'storyengine_jobs_total{kind="lock",outcome="done",process="celery@'
+    wait_until(
+        lambda: series in ask(program, "GET", "/metrics").body.decode(),
+        "the worker's counts",
+        seconds=PULSE_PATIENCE,
+    )
+
+
+def test_without_a_worker_it_is_not_ready(program: RunningProgram) -> None:
+    program.processes.kill("worker")
+    wait_until(
+        lambda: call(program.server, "GET", "/readyz").status == 503,
+        "the worker to be missed",
+        seconds=PULSE_PATIENCE,
+    )
+    assert call(program.server, "GET", "/healthz").status == 200

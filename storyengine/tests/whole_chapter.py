@@ -1,0 +1,54 @@
+"""A chapter that has something on each of its pages, and the addresses of all of them."""
+
+from dataclasses import dataclass
+
+from agents.tests.playing import play
+from agents.tests.replies import turn_delta, world_lock
+from agents.trials import request_trial
+from agents.work import work_on
+from memory.models import MemoryBlock, NarrativeDraft
+from sessions.models import Session
+from sessions.tests.factories import make_active_chapter
+from storyengine.pages.now import text_key
+from storyengine.tests.url_map import addresses
+
+SNAPSHOT = {"max_prompt_index_used": 1, "memory_block_ids_used": []}
+
+
+@dataclass(frozen=True)
+class WholeChapter:
+    chapter: Session
+    addresses: list[str]
+
+
+def make_whole_chapter(words: str) -> WholeChapter:
+    """Played, remembered, tried again and narrated; `words` are in whatever a person or a model
+    says. Needs a scripted provider."""
+    chapter = make_active_chapter(title=words, agent_names={"1": words})
+    chapter.tab1.world_text = chapter.tab1.chapter_text = words
+    chapter.tab1.save()
+    turn = play(chapter, words)
+    question = f"Is it {words}?"
+    lock = world_lock([words])
+    delta = turn_delta(1, 1, contradictions_or_questions=[question], canon_locks=[words])
+    for kind, last, payload in (("world_chapter_lock", 0, lock), ("turn_delta", 1, delta)):
+        MemoryBlock.objects.create(
+            session=chapter,
+            type=kind,
+            from_prompt_index=last,
+            to_prompt_index=last,
+            json_payload=payload,
+        )
+    draft = NarrativeDraft.objects.create(
+        session=chapter, target_words=100, source_snapshot=SNAPSHOT, chapter_text=words
+    )
+    trial = request_trial(chapter.pk, layer_number=2, text=words, submission_key="k")
+    work_on(trial.pk)
+    known = {
+        "session_id": str(chapter.pk),
+        "turn_id": str(turn.pk),
+        "draft_id": str(draft.pk),
+        "trial_id": str(trial.pk),
+        "key": text_key(question),
+    }
+    return WholeChapter(chapter, addresses(known))
