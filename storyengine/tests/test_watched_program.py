@@ -76,10 +76,15 @@ def play_chapter(program: RunningProgram) -> str:
     return path.removeprefix("/api/session/")
 
 
+@pytest.fixture(scope="module")
+def session_id(program: RunningProgram) -> str:
+    """A chapter that was played."""
+    return play_chapter(program)
+
+
 def test_a_chapter_is_told_of_in_all_processes_and_none_of_its_words(
-    program: RunningProgram, data_folder: Path
+    session_id: str, data_folder: Path
 ) -> None:
-    session_id = play_chapter(program)
     call(program.server, "POST", "/login", {"password": WORDS})
     web, worker = lines_of(data_folder, "web"), lines_of(data_folder, "worker")
     of_web = {line["event"] for line in web if line.get("session_id") == session_id}
@@ -97,7 +102,10 @@ def test_a_chapter_is_told_of_in_all_processes_and_none_of_its_words(
         assert not [secret for secret in SECRETS if secret in text]
 
 
-def test_it_becomes_ready_and_tells_the_worker_s_counts(program: RunningProgram) -> None:
+@pytest.mark.usefixtures("session_id")
+def test_it_is_ready_with_a_worker_whose_counts_it_tells_and_not_without(
+    program: RunningProgram,
+) -> None:
     wait_until(
         lambda: call(program.server, "GET", "/readyz").status == 200, "readiness", seconds=30
     )
@@ -110,9 +118,6 @@ def test_it_becomes_ready_and_tells_the_worker_s_counts(program: RunningProgram)
         "the worker's counts",
         seconds=PULSE_PATIENCE,
     )
-
-
-def test_without_a_worker_it_is_not_ready(program: RunningProgram) -> None:
     program.processes.kill("worker")
     wait_until(
         lambda: call(program.server, "GET", "/readyz").status == 503,

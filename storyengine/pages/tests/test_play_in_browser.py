@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from bench.chapter_client import ChapterClient
+from bench.program import wait_until
 from storyengine.pages.tests.in_browser import (
     READABLE,
     expect_idle,
@@ -85,6 +86,7 @@ class TestPrompt:
         expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")
         expect(box).to_have_value("Sent twice.")
         page.unroute("**/play/prompt")
+        wait_until(lambda: chapter.read()["prompt_index"] == 1, "the reply", seconds=30)
         page.locator("[data-send]").click()
         expect(box).to_have_value("")
         expect_idle(page)
