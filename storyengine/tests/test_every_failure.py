@@ -1,9 +1,10 @@
 """Whatever fails at whatever moment: each write, send and call in turn, until none is left to fail.
 
 A chapter is played from its lock to its draft with the N-th of them failing, for N = 1, 2, 3 and so
-on until the chapter is done before it is reached; of the many writes and commits every seventh, from
-another one each time, unless STORYENGINE_TEST_STRIDE says 1. What a dead process leaves is recovered, as the
-sweep does it; then every invariant holds, and the chapter can be finished.
+on until the chapter is done before it is reached. Of the many writes and commits it is every
+seventh, from another one each time, unless STORYENGINE_TEST_STRIDE says 1. What a dead process
+leaves is recovered, as the sweep does it; then every invariant holds, and the chapter can be
+finished.
 """
 
 import os

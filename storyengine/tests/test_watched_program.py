@@ -83,7 +83,7 @@ def session_id(program: RunningProgram) -> str:
 
 
 def test_a_chapter_is_told_of_in_all_processes_and_none_of_its_words(
-    session_id: str, data_folder: Path
+    program: RunningProgram, session_id: str, data_folder: Path
 ) -> None:
     call(program.server, "POST", "/login", {"password": WORDS})
     web, worker = lines_of(data_folder, "web"), lines_of(data_folder, "worker")
