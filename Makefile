@@ -35,7 +35,7 @@ run: .venv/installed staticfiles/staticfiles.json ## start the program; Ctrl-C s
 	@arguments=$$(python manage.py prepare) && exec python -m storyengine.processes $$arguments
 
 test: .venv/installed-dev ## run the whole test suite; needs no server
-	@$(TEST_ENVIRONMENT) python -m pytest --numprocesses=2 --dist=loadfile $(PYTEST)
+	@$(TEST_ENVIRONMENT) python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder $(PYTEST)
 
 check: .venv/installed-dev ## lint, types, import contracts, migrations, production settings, then the tests
 	ruff check

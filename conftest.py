@@ -13,6 +13,15 @@ from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import answer_in_form
 from agents.work import work_on
 
+# What starts processes, and mostly waits for them.
+_LONG = {"browser", "processes", "real_model"}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first, in whatever order they are: short ones fill what they leave."""
+    items.sort(key=lambda item: _LONG.isdisjoint(mark.name for mark in item.iter_markers()))
+
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(

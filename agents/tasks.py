@@ -3,11 +3,10 @@
 import uuid
 
 from celery import shared_task
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_shutting_down
 from django.db import DatabaseError
 
 from agents.calling.asking import ask_server
-from agents.recovery import recover, ring_due_jobs
 from agents.work import STOPPING, work_on
 
 
@@ -30,23 +29,9 @@ def run_job(*, job_id: str) -> None:
     _ask_unless_stopping()
 
 
-@shared_task
-def sweep() -> None:
-    """Find what a dead process left behind and what the bell missed."""
-    recover()
-    ring_due_jobs()
-    _ask_unless_stopping(in_passing=True)
-
-
-def _ask_unless_stopping(*, in_passing: bool = False) -> None:
+def _ask_unless_stopping() -> None:
     if not STOPPING.is_set():
-        ask_server(in_passing=in_passing)
-
-
-@worker_ready.connect
-def resume(**_signal: object) -> None:
-    """Go on at once with what the last worker gave back, instead of at the first regular sweep."""
-    sweep.delay()
+        ask_server()
 
 
 @worker_shutting_down.connect

@@ -36,6 +36,8 @@ GONE_TOGETHER_SECONDS = 1.0
 
 # Set once this worker process has been told to end.
 STOPPING = threading.Event()
+# The jobs that this process has in hand.
+AT_WORK: set[uuid.UUID] = set()
 
 
 class _WorkerStopping(Exception):
@@ -90,8 +92,12 @@ def work_on(job_id: uuid.UUID) -> None:
     job = None if STOPPING.is_set() else claim(job_id)
     if job is None:
         return
-    with working_for(request_id=job.request_id, session_id=job.session_id, job_id=job_id):
-        _work_on_claimed(job)
+    AT_WORK.add(job_id)
+    try:
+        with working_for(request_id=job.request_id, session_id=job.session_id, job_id=job_id):
+            _work_on_claimed(job)
+    finally:
+        AT_WORK.discard(job_id)
 
 
 def _work_on_claimed(job: Job) -> None:

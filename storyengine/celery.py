@@ -24,7 +24,7 @@ class Clock(bootsteps.StartStopStep):
     """Celery's beat, as a thread of every worker.
 
     The worker's own option starts it as a process, which outlives a worker that is killed. Two
-    clocks do no harm: what they ring is done once (see agents.jobs).
+    clocks do no harm: of two backups one is made (see storyengine.backups).
     """
 
     def start(self, parent: Any) -> None:
@@ -35,11 +35,24 @@ class Clock(bootsteps.StartStopStep):
         self.beat.stop()
 
 
+class Sweep(bootsteps.StartStopStep):
+    """Looks after what dead processes left and what the bell missed (see agents.sweeping)."""
+
+    def start(self, parent: Any) -> None:
+        # Django is set up by now; it was not yet when this module was imported.
+        from agents.sweeping import SweepThread
+
+        self.thread = SweepThread(hands=parent.concurrency)
+        self.thread.start()
+
+    def stop(self, parent: Any) -> None:
+        self.thread.let_go()
+
+
 class Pulse(bootsteps.StartStopStep):
     """Tells the database that this worker lives (see storyengine.operations.pulse)."""
 
     def start(self, parent: Any) -> None:
-        # Django is set up by now; it was not yet when this module was imported.
         from storyengine.operations.pulse import PulseThread
 
         self.thread = PulseThread(parent.hostname)
@@ -55,4 +68,5 @@ def keep_django_s_logging(**_signal: object) -> None:
 
 
 app.steps["worker"].add(Clock)
+app.steps["worker"].add(Sweep)
 app.steps["worker"].add(Pulse)

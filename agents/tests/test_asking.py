@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from agents import tasks
+from agents import sweeping, tasks
 from agents.calling.asking import ask_server
 from agents.calling.consent import grant
 from agents.calling.model_access import model_facts
@@ -216,7 +216,8 @@ class TestWorker:
 
         monkeypatch.setattr(tasks, "ask_server", ask)
         monkeypatch.setattr(tasks, "work_on", lambda _job_id: steps.append("work"))
-        monkeypatch.setattr(tasks, "ring_due_jobs", lambda: steps.append("ring"))
+        monkeypatch.setattr(sweeping, "ask_server", ask)
+        monkeypatch.setattr(sweeping, "ring_due_jobs", lambda: steps.append("ring"))
         return steps
 
     def test_it_asks_before_a_job_and_once_the_model_was_called(self, steps: list[str]) -> None:
@@ -224,14 +225,14 @@ class TestWorker:
         assert steps == ["ask", "work", "ask"]
 
     def test_its_sweep_asks_in_passing(self, steps: list[str]) -> None:
-        tasks.sweep()
+        sweeping.sweep()
         assert steps == ["ring", "ask in passing"]
 
     def test_one_that_is_being_stopped_asks_nothing(self, steps: list[str]) -> None:
         STOPPING.set()
         try:
             tasks.run_job(job_id=str(uuid.uuid4()))
-            tasks.sweep()
+            sweeping.sweep()
         finally:
             STOPPING.clear()
         assert steps == ["work", "ring"]

@@ -18,7 +18,7 @@ from agents.locking import request_lock
 from agents.models import Job
 from agents.providers.scripted import ScriptedProvider
 from agents.recovery import recover
-from agents.tasks import sweep
+from agents.sweeping import sweep
 from agents.tests.bookkeeping import expire
 from agents.tests.playing import play
 from agents.work import work_on

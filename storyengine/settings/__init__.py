@@ -205,7 +205,6 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # For ever: after a hundred tries, its own default, nobody would start the worker again.
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BEAT_SCHEDULE = {
-    "find-what-the-bell-missed": {"task": "agents.tasks.sweep", "schedule": 15.0},
     # Which makes one a day (see storyengine.backups); this is how long one may be late.
     "back-up-daily": {"task": "storyengine.backups.tasks.back_up_daily", "schedule": 600.0},
 }

@@ -19,8 +19,8 @@ def test_every_worker_has_one_and_it_dies_with_it() -> None:
     assert not beat.is_alive()
 
 
-def test_it_sweeps_and_backs_up() -> None:
+def test_it_backs_up() -> None:
     tasks = [entry["task"] for entry in app.conf.beat_schedule.values()]
-    assert tasks == ["agents.tasks.sweep", "storyengine.backups.tasks.back_up_daily"]
+    assert tasks == ["storyengine.backups.tasks.back_up_daily"]
     app.loader.import_default_modules()
     assert set(tasks) <= set(app.tasks)

@@ -1,0 +1,90 @@
+"""What every worker looks after by itself, whether the broker is there or not."""
+
+import logging
+import threading
+import uuid
+from datetime import timedelta
+
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.utils import timezone
+
+from agents.calling.asking import ask_server
+from agents.jobs import due_jobs
+from agents.recovery import recover, ring_due_jobs
+from agents.work import AT_WORK, STOPPING, work_on
+
+logger = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 15.0
+# What is due for so long beside a worker with free hands was not rung for, or nobody listens.
+UNHEARD_AFTER = timedelta(seconds=20)
+# How long the work of these hands may take to be given back when the worker ends.
+_LETTING_GO_SECONDS = 5.0
+
+
+def sweep() -> None:
+    """Find what a dead process left behind and what the bell missed."""
+    recover()
+    ring_due_jobs()
+    if not STOPPING.is_set():
+        ask_server(in_passing=True)
+
+
+def unheard_jobs(hands: int) -> list[uuid.UUID]:
+    """The oldest jobs that nobody takes up, as many as this worker of `hands` threads can do."""
+    free = max(0, hands - len(AT_WORK))
+    unheard = due_jobs().filter(run_after__lte=timezone.now() - UNHEARD_AFTER)
+    return list(unheard.order_by("run_after").values_list("pk", flat=True)[:free])
+
+
+class SweepThread(threading.Thread):
+    """A daemon, which ends with its process, however that ends.
+
+    Not a task: the bell that it stands in for would have to ring for it. A connection to a broker
+    that was killed can be dead without anybody noticing, and then the worker works from here.
+    """
+
+    def __init__(self, hands: int) -> None:
+        super().__init__(name="Sweep", daemon=True)
+        self.hands = hands
+        self.is_over = threading.Event()
+        self._working: list[threading.Thread] = []
+
+    def run(self) -> None:
+        self._look()
+        while not self.is_over.wait(SWEEP_SECONDS):
+            self._look()
+
+    def let_go(self) -> None:
+        """End it, and wait until what it has taken up is given back (see agents.work.STOPPING)."""
+        self.is_over.set()
+        for thread in self._working:
+            thread.join(_LETTING_GO_SECONDS)
+
+    def _look(self) -> None:
+        try:
+            # First: a broker that is away makes ringing slow.
+            self._take_up(unheard_jobs(self.hands))
+            sweep()
+        except DatabaseError as error:
+            logger.warning("the sweep was cut short: %s", type(error).__name__)
+        finally:
+            connection.close()
+
+    def _take_up(self, job_ids: list[uuid.UUID]) -> None:
+        self._working = [thread for thread in self._working if thread.is_alive()]
+        for job_id in job_ids:
+            logger.warning("nobody heard the bell for job %s; taken up by the sweep", job_id)
+            thread = threading.Thread(target=_work, args=(job_id,), name="Unheard", daemon=True)
+            thread.start()
+            self._working.append(thread)
+
+
+def _work(job_id: uuid.UUID) -> None:
+    try:
+        work_on(job_id)
+    except DatabaseError as error:
+        logger.warning("job %s was not taken up: %s", job_id, type(error).__name__)
+    finally:
+        connection.close()

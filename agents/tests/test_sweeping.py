@@ -1,0 +1,129 @@
+"""What the bell was not heard for is taken up by a worker itself, as far as it has hands."""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+
+from agents import sweeping
+from agents.jobs import queue_job
+from agents.models import Job
+from agents.sweeping import UNHEARD_AFTER, SweepThread, unheard_jobs
+from agents.work import AT_WORK, STOPPING, work_on
+from sessions.tests.factories import make_active_chapter
+from storyengine.celery import Sweep, app
+
+LONG = 30.0
+
+
+def queue(*, due_for: timedelta) -> uuid.UUID:
+    job = queue_job(make_active_chapter().pk, Job.Kind.NARRATE, "k")
+    Job.objects.filter(pk=job.pk).update(run_after=timezone.now() - due_for)
+    return job.pk
+
+
+@pytest.mark.django_db
+class TestUnheard:
+    def test_what_is_due_for_a_moment_is_left_to_the_bell(self) -> None:
+        queue(due_for=UNHEARD_AFTER / 2)
+        queue(due_for=-UNHEARD_AFTER)
+        assert unheard_jobs(4) == []
+
+    def test_the_oldest_are_first_and_no_more_than_there_are_hands(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = [queue(due_for=UNHEARD_AFTER * count) for count in (2, 4, 3)]
+        assert unheard_jobs(4) == [made[1], made[2], made[0]]
+        busy = {uuid.uuid4(), uuid.uuid4()}
+        monkeypatch.setattr(sweeping, "AT_WORK", busy)
+        assert unheard_jobs(3) == [made[1]]
+        assert unheard_jobs(2) == []
+        assert unheard_jobs(1) == []
+
+
+@pytest.mark.django_db(transaction=True)
+class TestThread:
+    @pytest.fixture
+    def looks(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
+        """Released after each look; there is no pause between them."""
+        done = threading.Semaphore(0)
+        monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 0.01)
+        monkeypatch.setattr(sweeping, "sweep", done.release)
+        yield done
+        STOPPING.clear()
+
+    def test_a_worker_has_one_from_its_start_to_its_end(self, looks: threading.Semaphore) -> None:
+        assert Sweep in app.steps["worker"]
+        worker = SimpleNamespace(app=app, concurrency=3)
+        step = Sweep(worker)
+        step.start(worker)
+        assert step.thread.daemon
+        assert step.thread.hands == 3
+        assert looks.acquire(timeout=LONG)
+        assert looks.acquire(timeout=LONG)
+        step.stop(worker)
+        step.thread.join(timeout=LONG)
+        assert not step.thread.is_alive()
+
+    def test_it_takes_up_what_nobody_heard_and_waits_for_it_at_its_end(
+        self, looks: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job_id = queue(due_for=2 * UNHEARD_AFTER)
+        taken: list[uuid.UUID] = []
+        has_begun = threading.Event()
+
+        def work(taken_id: uuid.UUID) -> None:
+            Job.objects.filter(pk=taken_id).update(status=Job.Status.RUNNING)
+            has_begun.set()
+            assert STOPPING.wait(LONG)
+            taken.append(taken_id)
+
+        monkeypatch.setattr(sweeping, "work_on", work)
+        thread = SweepThread(hands=4)
+        thread.start()
+        assert has_begun.wait(LONG)
+        assert taken == []
+        STOPPING.set()
+        thread.let_go()
+        assert taken == [job_id]
+        thread.join(LONG)
+
+    @pytest.mark.parametrize("part", ["unheard_jobs", "sweep"])
+    def test_a_database_that_is_away_does_not_end_it(
+        self,
+        looks: threading.Semaphore,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+        part: str,
+    ) -> None:
+        own: Callable[..., object] = vars(sweeping)[part]
+        failures = iter([OperationalError("The lamp is dark.")])
+
+        def fail_once(*arguments: object) -> object:
+            for error in failures:
+                raise error
+            return own(*arguments)
+
+        monkeypatch.setattr(sweeping, part, fail_once)
+        thread = SweepThread(hands=4)
+        thread.start()
+        assert looks.acquire(timeout=LONG)
+        thread.let_go()
+        thread.join(LONG)
+        assert "OperationalError" in caplog.text
+        assert "lamp" not in caplog.text
+
+
+@pytest.mark.django_db
+def test_a_job_in_hand_counts_until_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[uuid.UUID]] = []
+    job = queue_job(make_active_chapter().pk, Job.Kind.NARRATE, "k")
+    monkeypatch.setattr("agents.work._work_on_claimed", lambda _job: seen.append(set(AT_WORK)))
+    work_on(job.pk)
+    assert seen == [{job.pk}]
+    assert not AT_WORK
