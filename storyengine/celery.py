@@ -15,6 +15,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
 TRANSPORT_ALIASES["filesystem"] = "storyengine.folder_broker:Transport"
+TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "storyengine.redis_broker:Transport")
 app = Celery("storyengine")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

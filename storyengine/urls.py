@@ -6,6 +6,7 @@ from storyengine.access import views
 from storyengine.api.app import api
 from storyengine.operations import views as operations
 
+handler500 = "storyengine.database_away.answer_error"
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("storyengine.pages.urls")),
     path("api/", api.urls),

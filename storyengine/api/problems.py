@@ -15,6 +15,7 @@ from agents.calling.consent import provider_host
 from agents.exceptions import BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
 from sessions.exceptions import ChapterError, WrongState
 from storyengine.api.documents import JobDocument, PendingTurn
+from storyengine.database_away import DATABASE_ERRORS, RETRY_SECONDS, find_database_away
 
 logger = logging.getLogger("django.request")
 
@@ -170,8 +171,10 @@ def _refusal_behind(error: ChapterError) -> type[ChapterError]:
 
 
 def refusals(*statuses: int) -> dict[int, type[Problem]]:
-    """For an operation's declaration: the statuses of its problems, beside the door's 401."""
-    return dict.fromkeys((401, *statuses), Problem)
+    """For an operation's declaration: the statuses of its problems, beside the door's 401 and the
+    503 of a database that is away.
+    """
+    return dict.fromkeys((401, *statuses, 503), Problem)
 
 
 # What can refuse any reading, any call without a body of its own, any call with one.
@@ -185,6 +188,8 @@ def add_problem_handlers(api: NinjaAPI) -> None:
     api.add_exception_handler(ValidationError, _on_invalid)
     api.add_exception_handler(HttpError, _on_http_error)
     api.add_exception_handler(Http404, _on_not_found)
+    for away in DATABASE_ERRORS:
+        api.add_exception_handler(away, _on_database_error)
     api.add_exception_handler(Exception, _on_bug)
 
 
@@ -234,6 +239,13 @@ def unknown_path(request: HttpRequest) -> Problem:
         "Nothing there",
         "There is nothing at this address. GET /api/docs lists what there is.",
     )
+
+
+def _on_database_error(request: HttpRequest, error: Any) -> HttpResponse:
+    away = find_database_away(error)
+    if away is None:
+        return _on_bug(request, error)
+    return problem_response(problem_of(request, away), {"Retry-After": str(RETRY_SECONDS)})
 
 
 def _on_bug(request: HttpRequest, error: Any) -> HttpResponse:

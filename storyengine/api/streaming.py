@@ -24,6 +24,7 @@ from storyengine.api.problems import (
     to_json,
 )
 from storyengine.api.reading import read_answer
+from storyengine.database_away import DATABASE_ERRORS, find_database_away
 from storyengine.pauses import HEARTBEAT, HEARTBEAT_SECONDS, with_pauses
 
 
@@ -62,8 +63,11 @@ async def _events(request: HttpRequest, opened: OpenedTurn) -> AsyncGenerator[by
                     if token := _token(whole, shown):
                         yield _event("token", token)
                     yield _event("turn", answer.model_dump())
-    except ChapterError as error:
-        yield _event("error", problem_content(problem_of(request, error)))
+    except (ChapterError, *DATABASE_ERRORS) as error:
+        refusal = error if isinstance(error, ChapterError) else find_database_away(error)
+        if refusal is None:
+            raise
+        yield _event("error", problem_content(problem_of(request, refusal)))
 
 
 def _event(name: str, data: dict[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 from agents.exceptions import ConsentMissing
 from sessions.exceptions import ChapterError
+from storyengine.database_away import RETRY_SECONDS, DatabaseAway, find_database_away
 from storyengine.pages.render import HttpRequest, show
 
 # The slot inside the form that was sent, else the next one after it, else the page's own.
@@ -16,14 +17,20 @@ _SLOT = "find .refusal, next .refusal, #page-refusal"
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """Answers a ChapterError that a view let through, with the error's own status."""
+    """Answers a ChapterError that a view let through, with the error's own status; a database that
+    is away is one.
+    """
 
     def process_exception(
         self, request: DjangoHttpRequest, error: Exception
     ) -> HttpResponse | None:
-        if not isinstance(error, ChapterError):
+        refusal = error if isinstance(error, ChapterError) else find_database_away(error)
+        if refusal is None:
             return None
-        return refuse(cast(HttpRequest, request), error)
+        response = refuse(cast(HttpRequest, request), refusal)
+        if isinstance(refusal, DatabaseAway):
+            response["Retry-After"] = str(RETRY_SECONDS)
+        return response
 
 
 def refuse(request: HttpRequest, error: ChapterError) -> HttpResponse:

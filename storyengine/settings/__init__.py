@@ -75,6 +75,7 @@ INSTALLED_APPS = [
     "ninja",
     "storyengine.access",
     "storyengine.backups",
+    "storyengine.operations",
     "storyengine.pages",
     "sessions",
     "memory",
@@ -178,8 +179,10 @@ else:
         # Redis hands a message out again that nobody has acknowledged for so long: later than any
         # task can end. A job that was rung for twice is done once all the same.
         "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
+        # A page that rings waits so long for a Redis that hangs, at each try and to connect again;
+        # a worker's longest question is answered after a second.
         "socket_connect_timeout": 3,
-        "socket_timeout": 10,
+        "socket_timeout": 3,
         "socket_keepalive": True,
         "health_check_interval": 30,
     }
@@ -194,7 +197,7 @@ CELERY_TASK_SOFT_TIME_LIMIT = LONGEST_JOB_SECONDS + 60
 CELERY_TASK_TIME_LIMIT = LONGEST_JOB_SECONDS + 120
 # A page waits for this; a bell that is lost is rung again by the sweep.
 CELERY_TASK_PUBLISH_RETRY_POLICY = {
-    "max_retries": 2,
+    "max_retries": 1,
     "interval_start": 0.1,
     "interval_step": 0.2,
     "interval_max": 0.5,

@@ -105,11 +105,15 @@ def read_database(data_folder: Path) -> dict[str, Any]:
         # A file, because streaming code writes from several threads.
         config["TEST"] = {"NAME": str(data_folder / "test.sqlite3")}
     else:
-        # Requests under ASGI come on short-lived threads: a pool saves a connection each.
-        config.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 20}
-        # A server that was started again leaves a pool of connections that are dead: each is asked
-        # before it is used, or it would cost somebody a failed request.
-        config["CONN_HEALTH_CHECKS"] = True
+        # Django's own, with a pool that survives a restart of the server.
+        config["ENGINE"] = "storyengine.postgresql"
+        # Requests under ASGI come on short-lived threads: a pool saves a connection each. Whoever
+        # waits longer for one is told that the database is away; a longer `reconnect_timeout` would
+        # leave the pool in an ever longer pause when it is back.
+        pool = {"min_size": 1, "max_size": 20, "timeout": 10.0, "reconnect_timeout": 10.0}
+        # A server whose machine is gone says nothing, not even that; the second in milliseconds.
+        patience = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
+        config["OPTIONS"] = {**patience, **config.get("OPTIONS", {}), "pool": pool}
     return config
 
 

@@ -78,6 +78,10 @@ def test_a_page_waits_for_no_broker_longer_than_a_moment() -> None:
     ]
     assert conf.task_publish_retry is True
     assert 0 < sum(pauses) < 1
+    # Also for one that hangs: the first try, then each other one and the connection before it.
+    read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")["broker_transport_options"]
+    assert read["socket_timeout"] * (1 + 2 * policy["max_retries"]) < 10
+    assert read["socket_connect_timeout"] <= read["socket_timeout"]
 
 
 class TestRetries:

@@ -1,0 +1,155 @@
+"""A database that is away is no error of the program: 503, in the form of whoever asked."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import InterfaceError, OperationalError
+from django.http import StreamingHttpResponse
+from django.test import AsyncClient, Client
+from pytest_django import Settings
+
+from agents.providers.scripted import ScriptedProvider
+from sessions.models import Session, Turn
+from sessions.tests.factories import make_active_chapter
+from storyengine.api.tests.calling import acall, address, assert_problem, call, events_in, in_loop
+from storyengine.database_away import find_database_away
+from storyengine.pages.tests import addresses
+
+pytestmark = pytest.mark.django_db
+
+Break = Callable[[str], None]
+ERRORS = [OperationalError("the lamp is dark"), InterfaceError("connection already closed")]
+
+
+def of_sqlite(code: int) -> OperationalError:
+    """As Django raises it: SQLite's own error, with its code, is the cause."""
+    cause = sqlite3.OperationalError("the lamp is dark")
+    cause.sqlite_errorcode = code
+    error = OperationalError("the lamp is dark")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.fixture(autouse=True)
+def _no_reading_ahead(settings: Settings) -> None:
+    settings.LLM = "scripted"
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter()
+
+
+@pytest.fixture(params=ERRORS, ids=lambda error: type(error).__name__)
+def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Break:
+    """Makes what is named meet a database that is away."""
+
+    def fail(*_arguments: object, **_named: object) -> Any:
+        raise request.param
+
+    return lambda name: monkeypatch.setattr(name, fail)
+
+
+def test_a_page_says_so_and_gives_the_words_back(away: Break, chapter: Session) -> None:
+    away("storyengine.pages.replies.start_prompt")
+    words = {"agent_slot": "1", "submission_key": "k", "user_text": "Take <the> lamp."}
+    response = async_to_sync(AsyncClient().post)(addresses.address(chapter, "prompt"), words)
+    assert response.status_code == 503
+    assert response["Retry-After"] == "5"
+    html = response.content.decode()
+    assert "The database is away" in html
+    assert "Take &lt;the&gt; lamp." in html
+    assert "the lamp is dark" not in html
+
+
+def test_a_part_of_a_page_says_so_beside_the_form(away: Break, chapter: Session) -> None:
+    away("storyengine.pages.play.read_play")
+    response = Client(headers={"HX-Request": "true"}).get(addresses.address(chapter, "play"))
+    assert response.status_code == 503
+    assert response["HX-Reswap"] == "innerHTML"
+    assert "<html" not in response.content.decode()
+
+
+def test_so_does_the_door_in_front_of_the_pages(away: Break, settings: Settings) -> None:
+    settings.PASSWORD = "correct horse"
+    away("storyengine.access.door.store_password_once")
+    for client in (Client(raise_request_exception=False).get, _aget):
+        response = client("/")
+        assert response.status_code == 503
+        assert response["Retry-After"] == "5"
+        assert "The database is away" in response.content.decode()
+
+
+def _aget(path: str) -> Any:
+    return async_to_sync(AsyncClient(raise_request_exception=False).get)(path)
+
+
+def test_the_api_answers_a_problem(away: Break, chapter: Session) -> None:
+    away("storyengine.api.chapters.read_session")
+    response = call("GET", address(chapter))
+    assert_problem(response, 503, "database-away")
+    assert response["Retry-After"] == "5"
+
+
+def test_a_stream_ends_with_the_problem(
+    away: Break, chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue("I step through.")
+    away("storyengine.api.streaming.read_answer")
+
+    async def scenario() -> Any:
+        body = {"agent_slot": 1, "user_text": "The door opens."}
+        answer = await acall("POST", address(chapter, "prompt"), body, Accept="text/event-stream")
+        return [event async for event in events_in(answer)]
+
+    name, problem = in_loop(scenario)[-1]
+    assert (name, problem["status"]) == ("error", 503)
+    assert problem["type"] == "urn:storyengine:database-away"
+    chapter.refresh_from_db()
+    assert chapter.prompt_index == 1
+
+
+def test_a_page_s_stream_breaks_off_and_is_asked_for_again(
+    away: Break, chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue("I step through.")
+    call("POST", address(chapter, "prompt"), {"agent_slot": 1, "user_text": "The door opens."})
+    path = addresses.address(chapter, "stream", Turn.objects.get().pk)
+    away("storyengine.pages.replies.follow")
+
+    async def read() -> list[Any]:
+        answer = cast(StreamingHttpResponse, await AsyncClient().get(path))
+        return [part async for part in cast(AsyncIterator[bytes], answer)]
+
+    assert in_loop(read) == []
+
+
+@pytest.mark.parametrize(
+    "code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR | 4 << 8]
+)
+def test_sqlite_is_away_when_it_is_locked_or_its_disk_fails(code: int) -> None:
+    assert find_database_away(of_sqlite(code)) is not None
+
+
+def test_a_mistake_in_a_query_stays_an_error(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise of_sqlite(sqlite3.SQLITE_ERROR)
+
+    monkeypatch.setattr("storyengine.api.chapters.read_session", fail)
+    monkeypatch.setattr("storyengine.pages.play.read_play", fail)
+    client = Client(raise_request_exception=False)
+    assert_problem(client.get(address(chapter)), 500, "internal-error")
+    page = client.get(addresses.address(chapter, "play"))
+    assert page.status_code == 500
+    assert "The database is away" not in page.content.decode()
+
+
+def test_the_log_has_no_words_of_the_database(caplog: pytest.LogCaptureFixture) -> None:
+    assert find_database_away(of_sqlite(sqlite3.SQLITE_BUSY)) is not None
+    assert "OperationalError" in caplog.text
+    assert "lamp" not in caplog.text

@@ -1,0 +1,65 @@
+"""A worker that loses Redis while a task is at work connects again; it does not die of it."""
+
+import logging
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kombu import Connection
+from kombu.common import ignore_errors
+from redis import ConnectionError as RedisConnectionError
+from redis import Redis
+
+import storyengine.celery  # noqa: F401 - it puts the transport in kombu's place
+from bench.program import LOOPBACK, Processes, free_port, open_processes, wait_until
+from storyengine.redis_broker import Transport
+
+LONG = 30.0
+PORT = free_port()
+QUEUE = "jobs"
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    """A Redis of the test's own, which may be killed."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("There is no redis-server here.")
+    with open_processes({}) as processes:
+        command = ["redis-server", "--bind", LOOPBACK, "--port", str(PORT), "--save", ""]
+        processes.start("redis", command)
+        wait_until(_answers, "Redis", seconds=LONG)
+        yield processes
+
+
+def _answers() -> bool:
+    try:
+        with Redis(LOOPBACK, PORT) as server:
+            return bool(server.ping())
+    except RedisConnectionError:
+        return False
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss"])
+def test_the_transport_stands_in_for_kombu_s(scheme: str) -> None:
+    assert Connection(f"{scheme}://{LOOPBACK}").get_transport_cls() is Transport
+
+
+@pytest.mark.processes
+def test_a_lost_redis_is_an_error_of_the_connection(
+    processes: Processes, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = Connection(f"redis://{LOOPBACK}:{PORT}/0")
+    queue = connection.SimpleQueue(QUEUE)
+    queue.put({"job": 1})
+    message = queue.get(timeout=LONG)
+    processes.kill("redis")
+    # What kombu does with a channel, and then with its connection, before it connects again; the
+    # message is still at work.
+    connection.collect()
+    channel: Any = message.channel
+    channel._disconnect_pools()
+    # What a worker does when the task is over, and when it notices the loss.
+    message.ack_log_error(logging.getLogger("jobs"), connection.connection_errors)
+    assert "given up" in caplog.text
+    ignore_errors(connection, connection.close)
