@@ -18,6 +18,7 @@ from agents.database import in_database, in_database_patiently
 from agents.exceptions import ModelNotReady
 from agents.jobs import cancel_jobs, fail, finish, queue_job
 from agents.models import Job
+from agents.prompting.escaping import without_forgeries
 from agents.prompting.layers import Layer, text_layer
 from agents.prompting.prompt_parts import SEPARATOR, PromptPart, split_prompt
 from agents.records.call_records import (
@@ -288,7 +289,15 @@ def _with_change(layers: Sequence[SentLayer], number: int, text: str) -> list[La
         if one.number != number:
             changed.append(one.layer)
         elif text:
-            changed.append(_layer(one.part, text, has_heading=one.layer.has_heading))
+            changed.append(
+                _layer(
+                    one.part,
+                    text,
+                    has_heading=one.layer.has_heading,
+                    # Where none were sent, those of the new text are the GM's and not the engine's.
+                    has_elements=one.text != without_forgeries(one.text),
+                )
+            )
     return changed
 
 
@@ -304,14 +313,22 @@ def _layers_of(call: CallRecord) -> list[SentLayer]:
         text = part.text.removesuffix(SEPARATOR) if is_followed else part.text
         heading = f"## {part.name}\n"
         has_heading = bool(part.name) and text.startswith(heading)
-        layer = _layer(part, text.removeprefix(heading) if has_heading else text, has_heading)
+        layer = _layer(
+            part,
+            text.removeprefix(heading) if has_heading else text,
+            has_heading=has_heading,
+            # What others wrote was escaped when it was sent.
+            has_elements=True,
+        )
         layers.append(SentLayer(at + 1, part, layer))
     return layers
 
 
-def _layer(part: PromptPart, text: str, has_heading: bool) -> Layer:
+def _layer(part: PromptPart, text: str, *, has_heading: bool, has_elements: bool) -> Layer:
     role = cast(Literal["system", "user", "assistant"], part.role)
-    return text_layer(part.name, text, role=role, has_heading=has_heading)
+    return text_layer(
+        part.name, text, role=role, has_heading=has_heading, has_elements=has_elements
+    )
 
 
 @transaction.atomic

@@ -20,6 +20,16 @@ from sessions.roster import Character
 # Characters of the timeline's one line a summary, and of whatever a small window is told in short.
 TOLD_LIMIT = 100
 LINE_LIMIT = 160
+# The elements of memory and of session state: what a person or a model wrote opens and closes none,
+# here or elsewhere in a prompt.
+ELEMENTS = frozenset(
+    {
+        *("memory", "session_state", "state", "prompt_index", "last_summarized_prompt_index"),
+        *("character", "boundary", "world", "themes", "rules", "powers", "lore", "premise", "time"),
+        *("threats", "goals", "canon", "open", "found", "closed", "told", "no_longer_true"),
+        *("between", "now", "elsewhere", "unclear", "pressing", "around", "where", "location"),
+    }
+)
 _SETTINGS = ("World", "Themes", "Rules", "Powers", "Lore", "Premise", "Time", "Threats", "Goals")
 _MINIMAL_SETTINGS = ("World", "Rules", "Premise")
 
@@ -197,6 +207,7 @@ def _line(tag: str, text: str, rank: Rank, **attributes: str) -> StateLine:
 # A long chapter has a thousand, and each summary changes a few of them.
 @lru_cache(maxsize=16_384)
 def _element(tag: str, text: str, **attributes: str) -> str:
+    assert tag in ELEMENTS, "Others' texts could forge it."
     told = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
     return f"<{tag}{told}>{escape(text)}</{tag}>"
 

@@ -94,7 +94,8 @@ def title(subject: Subject, tier: Tier) -> list[Piece]:
 def session_state(subject: Subject, tier: Tier) -> list[Piece]:
     """Where play stands; the cast, and what has happened, stand in the layer of memory."""
     lines = play_lines(subject.chapter, Detail(tier))
-    return [Piece("\n".join([f"<{_SESSION_STATE}>", *lines, f"</{_SESSION_STATE}>"]))]
+    text = "\n".join([f"<{_SESSION_STATE}>", *lines, f"</{_SESSION_STATE}>"])
+    return [Piece(text, has_elements=True)]
 
 
 def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
@@ -110,8 +111,8 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
     stands behind a change. Where the context may have to give way, memory has all of it.
     """
     chapter, detail = subject.chapter, Detail(tier)
-    start = _context_start(subject, tier)
-    if not _context_fits(subject, start):
+    start, fits = _context_start(subject, tier)
+    if not fits:
         return _memory(chapter, detail, fold_chapter(chapter))
     folded = fold_chapter(chapter, before=start if detail is Detail.MINIMAL else None)
     return _memory(chapter, detail, folded, told_before=start)
@@ -133,7 +134,8 @@ def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def recent_context(subject: Subject, tier: Tier) -> tuple[Piece, ...]:
-    return _pieces_from(subject, _context_start(subject, tier))
+    start, _ = _context_start(subject, tier)
+    return _pieces_from(subject, start)
 
 
 def transcript_pieces(chapter: Session, first: int, last: int) -> tuple[Piece, ...]:
@@ -147,14 +149,18 @@ def transcript_pieces(chapter: Session, first: int, last: int) -> tuple[Piece, .
     return tuple(pieces)
 
 
-def _context_start(subject: Subject, tier: Tier) -> int:
-    """In a small window it moves on by two chunks at a time, if so much fits: each time it does, a
-    local model reads the prompt anew for every character, which takes it a minute or more."""
+def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
+    """The context's first prompt, and whether all from there on will surely stand in the prompt.
+
+    In a small window it moves on by two chunks at a time, if so much fits: each time it does, a
+    local model reads the prompt anew for every character, which takes it a minute or more.
+    """
     if tier == "minimal":
         start = recent_context_start(subject.chapter, chunks=2)
         if _context_fits(subject, start):
-            return start
-    return recent_context_start(subject.chapter)
+            return start, True
+    start = recent_context_start(subject.chapter)
+    return start, _context_fits(subject, start)
 
 
 def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
@@ -229,9 +235,9 @@ class _Memory:
             # The lock names them too.
             cast = [] if self.lock else cast_lines(self.cast)
             pieces += [
-                Piece("\n".join([f"<{self.tag}>", *cast]), must_stay=True),
+                Piece("\n".join([f"<{self.tag}>", *cast]), must_stay=True, has_elements=True),
                 *(_line_piece(line.text, line.rank) for line in lines),
-                Piece(f"</{self.tag}>", must_stay=True),
+                Piece(f"</{self.tag}>", must_stay=True, has_elements=True),
             ]
         return pieces
 
@@ -239,7 +245,7 @@ class _Memory:
 # Weighed once: of a long chapter's thousand lines each summary changes a few.
 @lru_cache(maxsize=16_384)
 def _line_piece(text: str, rank: int) -> Piece:
-    return Piece(text, rank=rank)
+    return Piece(text, rank=rank, has_elements=True)
 
 
 _kept_context: KeptRecent[tuple[uuid.UUID, datetime, int, int], tuple[Piece, ...]] = KeptRecent(16)

@@ -12,6 +12,7 @@ from typing import Literal
 
 from agents.exceptions import PromptTooLong
 from agents.prompting.budget import TOKENS_PER_MESSAGE, weigh
+from agents.prompting.escaping import without_forgeries
 from agents.providers.base import Message
 
 Tier = Literal["full", "medium", "minimal"]
@@ -52,12 +53,21 @@ class Piece:
     """A part of a layer that is kept, shortened to `brief`, or dropped as a whole.
 
     One that `must_stay` stays whole, whatever its layer's rule is: those are the layer's floor.
+    Both texts are as the prompt has them: whatever in them would pass for a part of the prompt is
+    escaped. `has_elements` says that the engine wrote them, and has escaped what others wrote.
     """
 
     text: str
     brief: str = ""
     must_stay: bool = False
     rank: int = 0
+    has_elements: bool = False
+
+    def __post_init__(self) -> None:
+        # Here and not when it is sent, so that a piece is weighed and told apart as what is sent.
+        for name in ("text", "brief"):
+            escaped = without_forgeries(getattr(self, name), has_elements=self.has_elements)
+            object.__setattr__(self, name, escaped)
 
     @cached_property
     def weight(self) -> float:
@@ -70,7 +80,8 @@ def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
         return tuple(pieces)
     newest = len(pieces) - count
     return tuple(
-        replace(piece, must_stay=piece.must_stay or at >= newest) for at, piece in enumerate(pieces)
+        replace(piece, must_stay=True) if at >= newest and not piece.must_stay else piece
+        for at, piece in enumerate(pieces)
     )
 
 
@@ -111,9 +122,11 @@ def text_layer(
     *,
     role: Role = "user",
     has_heading: bool = True,
+    has_elements: bool = False,
 ) -> Layer:
     """A layer of one piece that is never trimmed."""
-    return Layer(name, (Piece(text),), role=role, has_heading=has_heading)
+    piece = Piece(text, has_elements=has_elements)
+    return Layer(name, (piece,), role=role, has_heading=has_heading)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,8 @@ def _repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:
     return [
         Layer(
             "EARLIER_REPLY",
-            (Piece(answer[:REPAIRED_CHARACTERS]),),
+            # Its tags are those that were asked for, in a message of its own.
+            (Piece(answer[:REPAIRED_CHARACTERS], has_elements=True),),
             role="assistant",
             has_heading=False,
             trim=Trim.DROP,

@@ -26,7 +26,7 @@ def form_for(facts: ModelFacts) -> Form:
 def format_pieces(agent_id: int, shape: type[Shape]) -> list[Piece]:
     """The reminder as the layer FORMAT holds it."""
     reminder = format_reminder(facts_of(model_name(agent_id)), shape)
-    return [Piece(reminder)] if reminder else []
+    return [Piece(reminder, has_elements=True)] if reminder else []
 
 
 def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:

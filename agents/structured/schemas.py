@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
+from agents.prompting.escaping import without_forgeries
 from agents.providers.exceptions import UnusableReply
 from sessions.limits import MAX_AGENTS
 from sessions.roster import Character
@@ -260,8 +261,10 @@ def check_roster(payload: Payload, roster: Sequence[Character]) -> None:
 
 
 def _loosely(entry: tuple[int, str, str]) -> tuple[int, str, str]:
+    """A name counts as spelled in either way: as it is, and as the prompt had to write it."""
     slot, color, name = entry
-    return slot, color.strip().casefold(), " ".join(name.split()).casefold()
+    written = without_forgeries(" ".join(name.split()))
+    return slot, color.strip().casefold(), written.casefold()
 
 
 def _roster_entry(roster: Sequence[Character]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -9,6 +10,13 @@ from playwright.sync_api import Browser, sync_playwright
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    with open_browser() as chromium:
+        yield chromium
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """While it is open, the thread counts as one that must not use the ORM."""
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:

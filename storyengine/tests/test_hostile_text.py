@@ -76,6 +76,8 @@ class TestTakenOrRefused:
         else:
             # Bytes that are no UTF-8 have become the character for that before anybody sees them.
             assert response.status_code in (200, 204, 302)
+            received = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+            assert received in repr_of(stored(chapter))
         assert "\ud800" not in repr_of(stored(chapter))
 
     @pytest.mark.parametrize("kind", TEXTS)
@@ -118,6 +120,7 @@ class TestTakenOrRefused:
     )
     def test_in_an_address(self, client: Client, text: str) -> None:
         chapter = make_active_chapter()
+        before = stored(chapter)
         for path in (
             f"/chapters/{text}/play",
             f"/{text}",
@@ -131,6 +134,7 @@ class TestTakenOrRefused:
             f"/consent/?chapter={text}",
         ):
             assert client.get(path).status_code < 500, path
+        assert stored(chapter) == before
 
 
 def repr_of(rows: list[Any]) -> str:

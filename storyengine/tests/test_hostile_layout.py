@@ -1,0 +1,202 @@
+"""Words that turn round what stands beside them, and letters that pile up, on the pages of a real
+browser: the program's own words stay in their order, and every part of a page keeps to itself."""
+
+import mimetypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from django.contrib.staticfiles import finders
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import Page, Route
+from pytest_django import Settings
+
+from agents.providers.scripted import ScriptedProvider
+from sessions.models import Session, Turn
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from storyengine.pages.tests.addresses import address
+from storyengine.tests.browsing import open_browser
+from storyengine.tests.whole_chapter import make_whole_chapter
+
+pytestmark = [pytest.mark.django_db, pytest.mark.browser]
+
+# In letters that the program has no words in.
+OVERRIDE = "\u202e\u03c9\u03c1\u03b1\u03bc \u03bd\u03b7"
+MARKS = "\u0301\u0316"
+SITE = "http://pages.example"
+
+Pages = dict[str, str]
+
+
+@pytest.fixture(autouse=True)
+def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
+    settings.LLM = "scripted"
+
+
+def add_turn(chapter: Session, status: Turn.Status, words: str, reply: str) -> None:
+    Turn.objects.create(
+        session=chapter,
+        submission_key=str(status),
+        status=status,
+        agent_slot=1,
+        user_text=words,
+        partial_text=reply,
+        error=words if status == Turn.Status.FAILED else "",
+        lease_until=timezone.now() + timedelta(hours=1),
+    )
+
+
+def with_words(words: str, title: str, name: str) -> list[Session]:
+    """Chapters with these in whatever somebody else wrote: not begun, not played, waiting for a
+    reply, with a part of one, broken off, ended."""
+    fields = {"title": title, "agent_names": dict.fromkeys("123", name)}
+    unplayed, waiting, running, broken, ended = (make_active_chapter(**fields) for _ in range(5))
+    for chapter in (running, broken, ended):
+        add_prompts(chapter, 3, text=words, reply=words)
+    add_turn(waiting, Turn.Status.RUNNING, words, "")
+    add_turn(running, Turn.Status.RUNNING, words, words)
+    add_turn(broken, Turn.Status.FAILED, words, words)
+    Session.objects.filter(pk=ended.pk).update(state=State.ENDED)
+    return [make_chapter(**fields), unplayed, waiting, running, broken, ended]
+
+
+def rendered(client: Client, addresses: list[str]) -> Pages:
+    """What is answered there, as far as it is a page; fetched before there is a browser, because
+    the database cannot be read beside one."""
+    found = {}
+    for one in addresses:
+        if one.startswith(("/api/", "/admin/", "/readyz")):
+            continue
+        response = client.get(one)
+        if response.status_code == 200 and response.headers["content-type"].startswith("text/html"):
+            found[one] = response.content.decode()
+    return found
+
+
+@pytest.fixture
+def turning(client: Client) -> Pages:
+    """Every page there is, with words that turn round what follows them."""
+    whole = make_whole_chapter(OVERRIDE)
+    chapters = with_words(OVERRIDE, OVERRIDE, OVERRIDE)
+    tabs = [
+        address(one, tab) for one in chapters for tab in ("play", "transcript", "world", "draft")
+    ]
+    return rendered(client, ["/", *whole.addresses, *tabs])
+
+
+@pytest.fixture
+def piled(client: Client) -> Pages:
+    """Pages with as many marks as a title, a name and a beat can have, beside plain ones."""
+    make_active_chapter(title="Plain")
+    pile = f"e{MARKS * 2_000} and so on"
+    chapters = with_words(pile, f"e{MARKS * 59}", f"e{MARKS * 29}")
+    make_active_chapter(title="Plain")
+    running, ended = chapters[-3], chapters[-1]
+    tabs = [address(running, "play"), address(chapters[0], "world"), address(ended, "transcript")]
+    return rendered(client, ["/", *tabs, address(ended, "draft"), address(ended, "confirm-delete")])
+
+
+@contextmanager
+def browse(pages: Pages) -> Iterator[Page]:
+    def answer(route: Route) -> None:
+        path = urlsplit(route.request.url).path
+        if page := pages.get(path):
+            route.fulfill(content_type="text/html; charset=utf-8", body=page)
+        elif path.startswith("/static/") and (file := finders.find(path[len("/static/") :])):
+            kind = mimetypes.guess_type(path)[0] or "text/plain"
+            route.fulfill(content_type=kind, body=Path(file).read_bytes())
+        else:
+            route.fulfill(status=204)
+
+    with open_browser() as browser:
+        context = browser.new_context(base_url=SITE, viewport={"width": 1280, "height": 900})
+        context.route("**/*", answer)
+        yield context.new_page()
+
+
+# The program's words are in Latin letters; those that a browser draws from right to left.
+TURNED_ROUND = """() => {
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const turned = [];
+  while (walk.nextNode()) {
+    // A prompt as it was sent is one text, and so is a line of memory.
+    if (walk.currentNode.parentElement.closest("pre, .memory-sections dd")) continue;
+    for (const found of walk.currentNode.data.matchAll(/[A-Za-z]{2}/g)) {
+      const at = (offset) => {
+        const range = document.createRange();
+        range.setStart(walk.currentNode, offset);
+        range.setEnd(walk.currentNode, offset + 1);
+        return range.getBoundingClientRect();
+      };
+      const first = at(found.index), second = at(found.index + 1);
+      if (first.width && second.top === first.top && second.left < first.left) {
+        const element = walk.currentNode.parentElement;
+        turned.push(`${element.outerHTML.slice(0, 150)}: ${walk.currentNode.data.trim()}`);
+        break;
+      }
+    }
+  }
+  return turned;
+}"""
+# The parts of a page without marks of their own.
+MARK_PARTS = """() => {
+  const marks = /[\\u0301\\u0316]/, has = (part) => marks.test(part.textContent)
+    || [...part.querySelectorAll("input, textarea")].some((field) => marks.test(field.value));
+  let number = 0;
+  for (const part of document.querySelectorAll(
+    ".cell, .chapter-row, header, .under-transcript, .library-foot, h1, .chapter-actions"
+  )) {
+    if (!has(part) && part.getClientRects().length) part.dataset.part = number++;
+  }
+  return number;
+}"""
+# Which fonts pile marks up differs from machine to machine: a shadow is drawn so far away on all.
+PILE_UP = """() => {
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    if (!/[\\u0301\\u0316]/.test(walk.currentNode.data)) continue;
+    const far = [-400, -200, -100, -50, 50, 100, 200, 400];
+    walk.currentNode.parentElement.style.textShadow = far.map((y) => `9px ${y}px red`).join(",");
+  }
+}"""
+
+
+def test_nothing_beside_an_override_is_turned_round(turning: Pages) -> None:
+    assert len(turning) > 25
+    turned = []
+    with browse(turning) as page:
+        for shown in turning:
+            page.goto(shown)
+            turned += [f"{shown}: {found}" for found in page.evaluate(TURNED_ROUND)]
+        page.goto("/")
+        page.evaluate(
+            "text => document.querySelector('h1').replaceChildren(text)", f"{OVERRIDE} played"
+        )
+        assert "played" in str(page.evaluate(TURNED_ROUND)), "The watch sees nothing."
+    assert not turned, "\n".join(turned)
+
+
+def test_no_pile_of_marks_reaches_into_another_part(piled: Pages) -> None:
+    compared, reached = 0, []
+    with browse(piled) as page:
+        for shown in piled:
+            page.goto(shown)
+            parts = [f"[data-part='{number}']" for number in range(page.evaluate(MARK_PARTS))]
+            alone = [photograph(page, part) for part in parts]
+            page.evaluate(PILE_UP)
+            for part, before in zip(parts, alone, strict=True):
+                compared += 1
+                if photograph(page, part) != before:
+                    html = page.locator(part).evaluate("part => part.outerHTML")
+                    reached.append(f"{shown}: {html[:200]}")
+    assert compared > 10
+    assert not reached, "\n".join(reached)
+
+
+def photograph(page: Page, part: str) -> bytes:
+    return page.locator(part).screenshot(animations="disabled", caret="hide")

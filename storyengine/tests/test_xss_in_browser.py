@@ -1,0 +1,362 @@
+"""Hundreds of texts that want to run as scripts, everywhere that a text can come from, on every
+page of a real browser: none does, with the policy headers and without them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+
+from bench import fake_server
+from bench.chapter_client import ChapterClient
+from bench.http_calls import Server, call
+from bench.session_data import Setup
+from sessions.limits import AGENT_NAME_CHAR_LIMIT, TITLE_CHAR_LIMIT
+from storyengine.tests.browsing import browser as browser
+from storyengine.tests.running import ScriptedProgram, run_scripted_program
+from storyengine.tests.url_map import addresses
+from storyengine.tests.xss_corpus import (
+    HostileReplies,
+    awkward_pieces,
+    bundles,
+    read_payloads,
+    typed,
+    with_payloads,
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+POLICY = "content-security-policy"
+RECORDS = [
+    *(f"story_sessions/{kind}" for kind in ("event", "tab1inputs", "turn")),
+    *("memory/memoryblock", "agents/llmartifact"),
+]
+# Whatever no page of ours has, wherever a browser finds it in the finished document.
+FOREIGN_PARTS = """() => {
+  if (document.contentType !== "text/html") return [];  // A browser's own view of plain text.
+  const tags = "style,base,iframe,frame,object,embed,math,marquee,video,audio,track,applet,"
+    + "script:not([src]),meta[http-equiv],animate,set,foreignObject,template";
+  const found = [...document.querySelectorAll(tags)]
+    .filter((one) => !(one.tagName === "SCRIPT" && one.type === "application/json"));
+  for (const element of document.querySelectorAll("*")) {
+    for (const { name, value } of element.attributes) {
+      const isCode = /^on|^hx-on|^data-hx|^srcdoc$|^ping$|^v-|^x-|^ng-|^style$/i.test(name);
+      const isAddress = /^(href|src|action|formaction|xlink:href|data|srcset|poster)$/i.test(name)
+        || /^hx-(get|post|put|patch|delete|sse)/.test(name);
+      if (isCode || (isAddress && new URL(value, location).origin !== location.origin)) {
+        found.push(element);
+      }
+    }
+  }
+  return found.map((element) => element.outerHTML.slice(0, 200));
+}"""
+
+
+@dataclass
+class Watch:
+    """What a browser did that no page asks for."""
+
+    origin: str
+    has_policy: bool
+    executed: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
+
+    @property
+    def everything(self) -> list[str]:
+        return [
+            *self.executed,
+            *self.dialogs,
+            *self.refused,
+            *self.foreign,
+            *self.broken,
+            *self.parts,
+        ]
+
+    def over(self, context: BrowserContext) -> Page:
+        def run(source: dict[str, Any], *arguments: object) -> None:
+            self.executed.append(f"{source['page'].url}: {arguments}")
+
+        def see_request(request: Any) -> None:
+            parts = urlsplit(request.url)
+            if parts.scheme in ("http", "https", "ws") and parts.netloc != self.origin:
+                self.foreign.append(request.url)
+
+        context.expose_binding("__xss", run)
+        context.on("request", see_request)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("dialog", self._dismiss)
+        page.on("pageerror", lambda error: self.broken.append(f"{page.url}: {error}"))
+        page.on("console", lambda said: self._listen(said.text))
+        return page
+
+    def _dismiss(self, dialog: Any) -> None:
+        # Leaving a page with unsaved words asks, and only our own script can make it.
+        if dialog.type != "beforeunload":
+            self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def _listen(self, said: str) -> None:
+        if "Content Security Policy" in said:
+            self.refused.append(said)
+
+    def visit(self, page: Page, address: str) -> None:
+        answer = page.goto(address, wait_until="domcontentloaded")
+        assert answer is not None
+        assert (POLICY in answer.headers) is self.has_policy, address
+        self.parts += [f"{address}: {one}" for one in page.evaluate(FOREIGN_PARTS)]
+
+
+def strip_policy(route: Route) -> None:
+    if route.request.resource_type != "document":
+        route.continue_()
+        return
+    response = route.fetch()
+    kept = {name: value for name, value in response.headers.items() if name.lower() != POLICY}
+    route.fulfill(response=response, headers=kept)
+
+
+@dataclass(frozen=True)
+class HostileProgram:
+    program: ScriptedProgram
+    replies: HostileReplies
+    chapter: ChapterClient
+    imported_id: str
+    payloads: list[str]
+
+
+@pytest.fixture(scope="module")
+def hostile(browser: Browser) -> Iterator[HostileProgram]:
+    payloads = read_payloads()
+    replies = HostileReplies(payloads)
+
+    def cut(own: Any, text: str) -> None:
+        # Of memory nobody sees the pieces.
+        own.words = awkward_pieces(text) if 1 <= own.agent <= 7 else [text]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fake_server._Call, "take_words", cut)
+        with run_scripted_program(tokens_per_second=50_000) as program:
+            patch.setattr(program.model, "_replies", replies)
+            _fill_library(program.server, payloads)
+            chapter = _played(program.server, payloads)
+            imported = _imported(program.server, payloads, chapter.session_id)
+            yield HostileProgram(program, replies, chapter, imported, payloads)
+
+
+def _fill_library(server: Server, payloads: list[str]) -> None:
+    """Chapters with seven payloads each as names, and with as many as fit as a title."""
+    texts = [" ".join(typed(one).split()) for one in payloads]
+    names = [one for one in texts if len(one) <= AGENT_NAME_CHAR_LIMIT]
+    titles = bundles(texts, TITLE_CHAR_LIMIT)
+    for at in range(0, len(names), 7):
+        cast = names[at : at + 7]
+        made = call(server, "POST", "/api/session", {"title": titles.pop()})
+        body = {
+            "agent_names": {str(slot): name for slot, name in enumerate(cast, 1)},
+            "selected_agent_slots": list(range(1, len(cast) + 1)),
+        }
+        path = f"/api/session/{made.json()['session_id']}/tab1"
+        assert call(server, "PUT", path, body).status == 200, cast
+
+
+def _imported(server: Server, payloads: list[str], source: str) -> str:
+    """The chapter's own file with payloads in each text, a draft, and a reply that failed."""
+    file = call(server, "GET", f"/api/session/{source}/export").json()
+    chapter = file["chapter"]
+    begun = chapter["created_at"]
+    chapter["narrative_drafts"] = [
+        {
+            "narrative_agent_definition_text": "",
+            "target_words": 500,
+            "source_snapshot": {"max_prompt_index_used": 7, "memory_blocks_used": [0, 1]},
+            "chapter_text": "",
+            "created_at": begun,
+        }
+    ]
+    chapter["unanswered_turns"] = [
+        {
+            **{"kind": "prompt", "status": "failed", "agent_slot": 1, "prompt_index": None},
+            **{"user_text": "", "partial_text": "", "error": "", "submitted_at": begun},
+        }
+    ]
+    made = call(server, "POST", "/api/session/import", with_payloads(file, payloads))
+    assert made.status == 201, made.body[:500]
+    return str(made.json()["session_id"])
+
+
+def _setup(payloads: list[str]) -> Setup:
+    texts = [typed(one) for one in payloads]
+    bundled = [*bundles(texts, 4_900), "x", "x", "x"]
+    names = [" ".join(one.split()) for one in texts if len(one) <= AGENT_NAME_CHAR_LIMIT]
+    return Setup(
+        world_text=bundled[0],
+        chapter_text=bundled[1],
+        identities={str(slot): text for slot, text in enumerate(bundled[2:9], 1)},
+        names={str(slot): names[slot * 11] for slot in range(1, 8)},
+    )
+
+
+def _played(server: Server, payloads: list[str]) -> ChapterClient:
+    """All payloads as beats and as replies, and then as memory."""
+    chapter = ChapterClient(server)
+    path = f"/api/session/{chapter.session_id}"
+    title = typed(payloads[0])
+    assert call(server, "PATCH", path, {"title": title}).status == 200
+    chapter.save_setup(_setup(payloads))
+    chapter.lock(seconds=60)
+    beats = bundles([typed(one) for one in payloads], 2_900)
+    for number, beat in enumerate([*beats, *["Go on."] * 7][: max(7, len(beats))]):
+        chapter.prompt(number % 7 + 1, beat)
+    chapter.wait_for_memory(7, seconds=60)
+    return chapter
+
+
+def _stream_in(page: Page, watch: Watch, hostile: HostileProgram) -> None:
+    """A reply of all payloads, followed live in the browser, token by token."""
+    watch.visit(page, f"/chapters/{hostile.chapter.session_id}/play")
+    assert watch.everything == []
+    hostile.program.model.timing.tokens_per_second = 8_000
+    page.locator("#prompt-text").fill(typed(hostile.payloads[1]))
+    page.locator("#prompt-form [data-send]").click()
+    # Said once the reply is over, to those who cannot see it.
+    expect(page.locator("#announcement")).to_contain_text("__xss(", timeout=60_000)
+    expect(page.locator("#running")).to_have_count(0)
+    watch.parts += page.evaluate(FOREIGN_PARTS)
+
+
+def _pages(context: BrowserContext, hostile: HostileProgram) -> list[str]:
+    """Every address that a browser shows, of the played chapter and of the imported one."""
+    server, played = hostile.program.server, hostile.chapter.session_id
+    known = _known(server, played)
+    imported = _known(server, hostile.imported_id)
+    assert {"item", "key"} <= set(known)
+    assert {"draft_id", "item"} <= set(imported)
+    base = f"/chapters/{hostile.imported_id}"
+    shown = [
+        *(
+            one
+            for one in addresses(known)
+            if not re.search(r"/admin/|/stream$|/logout$|/docs", one)
+        ),
+        f"/chapters/{played}/canon?item={known['item']}",
+        f"/chapters/{played}/calls/prompts/1/try?layer=4",
+        *(f"{base}/{tab}" for tab in ("play", "transcript", "world", "chapter", "delete/confirm")),
+        f"{base}/canon?item={imported['item']}",
+        f"{base}/chapter?draft={imported['draft_id']}",
+        *_with_payloads_in_the_address(hostile.payloads, played),
+    ]
+    return [one for one in shown if _is_page(context, one)]
+
+
+def _known(server: Server, chapter: str) -> dict[str, str]:
+    """What addresses of this chapter name, as far as its pages lead there."""
+    html = call(server, "GET", f"/chapters/{chapter}/chapter").body.decode()
+    places = {
+        "key": r"/questions/([\w-]+)",
+        "draft_id": r"/downloads/drafts/([\w-]+)",
+        "item": r"item=(\w+)",
+    }
+    found = {name: re.search(place, html) for name, place in places.items()}
+    return {"session_id": chapter} | {name: one[1] for name, one in found.items() if one}
+
+
+def _is_page(context: BrowserContext, address: str) -> bool:
+    """Whether it is a page; what is none must be nothing that a browser takes for one."""
+    answer = context.request.get(address)
+    kind = answer.headers.get("content-type", "").partition(";")[0]
+    if kind == "text/html":
+        # What only takes forms answers a reader with nothing.
+        return bool(answer.body())
+    assert answer.headers["x-content-type-options"] == "nosniff", address
+    assert kind in ("", "text/plain") or kind.endswith("json"), address
+    return False
+
+
+def _with_payloads_in_the_address(payloads: list[str], chapter: str) -> list[str]:
+    """Where an address comes back on a page: a refusal, a field, an unknown path."""
+    text = quote("\n".join(bundles(payloads, 6_000)[0].split("\x00")))
+    return [
+        f"/login?next={text}",
+        f"/no/such/page/{text}",
+        f"/chapters/{chapter}/canon?item={text}",
+        f"/chapters/{chapter}/chapter?draft={text}",
+        f"/chapters/{chapter}/calls/prompts/1?call={text}",
+        f"/consent/?chapter={text}",
+        f"/api/session?limit={text}",
+        f"/admin/story_sessions/event/?q={text}",
+    ]
+
+
+def _visit_records(page: Page, watch: Watch) -> int:
+    """The admin's lists of all that has texts, and the newest record of each."""
+    records = 0
+    for kind in RECORDS:
+        watch.visit(page, f"/admin/{kind}/")
+        record = page.locator("#result_list tbody th a").first
+        if record.count():
+            watch.visit(page, str(record.get_attribute("href")))
+            records += 1
+    return records
+
+
+def test_there_are_three_hundred_of_them() -> None:
+    payloads = read_payloads()
+    assert len(set(payloads)) == len(payloads) >= 300
+
+
+@pytest.mark.parametrize("has_policy", [True, False], ids=["with the policy", "without it"])
+def test_the_watch_sees_what_runs(browser: Browser, has_policy: bool) -> None:
+    """The same texts in a page that escapes nothing."""
+    raw = [one for one in read_payloads() if re.match(r"<(img|svg)[ /]\S* ?on|<img src=x", one)]
+    watch = Watch("page.example", has_policy)
+    context = browser.new_context(base_url="http://page.example")
+    headers = {POLICY: "default-src 'self'"} if has_policy else {}
+
+    def answer(route: Route) -> None:
+        body = "<!doctype html>" + "\n".join(raw) if route.request.url.endswith("/raw") else ""
+        route.fulfill(content_type="text/html", body=body, headers=headers)
+
+    context.route("**/*", answer)
+    page = watch.over(context)
+    page.goto("/raw")
+    page.wait_for_function("document.readyState === 'complete'")
+    watch.parts += page.evaluate(FOREIGN_PARTS)
+    context.close()
+    assert len(raw) > 15
+    assert len(watch.parts) > 15
+    if has_policy:
+        assert len(watch.refused) > 10
+        assert watch.executed == []
+    else:
+        assert len(watch.executed) > 10
+
+
+def test_none_runs_anywhere(browser: Browser, hostile: HostileProgram) -> None:
+    watches = {}
+    contexts = {}
+    origin = urlsplit(hostile.program.url).netloc
+    hostile.replies.say_everything()
+    for name in ("with the policy", "without it"):
+        context = contexts[name] = browser.new_context(base_url=hostile.program.url)
+        if name == "without it":
+            context.route("**/*", strip_policy)
+        watch = watches[name] = Watch(origin, has_policy=name == "with the policy")
+        page = watch.over(context)
+        _stream_in(page, watch, hostile)
+    pages = _pages(contexts["with the policy"], hostile)
+    assert len(pages) > 30
+    for name, context in contexts.items():
+        for address in pages:
+            watches[name].visit(context.pages[0], address)
+        if name == "without it":
+            assert _visit_records(context.pages[0], watches[name]) == len(RECORDS)
+        context.close()
+    assert [found for watch in watches.values() for found in watch.everything] == []

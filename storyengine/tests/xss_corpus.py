@@ -1,0 +1,120 @@
+"""Texts that would run as a script, load something or take a page over, were they not escaped."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from bench.model_replies import ModelReplies
+from sessions.limits import AGENT_NAME_CHAR_LIMIT, TAB1_CHAR_LIMIT
+from sessions.text import clean_text
+
+_FILE = Path(__file__).with_name("xss_payloads.txt")
+_WRITTEN = str.maketrans({"␤": "\n", "␉": "\t", "␀": "\x00", "␠": "\x0c"})
+# Sizes of the pieces that a reply is streamed in: none is a whole tag, no two go alike.
+_PIECES = (1, 2, 9, 1, 14, 3, 5, 1, 17, 2)
+# What in a chapter's file is no text of anybody, and what is one line.
+_FIXED = frozenset({"format", "state", "role", "type", "kind", "status", "memory_type"})
+_LINES = frozenset({"title", *"1234567"})
+# Entries and characters that memory takes in one list (agents/structured/schemas.py).
+_ENTRIES, _ENTRY_CHARACTERS = 14, 800
+
+
+def read_payloads() -> list[str]:
+    lines = _FILE.read_text(encoding="utf-8").splitlines()
+    return [line.translate(_WRITTEN) for line in lines if line and not line.startswith("# ")]
+
+
+def typed(payload: str) -> str:
+    """As a person can send it: without what is refused because it is no text."""
+    kept = payload.replace("\x00", "").replace("\x0c", " ")
+    return clean_text(kept, limit=len(kept), label="A payload")
+
+
+def bundles(payloads: Sequence[str], size: int) -> list[str]:
+    """Texts of at most so many characters that have all payloads that are not longer, in order."""
+    texts = [""]
+    for payload in payloads:
+        if len(payload) > size:
+            continue
+        if len(texts[-1]) + len(payload) + 1 > size:
+            texts.append("")
+        texts[-1] = f"{texts[-1]}\n{payload}".strip("\n")
+    return texts
+
+
+def awkward_pieces(text: str) -> list[str]:
+    """The text as tokens that end in the middle of tags, names and entities."""
+    return list(_cut(text))
+
+
+def _cut(text: str) -> Iterator[str]:
+    sizes, at = cycle(_PIECES), 0
+    while at < len(text):
+        size = next(sizes)
+        yield text[at : at + size]
+        at += size
+
+
+def with_payloads(exported: dict[str, Any], payloads: Sequence[str]) -> dict[str, Any]:
+    """The file of an exported chapter with payloads in place of whatever a person or a model wrote,
+    keys of memory included."""
+    texts = [typed(one) for one in payloads]
+    words = cycle(bundles(texts, TAB1_CHAR_LIMIT))
+    lines = cycle(" ".join(one.split()) for one in texts if len(one) <= AGENT_NAME_CHAR_LIMIT)
+
+    def filled(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            changed = {name: filled(one, name) for name, one in value.items()}
+            return changed | {next(lines): next(words)} if key == "json_payload" else changed
+        if isinstance(value, list):
+            return [filled(one, key) for one in value]
+        if not isinstance(value, str) or key in _FIXED or key.endswith("_at"):
+            return value
+        return next(lines) if key in _LINES else next(words)
+
+    changed: dict[str, Any] = filled(exported)
+    return changed
+
+
+class HostileReplies(ModelReplies):
+    """A model that says nothing but payloads, in whatever form it is asked for."""
+
+    def __init__(self, payloads: Sequence[str]) -> None:
+        super().__init__(None, 1)
+        self._whole = "\n\n".join(payloads)
+        self._said = cycle(bundles(payloads, 3_000))
+        # Memory refuses what is no text, as a person's words are refused.
+        self._entries = bundles([typed(one) for one in payloads], _ENTRY_CHARACTERS)
+
+    def text_for(self, agent: int, messages: Sequence[str]) -> str:
+        if agent in (0, 8):
+            return json.dumps(self._filled(json.loads(super().text_for(agent, messages))))
+        return self._whole if agent == 9 else next(self._said)
+
+    def say_everything(self) -> None:
+        """From now on, all payloads in each reply of a character."""
+        self._said = cycle([self._whole])
+
+    def _filled(self, payload: dict[str, Any]) -> dict[str, Any]:
+        first, rest = self._entries[:_ENTRIES], self._entries[_ENTRIES:]
+        payload["canon_locks"] = first
+        if "world" in payload:
+            payload["world"] |= {"key_lore": rest, "genre": first[0], "themes": first}
+            payload["chapter"] |= {"premise": first[1], "open_mysteries": rest}
+            return payload
+        return payload | {
+            "contradictions_or_questions": [
+                f"old: {first[0][:300]} | new: {first[1][:300]}",
+                *first[2:8],
+            ],
+            "location_updates": {"where": first[3], "notable_environment_changes": rest},
+            "state_changes": [
+                {"key": text[:200], "before": text[:200], "after": text[:200], "notes": text}
+                for text in first
+            ],
+            "unresolved_threads": [
+                {"thread": text, "stakes": text, "next_likely_trigger": text} for text in rest
+            ],
+        }
