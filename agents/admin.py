@@ -83,8 +83,11 @@ class LLMArtifactAdmin(RecordAdmin):
 
     @admin.display(description="tokens in, out")
     def tokens(self, artifact: LLMArtifact) -> str:
-        counts = artifact.token_counts
-        return f"{counts['input']:,}, {counts['output']:,}" if counts else "not reported"
+        if counts := artifact.token_counts:
+            return f"{counts['input']:,}, {counts['output']:,}"
+        if artifact.estimated_input or artifact.estimated_output:
+            return f"about {artifact.estimated_input:,}, {artifact.estimated_output:,}"
+        return "not reported"
 
 
 @admin.register(Job)

@@ -15,7 +15,7 @@ from agents.calling.calls import call_model, check_allowed, fit_prompt
 from agents.calling.model_access import model_facts, model_name, tier_of
 from agents.capabilities.facts import facts_of
 from agents.database import in_database
-from agents.exceptions import PromptTooLong
+from agents.exceptions import BudgetSpent, PromptTooLong, RateLimited
 from agents.jobs import cancel_jobs, fail, finish, owned, queue_job
 from agents.models import Job
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token, weigh
@@ -24,7 +24,7 @@ from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import AssembledPrompt, Layer, Piece, Trim, keep_last, text_layer
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.sandwich import Subject, compose
-from agents.prose import end_at_sentence, last_sentences, last_words, repeats
+from agents.prose import as_prose, end_at_sentence, last_sentences, last_words, repeats
 from agents.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
 from agents.watch import Watch
 from memory.drafts import write_draft
@@ -140,7 +140,7 @@ async def _write_scene(
         continued = [*layers, *_continuation(text, missing)]
         try:
             more, was_cut = await _call(job, continued, watch, missing)
-        except PromptTooLong:
+        except (BudgetSpent, PromptTooLong, RateLimited):
             # A short scene is worth more than none: it is paid for.
             break
         if more.strip().strip(".").upper() == DONE_WORD or repeats(more, text):
@@ -162,7 +162,7 @@ async def _call(
         output_tokens=None if facts_of(model_name(NARRATOR.agent_id)).reasons else room,
         job_id=job.pk,
     )
-    return reply.text, reply.was_cut
+    return as_prose(reply.text), reply.was_cut
 
 
 def fit_scenes(job: Job, material: Material, *, before: str = "") -> list[AssembledPrompt]:

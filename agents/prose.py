@@ -4,6 +4,9 @@ import re
 
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
+# What a model sets before a line that it means as a heading or an entry, and behind it.
+_MARKED = re.compile(r"[ \t]*(?:#{1,6}[ \t]+|\*\*|__|\d{1,3}[.)][ \t]+)+")
+_MARK_BEHIND = re.compile(r"(?:\*\*|__|:|[ \t])+\Z")
 _SPACE = re.compile(r"\s")
 _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
 
@@ -13,6 +16,27 @@ def end_at_sentence(text: str) -> str:
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     has_end = bool(ends) and ends[-1] >= len(text) / 2
     return text[: ends[-1]].rstrip() if has_end else text.rstrip()
+
+
+def as_prose(text: str) -> str:
+    """A narrator's text without the headings, numbers and bold marks that it set in it.
+
+    Small models do, whatever they are told. A sentence among them stays as one; `* * *` between
+    scenes and single emphasis stay too.
+    """
+    lines = [_as_prose(line) for line in text.split("\n")]
+    kept = "\n".join(line for line in lines if line is not None)
+    return re.sub(r"\n{3,}", "\n\n", kept).strip("\n") or text
+
+
+def _as_prose(line: str) -> str | None:
+    """None for a heading."""
+    bare = _MARKED.sub("", line, count=1) if _MARKED.match(line) else line
+    if bare == line:
+        return line.replace("**", "")
+    bare = _MARK_BEHIND.sub("", bare).replace("**", "")
+    ends = [match.end() for match in _SENTENCE_END.finditer(bare)]
+    return bare if ends and ends[-1] == len(bare) else None
 
 
 def without_heading(text: str) -> str:

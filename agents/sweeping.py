@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents.calling.asking import ask_server
 from agents.jobs import due_jobs
 from agents.recovery import recover, ring_due_jobs
-from agents.work import AT_WORK, STOPPING, work_on
+from agents.work import AT_WORK, STOPPING, traceback_of, work_on
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +69,8 @@ class SweepThread(threading.Thread):
             sweep()
         except DatabaseError as error:
             logger.warning("the sweep was cut short: %s", type(error).__name__)
+        except Exception as error:  # noqa: BLE001  (nothing would start this thread again)
+            logger.error("the sweep met an error of the program:\n%s", traceback_of(error))
         finally:
             connection.close()
 

@@ -144,12 +144,12 @@ def _settle_unforeseen(flow: Flow, job: Job, error: Exception) -> None:
         return
     if owned(job).exists():
         logger.error(
-            "job %s (%s) met an error of the program:\n%s", job.pk, job.kind, _where(error)
+            "job %s (%s) met an error of the program:\n%s", job.pk, job.kind, traceback_of(error)
         )
     _settle(flow, job, ProgramFailed(error))
 
 
-def _where(error: BaseException) -> str:
+def traceback_of(error: BaseException) -> str:
     """The traceback without what the errors say of themselves: that may be words of a story."""
     lines: list[str] = []
     seen: set[int] = set()

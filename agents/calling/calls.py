@@ -194,7 +194,8 @@ async def make_call(
     async with _recorded(call) as outcome:
         await _stream(call, outcome, on_text)
         if validate is not None:
-            validate(outcome.text)
+            # In a thread: mending much nonsense takes longer than a job's lease, which is renewed.
+            await asyncio.to_thread(validate, outcome.text)
     return Reply(outcome.text, was_cut=outcome.finished is not None and outcome.finished.was_cut)
 
 

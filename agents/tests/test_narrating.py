@@ -28,7 +28,12 @@ from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.recovery import recover
 from agents.scenes import NarratorLimits, plan_scenes
-from agents.tests.narrations import make_ended_chapter, words
+from agents.tests.narrations import (
+    make_chapter_of_two_scenes,
+    make_ended_chapter,
+    prompt_of_second_scene,
+    words,
+)
 from memory.models import NarrativeDraft
 from sessions.exceptions import WrongState
 from sessions.models import Event, Session
@@ -106,12 +111,7 @@ def test_a_small_model_reaches_5000_words_scene_by_scene(
 def test_a_scene_gets_its_stretch_and_the_end_of_the_scene_before(
     small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    chapter = make_ended_chapter(14)
-    Session.objects.update(target_words=1_200)
-    provider.enqueue(words(700, "first"), words(700, "second"))
-    request_build(chapter.pk)
-    run_jobs()
-    second = provider.history[1].messages[-1].content
+    second = prompt_of_second_scene(provider, run_jobs)[-1].content
     assert "8) beat 8" in second
     assert "7) beat 7" not in second
     assert "first699." in second
@@ -121,13 +121,8 @@ def test_a_scene_gets_its_stretch_and_the_end_of_the_scene_before(
 def test_of_a_long_paragraph_only_the_end_is_told_to_the_next_scene(
     small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    chapter = make_ended_chapter(14)
-    Session.objects.update(target_words=1_200)
-    provider.enqueue(words(700, "first"), words(700, "second"))
-    request_build(chapter.pk)
-    run_jobs()
-    told = provider.history[1].messages[-1].content.partition("## END_OF_THE_SCENE_BEFORE\n")[2]
-    ending = told.partition("\n\n## ")[0]
+    second = prompt_of_second_scene(provider, run_jobs)[-1].content
+    ending = second.partition("## END_OF_THE_SCENE_BEFORE\n")[2].partition("\n\n## ")[0]
     assert ending.endswith(" first699.")
     assert ending.startswith("first")
     assert 1_400 < len(ending) <= 1_500
@@ -178,8 +173,7 @@ def _record(prompt: AssembledPrompt, name: str) -> LayerRecord:
 def test_a_failed_build_keeps_drafts_and_is_resumed(
     small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    chapter = make_ended_chapter(14)
-    Session.objects.update(target_words=1_200)
+    chapter = make_chapter_of_two_scenes()
     NarrativeDraft.objects.create(
         session=chapter, target_words=1, source_snapshot={}, chapter_text="An earlier draft."
     )
@@ -202,14 +196,13 @@ def test_a_build_is_resumed_along_its_own_plan_whatever_model_goes_on(
     small_window: None,
     provider: ScriptedProvider,
     run_jobs: RunJobs,
-    settings: pytest.FixtureRequest,
+    settings: Settings,
 ) -> None:
-    chapter = make_ended_chapter(14)
-    Session.objects.update(target_words=1_200)
+    chapter = make_chapter_of_two_scenes()
     provider.enqueue(words(700, "first"), ProviderBusy("503"))
     request_build(chapter.pk)
     run_jobs()
-    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 128_000, 16_000  # type: ignore[attr-defined]
+    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 128_000, 16_000
     provider.enqueue(words(700, "second"))
     request_build(chapter.pk)
     run_jobs()
@@ -221,8 +214,7 @@ def test_a_build_is_resumed_along_its_own_plan_whatever_model_goes_on(
 def test_a_worker_killed_while_narrating_resumes_after_its_finished_scenes(
     small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    chapter = make_ended_chapter(14)
-    Session.objects.update(target_words=1_200)
+    chapter = make_chapter_of_two_scenes()
     job = claim(request_build(chapter.pk).pk)
     Job.objects.update(
         scenes=[
@@ -287,6 +279,20 @@ def test_a_continuation_that_has_no_room_ends_the_scene(
     run_jobs()
     assert NarrativeDraft.objects.get().chapter_text == words(80)
     assert len(provider.history) == 1
+
+
+@pytest.mark.parametrize("cap", ["CHAPTER_TOKENS", "CALLS_PER_MINUTE"])
+def test_a_continuation_that_a_cap_stops_leaves_the_words_that_were_paid_for(
+    provider: ScriptedProvider, run_jobs: RunJobs, settings: Settings, cap: str
+) -> None:
+    chapter = make_ended_chapter(target_words=600)
+    provider.enqueue(words(300), words(300, "more"))
+    settings.LLM, settings.MODEL = "openai", "nobody-knows"
+    setattr(settings, cap, 1)
+    request_build(chapter.pk)
+    run_jobs()
+    assert len(provider.history) == 1
+    assert NarrativeDraft.objects.get().chapter_text == words(300)
 
 
 @pytest.mark.parametrize("separator", [" ", "\n\n", ""])

@@ -94,15 +94,17 @@ class TestThread:
         thread.join(LONG)
 
     @pytest.mark.parametrize("part", ["unheard_jobs", "sweep"])
-    def test_a_database_that_is_away_does_not_end_it(
+    @pytest.mark.parametrize("kind", [OperationalError, AttributeError])
+    def test_no_error_ends_it(
         self,
         looks: threading.Semaphore,
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
         part: str,
+        kind: type[Exception],
     ) -> None:
         own: Callable[..., object] = vars(sweeping)[part]
-        failures = iter([OperationalError("The lamp is dark.")])
+        failures = iter([kind("The lamp is dark.")])
 
         def fail_once(*arguments: object) -> object:
             for error in failures:
@@ -115,7 +117,7 @@ class TestThread:
         assert looks.acquire(timeout=LONG)
         thread.let_go()
         thread.join(LONG)
-        assert "OperationalError" in caplog.text
+        assert kind.__name__ in caplog.text
         assert "lamp" not in caplog.text
 
 

@@ -12,14 +12,16 @@ from django.db import IntegrityError, OperationalError
 
 from agents import work
 from agents.database import in_database
-from agents.jobs import cancel_jobs, queue_job
+from agents.jobs import cancel_jobs, queue_job, renew
 from agents.locking import request_lock
 from agents.models import Job, LLMArtifact
 from agents.narrating import request_build
 from agents.providers.exceptions import ProviderUnreachable, StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
+from agents.structured import json_replies
+from agents.structured.reply_forms import read_reply
 from agents.tasks import stop_working
-from agents.tests.narrations import make_ended_chapter, words
+from agents.tests.narrations import make_chapter_of_two_scenes, make_ended_chapter, words
 from agents.tests.playing import play
 from agents.work import STOPPING, work_on
 from memory.models import NarrativeDraft
@@ -100,8 +102,7 @@ def test_a_worker_that_is_stopped_gives_its_job_back(
 def test_a_build_that_was_given_back_goes_on_after_its_finished_scenes(
     provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    chapter = make_ended_chapter(14)
-    Session.objects.update(target_words=1_200)
+    chapter = make_chapter_of_two_scenes()
     job = request_build(chapter.pk)
     provider.enqueue(words(700, "first"))
     stop_in_the_middle(provider)
@@ -151,6 +152,29 @@ def test_celery_s_own_signal_is_heard() -> None:
     assert not STOPPING.is_set()
     worker_shutting_down.send(sender=None)
     assert STOPPING.is_set()
+
+
+def test_the_lease_is_renewed_while_a_reply_is_mended(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chapter, job = lock()
+    is_renewed = threading.Event()
+
+    def note_renewal(*arguments: Any, **options: Any) -> bool:
+        is_renewed.set()
+        return renew(*arguments, **options)
+
+    def read_slowly(*arguments: Any, **options: Any) -> Any:
+        is_renewed.clear()
+        assert is_renewed.wait(LONG)
+        return read_reply(*arguments, **options)
+
+    monkeypatch.setattr(work, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(work, "renew", note_renewal)
+    monkeypatch.setattr(json_replies, "read_reply", read_slowly)
+    work_on(job.pk)
+    chapter.refresh_from_db()
+    assert chapter.state == State.ACTIVE
 
 
 def test_a_worker_that_ends_takes_nothing_up(provider: ScriptedProvider) -> None:
@@ -212,8 +236,7 @@ def test_an_error_of_the_program_ends_the_job_as_others_do(
 def test_an_error_of_the_program_keeps_the_scenes_that_are_finished(
     provider: ScriptedProvider, run_jobs: RunJobs, small_window: None
 ) -> None:
-    chapter = make_ended_chapter(14)
-    Session.objects.update(target_words=1_200)
+    chapter = make_chapter_of_two_scenes()
     job = request_build(chapter.pk)
     provider.enqueue(words(700, "first"), _unforeseen())
     run_jobs()

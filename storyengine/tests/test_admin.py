@@ -265,3 +265,15 @@ class TestModelCalls:
         response = client.get(address(LLMArtifact, "changelist"), {"p": "2"})
         assert len(response.context["cl"].result_list) == 10
         assert "In all: 60 calls (60 finished" in response.content.decode()
+
+    def test_what_no_provider_reported_is_told_as_an_estimate(
+        self, client: Client, artifacts: list[LLMArtifact]
+    ) -> None:
+        reported = client.get(address(LLMArtifact, "changelist")).content.decode()
+        assert "about" not in reported
+        LLMArtifact.objects.filter(pk=artifacts[2].pk).update(
+            estimated_input=1_200, estimated_output=34
+        )
+        estimated = client.get(address(LLMArtifact, "changelist")).content.decode()
+        assert "of calls that reported none, about 1,200 in and 34 out" in estimated
+        assert "about 1,200, 34" in estimated

@@ -1,0 +1,60 @@
+"""What a narrator set around its prose is taken off, and no word of the story with it."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.narrating import request_build
+from agents.prose import as_prose
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.narrations import make_ended_chapter, words
+from memory.models import NarrativeDraft
+
+
+@pytest.mark.parametrize(
+    ("text", "prose"),
+    [
+        ("# Chapter One\n\nThe lamp is dark.", "The lamp is dark."),
+        ("**2. A door above the quay**\n\nIt shut.\n\n**12. Later**\n\nRain.", "It shut.\n\nRain."),
+        (
+            "It shut.\n\n**7. The window is lit.**\n\nRain.",
+            "It shut.\n\nThe window is lit.\n\nRain.",
+        ),
+        ('3) "Who goes?" she asked.\n\n4) Nobody', '"Who goes?" she asked.'),
+        ("The **old** lamp, 3. of May, is **dark**.", "The old lamp, 3. of May, is dark."),
+        ("**Ansa** waits.", "Ansa waits."),
+        ("Rain.\n\n* * *\n\n*Later*, wind.", "Rain.\n\n* * *\n\n*Later*, wind."),
+        ("1914 was cold.\n\n1) Rain.", "1914 was cold.\n\nRain."),
+        ("No mark, and no end", "No mark, and no end"),
+        ("## Only this", "## Only this"),
+    ],
+)
+def test_headings_numbers_and_bold_marks_go(text: str, prose: str) -> None:
+    assert as_prose(text) == prose
+
+
+_PARAGRAPHS = st.lists(st.from_regex(r"\A[A-Z][a-z ,'\"]{1,40}[.!?]\Z"), min_size=1, max_size=5)
+
+
+@given(_PARAGRAPHS, st.data())
+def test_prose_is_left_alone_and_found_again_under_marks(
+    paragraphs: list[str], data: st.DataObject
+) -> None:
+    prose = "\n\n".join(paragraphs)
+    assert as_prose(prose) == prose
+    marks = st.sampled_from(["{}", "## {}", "**{}**", "**3. {}**", "12) {}", "# Part\n\n{}"])
+    marked = "\n\n".join(data.draw(marks).format(paragraph) for paragraph in paragraphs)
+    assert as_prose(marked) == prose
+
+
+@pytest.mark.django_db
+def test_a_draft_is_stored_without_them(
+    provider: ScriptedProvider, run_jobs: Callable[[], int]
+) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue(f"# The Weighing\n\n**1. The quay**\n\n{words(200)}")
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(200)
