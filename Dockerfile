@@ -7,6 +7,8 @@ COPY requirements.lock .
 RUN python -m pip install --require-hashes --requirement requirements.lock
 WORKDIR /app
 COPY . .
+# Whoever cloned with a strict umask has files that the program's own user could not read.
+RUN chmod --recursive a+rX .
 RUN STORYENGINE_DATA=/build-data SECRET_KEY=for-the-build-only python manage.py collectstatic --no-input --verbosity 0
 
 FROM python:3.12-slim-trixie

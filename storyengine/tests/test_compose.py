@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from django.conf import settings
+from django.core.management import get_commands
 
 BASE = Path(settings.BASE_DIR)
 COMPOSE = yaml.safe_load((BASE / "compose.yaml").read_text(encoding="utf-8"))
@@ -39,7 +40,7 @@ def test_it_can_write_to_its_data_only_and_get_no_other_rights(service: dict[str
     assert "privileged" not in service
     # The image of the program names its own user.
     assert service.get("user", "") != "root"
-    assert "user" in service or service["image"] == "storyengine"
+    assert "user" in service or "build" in service
     # Named volumes only: no part of the host.
     volumes = {mount.partition(":")[0] for mount in service.get("volumes", [])}
     assert volumes <= set(COMPOSE["volumes"])
@@ -72,6 +73,29 @@ def test_the_backup_lies_where_it_is_looked_for() -> None:
     assert re.search(r"--owner=storyengine .* /backups\b", DOCKERFILE)
 
 
+def test_a_database_is_healthy_once_it_stays() -> None:
+    """The server that makes a new database listens on a socket alone; nobody else may meet it."""
+    words = SERVICES["postgres"]["healthcheck"]["test"][1].split()
+    assert words[:3] == ["pg_isready", "--host", "127.0.0.1"]
+    assert SERVICES["prepare"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+
+
+@each_service
+def test_two_installations_on_one_machine_share_no_image_of_the_program(
+    service: dict[str, Any],
+) -> None:
+    if "build" in service:
+        assert service["image"] == "${COMPOSE_PROJECT_NAME:-storyengine}"
+    assert "container_name" not in service
+
+
+@each_service
+def test_what_compose_runs_of_the_program_is_there(service: dict[str, Any]) -> None:
+    words = [service.get("command", ""), *service.get("healthcheck", {}).get("test", [])]
+    names = set(re.findall(r"manage\.py (\w+)", " ".join(words)))
+    assert names <= set(get_commands())
+
+
 def test_the_programs_that_back_up_are_of_the_servers_version() -> None:
     """An older pg_dump refuses the server, and an older server what a newer one writes."""
     (server,) = re.findall(r"^postgres:(\d+)-alpine$", SERVICES["postgres"]["image"])
@@ -91,6 +115,20 @@ class TestWorkflow:
         # YAML 1.1 takes the word for a truth value.
         assert "pull_request" in self.workflow[True]
         assert {"run": ".ci/run"} in self.workflow["jobs"]["checks"]["steps"]
+
+    def test_what_is_installed_is_audited_and_no_failure_of_that_is_hidden(self) -> None:
+        (step,) = [
+            step
+            for job in self.workflow["jobs"].values()
+            for step in job["steps"]
+            if "pip-audit" in step.get("run", "")
+        ]
+        words = step["run"].split()
+        # What could not be looked up fails the job, as what is known to be weak does.
+        assert "--strict" in words
+        assert {"requirements.lock", "requirements-dev.lock"} <= set(words)
+        assert not {"||", ";", "true", "--ignore-vuln"} & set(words)
+        assert "continue-on-error" not in self.text
 
     def test_the_image_is_built(self) -> None:
         assert {"run": "docker compose build"} in self.workflow["jobs"]["image"]["steps"]

@@ -1,11 +1,17 @@
 """The container runs what `make run` runs."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from django.conf import settings
 
 BASE = Path(settings.BASE_DIR)
+DOCKERFILE = (BASE / "Dockerfile").read_text(encoding="utf-8")
 
 
 def read(name: str) -> str:
@@ -21,7 +27,8 @@ def test_compose_has_the_commands_of_the_procfile() -> None:
     compose = read("compose.yaml")
     for name in ("web", "worker"):
         assert f"command: {procfile()[name].removeprefix('exec ')}" in compose.replace(">- ", "")
-    assert "storyengine.processes --port 8000 web worker model" in compose
+    (make,) = re.findall(r"@(arguments=.*? \$\$arguments)", read("Makefile"))
+    assert f"command: sh -c '{make}'" in compose
 
 
 def test_compose_does_not_start_without_a_password() -> None:
@@ -38,6 +45,49 @@ def test_the_image_holds_no_settings_chapters_or_tests() -> None:
     assert "*" in lines
     assert {"!.env", "!var", "!.git", "!."} & set(lines) == set()
     assert lines.index("**/tests") > max(n for n, line in enumerate(lines) if line[:1] == "!")
+
+
+LOAD_ALL = """
+import django, pkgutil, importlib
+django.setup()
+for package in ("agents", "memory", "sessions", "storyengine"):
+    path = importlib.import_module(package).__path__
+    for found in pkgutil.walk_packages(path, f"{package}."):
+        importlib.import_module(found.name)
+from django.template.loader import get_template
+get_template("login.html")
+"""
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """The files that the image is made of, as .dockerignore lets them through."""
+    lines = (BASE / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    left_out = [line.removeprefix("**/") for line in lines if line.startswith("**/")]
+    (tmp_path / "app").mkdir()
+    for name in (line[1:] for line in lines if line.startswith("!")):
+        if (BASE / name).is_dir():
+            ignore = shutil.ignore_patterns(*left_out)
+            shutil.copytree(BASE / name, tmp_path / "app" / name, ignore=ignore)
+        else:
+            shutil.copy(BASE / name, tmp_path / "app")
+    return tmp_path / "app"
+
+
+def test_what_is_copied_into_the_image_is_all_that_the_program_needs(image: Path) -> None:
+    (collect,) = re.findall(r"^RUN \S+ \S+ (python .*collectstatic.*)$", DOCKERFILE, re.MULTILINE)
+    environment = {name: one for name, one in os.environ.items() if "PYTEST" not in name} | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "DJANGO_SETTINGS_MODULE": "storyengine.settings",
+        "STORYENGINE_DATA": str(image.parent / "data"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    for command in (collect.split(), ["python", "-c", LOAD_ALL]):
+        subprocess.run(  # noqa: S603
+            command, cwd=image, env=environment, check=True, capture_output=True
+        )
+    assert (image / "staticfiles" / "staticfiles.json").is_file()
+    assert (image / "Procfile").is_file()
 
 
 def test_every_pinned_package_is_pinned_once() -> None:

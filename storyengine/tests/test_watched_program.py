@@ -1,16 +1,20 @@
 """The whole program, watched: its logs, its readiness and its metrics, across its processes."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from bench.fake_server import start_fake_server
 from bench.http_calls import call
 from bench.program import wait_until
 from storyengine.tests.running import RunningProgram, run_program
+from storyengine.tests.test_compose import SERVICES
 
 pytestmark = pytest.mark.processes
 
@@ -54,6 +58,16 @@ def ask(program: RunningProgram, method: str, path: str, body: Any = None, **hea
 def lines_of(data_folder: Path, process: str) -> list[dict[str, Any]]:
     text = (data_folder / "logs" / f"{process}.log").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
+
+
+def health_of_worker(program: RunningProgram) -> int:
+    """What the health check of its container in compose.yaml comes to."""
+    command = SERVICES["worker"]["healthcheck"]["test"]
+    assert command[:2] == ["CMD", "python"]
+    environment = program.processes.environment
+    return subprocess.run(  # noqa: S603
+        [sys.executable, *command[2:]], cwd=settings.BASE_DIR, env=environment, check=False
+    ).returncode
 
 
 def play_chapter(program: RunningProgram) -> str:
@@ -118,10 +132,12 @@ def test_it_is_ready_with_a_worker_whose_counts_it_tells_and_not_without(
         "the worker's counts",
         seconds=PULSE_PATIENCE,
     )
+    assert health_of_worker(program) == 0
     program.processes.kill("worker")
     wait_until(
         lambda: call(program.server, "GET", "/readyz").status == 503,
         "the worker to be missed",
         seconds=PULSE_PATIENCE,
     )
+    assert health_of_worker(program) == 1
     assert call(program.server, "GET", "/healthz").status == 200

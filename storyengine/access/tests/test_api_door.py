@@ -5,6 +5,7 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
+from storyengine.access import api_door
 from storyengine.access.api_door import API_PREFIX, READABLE
 
 READ = "/api/openapi.json"
@@ -99,6 +100,23 @@ class TestWithPassword:
         assert response.status_code == 401
         assert response["WWW-Authenticate"].startswith("Bearer")
         assert TOKEN not in response.content.decode()
+
+    @pytest.mark.parametrize("given", [TOKEN, "wrong", TOKEN[:-1]])
+    def test_the_comparison_tells_nothing_by_its_time(
+        self, client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch, given: str
+    ) -> None:
+        """Django's own comparison decides alone, whatever is given."""
+        compared = []
+
+        def compare(one: str, other: str) -> bool:
+            compared.append({one, other})
+            return given != TOKEN
+
+        settings.API_TOKEN = TOKEN
+        monkeypatch.setattr(api_door, "constant_time_compare", compare)
+        response = client.get(READ, headers={"Authorization": f"Bearer {given}"})
+        assert response.status_code == (401 if given == TOKEN else 200)
+        assert {given, TOKEN} in compared
 
     def test_the_token_opens(self, settings: Settings) -> None:
         settings.API_TOKEN = TOKEN

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
 
 from storyengine.access import body_limit
 from storyengine.access.body_limit import LARGEST_BODY, BodyLimit
@@ -112,3 +114,19 @@ def test_the_answer_is_in_the_form_of_who_asked() -> None:
 
 def test_what_is_no_request_passes() -> None:
     assert Exchange(0, kind="lifespan").answer == [{"type": "lifespan"}]
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("no_password")
+class TestCount:
+    """How many parts a form may have, however small they are."""
+
+    @pytest.mark.parametrize(("count", "status"), [(1_000, 422), (1_001, 400)])
+    def test_of_fields(self, client: Client, count: int, status: int) -> None:
+        fields = {str(number): "x" for number in range(count)}
+        assert client.post("/chapters/import", fields).status_code == status
+
+    @pytest.mark.parametrize(("count", "status"), [(100, 422), (101, 400)])
+    def test_of_files(self, client: Client, count: int, status: int) -> None:
+        files = [SimpleUploadedFile("chapter.json", b"{}") for _ in range(count)]
+        assert client.post("/chapters/import", {"file": files}).status_code == status

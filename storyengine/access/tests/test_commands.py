@@ -4,15 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 from django.conf import settings as django_settings
 from django.core.management import CommandError, call_command
-from django.db import connection
-from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
 from agents.embedded.status import is_coming, is_ready, read_embedded_server
@@ -22,8 +20,6 @@ from agents.work import work_on
 from sessions.states import State
 from sessions.tests.factories import make_chapter
 from storyengine.access.listening import open_listener
-from storyengine.backups.exceptions import BackupError, ToolMissing
-from storyengine.backups.taking import back_up_before_migrating
 
 
 @pytest.fixture
@@ -69,44 +65,12 @@ class TestPrepare:
         call_command("prepare")
         assert not EmbeddedServer.objects.exists()
 
-    def test_the_tables_change_after_a_backup_only(
-        self,
-        settings: Settings,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
+    def test_the_tables_are_brought_up_to_date(self, monkeypatch: pytest.MonkeyPatch) -> None:
         done = []
-        prepare = "storyengine.access.management.commands.prepare"
-        monkeypatch.setattr(f"{prepare}.call_command", lambda name, **kwargs: done.append(name))
-
-        def refuse(error: Exception) -> Callable[[], None]:
-            def run() -> None:
-                raise error
-
-            return run
-
-        monkeypatch.setattr(f"{prepare}.back_up_before_migrating", refuse(BackupError("full")))
-        with pytest.raises(CommandError, match="no backup: full"):
-            call_command("prepare")
-        assert done == []
-
-        # PostgreSQL's programs may be on its own machine only.
-        monkeypatch.setattr(
-            f"{prepare}.back_up_before_migrating", refuse(ToolMissing("no pg_dump"))
-        )
+        command = "storyengine.access.management.commands.prepare.call_command"
+        monkeypatch.setattr(command, lambda name, **kwargs: done.append(name))
         call_command("prepare")
         assert done == ["migrate"]
-        assert "without a backup: no pg_dump" in capsys.readouterr().err
-
-        settings.BACKUPS_FOLDER = tmp_path
-        monkeypatch.setattr(f"{prepare}.back_up_before_migrating", back_up_before_migrating)
-        recorder = MigrationRecorder(connection)
-        latest = max(name for app, name in recorder.applied_migrations() if app == "memory")
-        recorder.record_unapplied("memory", latest)
-        call_command("prepare")
-        (path,) = tmp_path.glob("*-before-migration-*")
-        assert str(path) in capsys.readouterr().err
 
     def test_a_taken_port_ends_it(self, free_port: int) -> None:
         with open_listener() as listener:

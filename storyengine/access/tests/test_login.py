@@ -10,6 +10,7 @@ from axes.models import AccessAttempt
 from django.conf import settings
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 from django.core.cache import cache
 from django.db import connections
 from django.db.models import F
@@ -65,9 +66,16 @@ class TestLogin:
         assert response.status_code == 302
 
     def test_the_session_gets_a_new_key(self, client: Client, password: str) -> None:
-        client.cookies["storyengine_session"] = "chosen-by-an-attacker-0123456789"
+        """Of one that an attacker began and slipped to the browser nothing is left."""
+        planted = SessionStore()
+        planted["planted"] = True
+        planted.save()
+        key = planted.session_key or ""
+        client.cookies["storyengine_session"] = key
         client.post("/login", {"password": password})
-        assert client.cookies["storyengine_session"].value != "chosen-by-an-attacker-0123456789"
+        assert client.cookies["storyengine_session"].value != key
+        assert client.get("/admin/").status_code == 200
+        assert not SessionStore().exists(key)
 
     def test_it_needs_the_form_of_this_site(self, password: str) -> None:
         client = Client(enforce_csrf_checks=True)

@@ -76,6 +76,17 @@ def all_rows() -> Rows:
     return rows
 
 
+def all_rules() -> dict[str, list[str]]:
+    """Keys, indexes and checks of every table: without them its rows are worth less."""
+    with connection.cursor() as cursor:
+        return {
+            table: sorted(
+                map(repr, connection.introspection.get_constraints(cursor, table).items())
+            )
+            for table in connection.introspection.table_names(cursor)
+        }
+
+
 def drop_every_table() -> None:
     is_sqlite = connection.vendor == "sqlite"
     with connection.cursor() as cursor:

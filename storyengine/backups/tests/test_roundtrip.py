@@ -15,6 +15,7 @@ from storyengine.backups.restoring import restore
 from storyengine.backups.taking import back_up
 from storyengine.backups.tests.rows import (
     all_rows,
+    all_rules,
     drop_every_table,
     empty_models,
     fill_every_table,
@@ -26,7 +27,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_every_row_of_every_table_comes_back(folder: Path) -> None:
     fill_every_table()
     assert empty_models() == []
-    before = all_rows()
+    before, rules = all_rows(), all_rules()
+    assert any("story_sessions_event" in table and found for table, found in rules.items())
 
     call_command("backup")
     (path,) = folder.glob("storyengine-*")
@@ -34,6 +36,7 @@ def test_every_row_of_every_table_comes_back(folder: Path) -> None:
     call_command("restore", str(path))
 
     assert all_rows() == before
+    assert all_rules() == rules
     # The numbers of new rows go on where they were.
     ReportedWindow.objects.create(server="http://localhost", model="another")
     assert list(folder.glob("storyengine-*")) == [path], "there was nothing to keep"

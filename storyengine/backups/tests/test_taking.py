@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.core.management.commands import migrate
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
@@ -20,7 +21,12 @@ from storyengine.backups import postgresql, tasks
 from storyengine.backups.exceptions import BackupError, ToolMissing
 from storyengine.backups.folder import Backup, Reason, backups, is_due, throw_away_old_ones
 from storyengine.backups.management.commands import backup as backup_command
-from storyengine.backups.taking import back_up, back_up_before_migrating, back_up_if_due
+from storyengine.backups.taking import (
+    back_up,
+    back_up_before_migrating,
+    back_up_if_due,
+    this_store,
+)
 
 
 def lay(folder: Path, made_at: datetime) -> Path:
@@ -183,6 +189,59 @@ class TestBeforeMigrating:
         path = back_up_before_migrating()
         assert path
         assert "before-migration" in path.name
+
+    @pytest.fixture
+    def migrated(self, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+        """Whether Django has; noted only, because it would end the test's transaction."""
+        done: list[bool] = []
+        monkeypatch.setattr(migrate.Command, "handle", lambda *_, **options: done.append(True))
+        return done
+
+    @pytest.fixture
+    def due(self) -> None:
+        recorder = MigrationRecorder(connection)
+        recorder.record_unapplied("memory", max(n for a, n in applied() if a == "memory"))
+
+    @pytest.mark.usefixtures("due")
+    def test_the_command_does_so_whoever_calls_it(
+        self, migrated: list[bool], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        call_command("migrate", verbosity=0)
+        (backup,) = backups()
+        assert "before-migration" in backup.path.name
+        assert str(backup.path) in capsys.readouterr().err
+        assert migrated == [True]
+
+    @pytest.mark.usefixtures("due")
+    @pytest.mark.parametrize("option", ["--plan", "--check"])
+    def test_not_to_look_only(self, migrated: list[bool], option: str) -> None:
+        call_command("migrate", option)
+        assert backups() == []
+
+    @pytest.mark.usefixtures("due")
+    def test_without_one_nothing_is_changed(
+        self, migrated: list[bool], settings: Settings, folder: Path
+    ) -> None:
+        folder.write_text("a file")
+        settings.BACKUPS_FOLDER = folder / "backups"
+        with pytest.raises(CommandError, match="Nothing was changed, because there is no backup"):
+            call_command("migrate", verbosity=0)
+        assert migrated == []
+
+    @pytest.mark.usefixtures("due")
+    def test_where_postgresql_s_programs_are_not_it_says_so(
+        self,
+        migrated: list[bool],
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        def refuse(*_: object) -> None:
+            raise ToolMissing("no pg_dump")
+
+        monkeypatch.setattr(type(this_store()), "dump", refuse)
+        call_command("migrate", verbosity=0)
+        assert "without a backup: no pg_dump" in capsys.readouterr().err
+        assert migrated == [True]
 
     def test_a_new_database_needs_none(self) -> None:
         MigrationRecorder(connection).flush()

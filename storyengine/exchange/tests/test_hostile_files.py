@@ -48,7 +48,9 @@ def refusal(content: bytes) -> str:
 
 
 def test_the_good_file_is_good() -> None:
-    import_chapter(as_bytes(good_file()))
+    copy = import_chapter(as_bytes(good_file()))
+    assert list(Session.objects.all()) == [copy]
+    assert all(kind._default_manager.exists() for kind in KINDS)
 
 
 def a_zip() -> bytes:
@@ -56,6 +58,13 @@ def a_zip() -> bytes:
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bomb:
         bomb.writestr("chapter.json", "0" * 10_000_000)
     return archive.getvalue()
+
+
+def a_billion_laughs() -> bytes:
+    entities = "".join(
+        f'<!ENTITY lol{number} "{f"&lol{number - 1};" * 10}">' for number in range(1, 10)
+    )
+    return f'<!DOCTYPE x [<!ENTITY lol0 "lol">{entities}]><x>&lol9;</x>'.encode()
 
 
 NOT_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
@@ -70,6 +79,7 @@ NOT_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
     "a raw NUL": (lambda: b'{"title": "a\0b"}', "not JSON (at line 1, column 13)"),
     "a zip": (a_zip, "is an archive"),
     "a gzip": (lambda: b"\x1f\x8b\x08" + bytes(100), "is an archive"),
+    "a billion laughs": (a_billion_laughs, "not JSON (at line 1, column 1)"),
     "brackets": (lambda: b"[" * 100_000, "nested too deeply"),
     "closed brackets": (lambda: b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
     "braces": (lambda: b'{"a":' * 100_000, "nested too deeply"),
@@ -107,7 +117,8 @@ def test_a_body_of_a_hundred_megabytes() -> None:
 
 
 def test_a_byte_order_mark_does_no_harm() -> None:
-    import_chapter(b"\xef\xbb\xbf" + as_bytes(good_file()))
+    copy = import_chapter(b"\xef\xbb\xbf" + as_bytes(good_file()))
+    assert list(Session.objects.all()) == [copy]
 
 
 def put(*path: str | int, to: Any) -> Callable[[File], None]:

@@ -6,6 +6,8 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
+from celery.utils.nodenames import default_nodename
+from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
 
@@ -84,3 +86,20 @@ def test_one_that_has_not_been_heard_of_for_long_is_forgotten() -> None:
     assert not is_alive(last_pulse())
     store_pulse("celery@here", {})
     assert WorkerPulse.objects.get().name == "celery@here"
+
+
+class TestHealthOfAContainer:
+    def test_its_own_worker_has_to_live(self) -> None:
+        name = default_nodename("")
+        with pytest.raises(CommandError, match="no sign of life"):
+            call_command("worker_lives")
+        store_pulse(name, {})
+        call_command("worker_lives")
+        store_pulse(name, {}, is_last=True)
+        with pytest.raises(CommandError, match=name):
+            call_command("worker_lives")
+
+    def test_another_s_does_not_count(self) -> None:
+        store_pulse("celery@another-container", {})
+        with pytest.raises(CommandError):
+            call_command("worker_lives")

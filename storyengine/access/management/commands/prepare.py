@@ -6,8 +6,6 @@ from django.core.management.base import BaseCommand, CommandError
 
 from agents.embedded.report import Report
 from storyengine.access.listening import PortTaken, open_listener
-from storyengine.backups.exceptions import BackupError, ToolMissing
-from storyengine.backups.taking import back_up_before_migrating
 
 
 class Command(BaseCommand):
@@ -22,7 +20,7 @@ class Command(BaseCommand):
             open_listener().close()
         except PortTaken as error:
             raise CommandError(str(error)) from error
-        self._back_up()
+        # After a backup, if that changes anything (see storyengine.backups).
         call_command("migrate", interactive=False, verbosity=0)
         processes = ["web", "worker"]
         if settings.LLM == "embedded":
@@ -31,15 +29,3 @@ class Command(BaseCommand):
             Report(settings.EMBEDDED_MODEL).show_start()
         # Honcho would otherwise hand out ports of its own choice.
         return f"--port {settings.PORT} {' '.join(processes)}"
-
-    def _back_up(self) -> None:
-        """What is said goes to the errors: the output is for honcho."""
-        try:
-            if path := back_up_before_migrating():
-                self.stderr.write(f"The tables change; the database as it was is in {path}")
-        except ToolMissing as error:
-            self.stderr.write(f"The tables change without a backup: {error}")
-        except BackupError as error:
-            raise CommandError(
-                f"Nothing was changed, because there is no backup: {error}"
-            ) from error

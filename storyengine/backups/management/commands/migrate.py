@@ -1,0 +1,30 @@
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.core.management.commands import migrate
+from django.db import DEFAULT_DB_ALIAS
+
+from storyengine.backups.exceptions import BackupError, ToolMissing
+from storyengine.backups.taking import back_up_before_migrating
+
+
+class Command(migrate.Command):
+    """Django's own, after a backup if it changes a database that is in use."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        only_looks = options["plan"] or options["check_unapplied"]
+        if not only_looks and options["database"] == DEFAULT_DB_ALIAS:
+            self._back_up()
+        super().handle(*args, **options)
+
+    def _back_up(self) -> None:
+        """What is said goes to the errors: the output of `prepare` is for honcho."""
+        try:
+            if path := back_up_before_migrating():
+                self.stderr.write(f"The tables change; the database as it was is in {path}")
+        except ToolMissing as error:
+            self.stderr.write(f"The tables change without a backup: {error}")
+        except BackupError as error:
+            raise CommandError(
+                f"Nothing was changed, because there is no backup: {error}"
+            ) from error

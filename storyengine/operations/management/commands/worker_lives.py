@@ -1,0 +1,19 @@
+from typing import Any
+
+from celery.utils.nodenames import default_nodename
+from django.core.management.base import BaseCommand, CommandError
+
+from agents.models import WorkerPulse
+from agents.pulses import DEAD_AFTER, is_alive
+
+
+class Command(BaseCommand):
+    help = "Succeed if the worker of this machine, or of this container, lives."
+    requires_system_checks = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        name = default_nodename("")
+        beat_at = WorkerPulse.objects.filter(name=name).values_list("beat_at", flat=True).first()
+        if not is_alive(beat_at):
+            seconds = round(DEAD_AFTER.total_seconds())
+            raise CommandError(f"{name} has shown no sign of life for {seconds} seconds.")
