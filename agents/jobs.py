@@ -262,7 +262,12 @@ def latest_jobs(chapter: Session) -> dict[str, Job]:
     """
     jobs: dict[str, Job] = {}
     light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "result_text")
-    for job in light.exclude(kind=Job.Kind.TRIAL).order_by("created_at"):
+    # Every seventh prompt leaves a summary: those before the last written one say nothing any more.
+    covered = chapter.last_summarized_prompt_index
+    recent = Q(kind=Job.Kind.SUMMARIZE, to_prompt_index__gte=covered)
+    for job in light.filter(recent | Q(kind__in=(Job.Kind.LOCK, Job.Kind.NARRATE))).order_by(
+        "created_at"
+    ):
         earlier = jobs.get(job.kind)
         if earlier is None or _is_next_summary(job, chapter) >= _is_next_summary(earlier, chapter):
             jobs[job.kind] = job

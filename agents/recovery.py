@@ -2,9 +2,11 @@
 
 import logging
 import uuid
+from collections.abc import Mapping
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
+from django.utils import timezone
 
 from agents.jobs import due_jobs, requeue_expired, ring
 from agents.models import Job
@@ -12,7 +14,7 @@ from agents.providers.exceptions import ProviderUnreachable
 from agents.work import FLOWS
 from sessions.access import lock_chapter
 from sessions.log_lines import warn
-from sessions.models import Session
+from sessions.models import Session, Turn
 from sessions.states import State, try_move
 from sessions.turns import recover_stale_turns
 
@@ -43,6 +45,21 @@ def recover(session_id: uuid.UUID | None = None) -> None:
     }
     if any(counts.values()):
         warn(logger, "sweep found", **counts)
+
+
+def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Turn | None) -> bool:
+    """Whether `recover` would find something, by rows that were read anyway.
+
+    `jobs` as `latest_jobs` returns them; asks no database.
+    """
+    now = timezone.now()
+    has_dead_job = any(
+        job.status == Job.Status.RUNNING and job.lease_until is not None and job.lease_until < now
+        for job in jobs.values()
+    )
+    summary = jobs.get(Job.Kind.SUMMARIZE)
+    waits_in_vain = chapter.state == State.SUMMARIZING and not (summary and summary.is_live)
+    return has_dead_job or waits_in_vain or (pending is not None and pending.has_died)
 
 
 def ring_due_jobs() -> None:

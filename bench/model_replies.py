@@ -64,11 +64,18 @@ def lock_payload(agents: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 class ModelReplies:
-    """`chapter_words` is how much prose one call of agent 9 yields at most."""
+    """`chapter_words` is how much prose one call of agent 9 yields at most, and `reply_words` how
+    long a character speaks whose words were not recorded."""
 
-    def __init__(self, session: RecordedSession | None, chapter_words: int) -> None:
+    def __init__(
+        self,
+        session: RecordedSession | None,
+        chapter_words: int,
+        reply_words: int = UNRECORDED_REPLY_WORDS,
+    ) -> None:
         self._session = session
         self._chapter_words = chapter_words
+        self._reply_words = reply_words
 
     def text_for(self, agent: int, messages: Sequence[str]) -> str:
         prompt = "\n".join(messages)
@@ -89,7 +96,7 @@ class ModelReplies:
         ]
         if heard:
             return max(heard)[2]
-        return reply_text(crc32(end.encode()), UNRECORDED_REPLY_WORDS)
+        return reply_text(crc32(end.encode()), self._reply_words)
 
     def _lock(self, prompt: str) -> dict[str, Any]:
         names = dict(_ROSTER_NAME.findall(prompt.rpartition("ROSTER")[2]))

@@ -38,8 +38,9 @@ def build_chapter(events: int) -> "Session":
     """A chapter in play with this many events, memory for every full chunk, all of it valid."""
     from django.utils import timezone
 
+    from agents.models import Job
     from memory.models import MemoryBlock
-    from sessions.models import Event, Session, Tab1Inputs
+    from sessions.models import Event, Session, Tab1Inputs, Turn
     from sessions.states import State
 
     prompts = events // 2
@@ -64,6 +65,31 @@ def build_chapter(events: int) -> "Session":
         )
         for number in range(events)
     )
+    Turn.objects.bulk_create(
+        Turn(
+            session=chapter,
+            submission_key=f"beat-{number}",
+            status=Turn.Status.COMMITTED,
+            agent_slot=number % 3 + 1,
+            user_text=_event_text(2 * number),
+            prompt_index=number + 1,
+            lease_until=begun,
+            submitted_at=begun + timedelta(seconds=2 * number),
+        )
+        for number in range(prompts)
+    )
+    Job.objects.bulk_create(
+        Job(
+            session=chapter,
+            kind=Job.Kind.SUMMARIZE,
+            key=f"{first}-{first + CHUNK - 1}",
+            status=Job.Status.DONE,
+            from_prompt_index=first,
+            to_prompt_index=first + CHUNK - 1,
+            created_at=begun + timedelta(seconds=2 * first),
+        )
+        for first in range(1, covered + 1, CHUNK)
+    )
     replies = ModelReplies(None, 0)
     lock = json.loads(replies.text_for(0, []))
     blocks = [(MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, lock)]
@@ -86,14 +112,18 @@ def build_chapter(events: int) -> "Session":
     return chapter
 
 
-def count_queries(path: str) -> int:
+def count_queries(path: str, *, status: int = 200) -> int:
     from django.db import connection
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
+    from agents import database
+
+    # On the connection that is counted, instead of those of threads.
+    database.database_threads = None
     with CaptureQueriesContext(connection) as captured:
         answer: Any = Client(SERVER_NAME="localhost").get(path)
-    if answer.status_code != 200:
+    if answer.status_code != status:
         raise SystemExit(f"GET {path}: {answer.status_code}")
     return len(captured)
 

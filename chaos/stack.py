@@ -1,6 +1,8 @@
 """The program, its model server and its servers: each can be killed, and is started again."""
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,8 +17,8 @@ from bench.program import (
     start_program,
     wait_until,
 )
+from bench.servers import Servers, own_servers
 from chaos.schedule import KILLS_OF_PROGRAM, KILLS_OF_SERVERS
-from chaos.servers import Servers, own_servers
 
 START_SECONDS = 60
 MODEL = "model-server"
@@ -62,6 +64,16 @@ class Stack:
                 self.processes.kill(name)
                 start_named(self.processes, [name])
         wait_until(self.is_served, "the pages after a kill", seconds=START_SECONDS)
+
+    @contextmanager
+    def hanging(self, name: str) -> Iterator[None]:
+        """Meanwhile this process keeps its connections and answers nothing."""
+        group = self.processes.by_name[name].pid
+        os.killpg(group, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(group, signal.SIGCONT)
 
     def is_served(self) -> bool:
         try:

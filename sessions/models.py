@@ -170,6 +170,9 @@ class Turn(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["status", "lease_until"], name="turn_lease"),
+            # What every page of a chapter asks for, however many turns it has.
+            models.Index(fields=["session", "status"], name="turn_pending"),
+            models.Index(fields=["session", "submitted_at"], name="turn_newest"),
         ]
 
     def __str__(self) -> str:

@@ -97,6 +97,14 @@ def read_transcript(chapter: Session, *, limit: int | None = TAB2_CHAR_LIMIT) ->
     return window_entries(newest_first, boundary, limit)
 
 
+def read_prompts(chapter: Session, first: int, last: int) -> Transcript:
+    """All of these prompts with their replies."""
+    events = chapter.events.filter(prompt_index__range=(first, last))
+    ordered = events.order_by("prompt_index", "created_at")
+    entries = [render_event(event, chapter) for event in ordered]
+    return Transcript(entries, chapter.last_summarized_prompt_index)
+
+
 def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> Transcript:
     """Take whole entries, newest first, while everything that is shown fits `limit`."""
     # Room for the line and both notes is kept from the start, so that none of them can overflow.

@@ -189,7 +189,8 @@ def set_aside(turn: Turn) -> bool:
 
 def pending_turn(chapter: Session) -> Turn | None:
     """The turn in flight, or the broken one that waits for the GM."""
-    return chapter.turns.filter(status__in=(Turn.Status.RUNNING, *_BROKEN)).first()
+    # There is one at most. Were an order asked for, SQLite would look through all turns in it.
+    return next(iter(chapter.turns.filter(status__in=PENDING).order_by()[:1]), None)
 
 
 def set_aside_turns(chapter: Session) -> list[Turn]:
@@ -230,6 +231,7 @@ def recover_stale_turns(session_id: uuid.UUID | None = None) -> int:
 
 
 _BROKEN = (Turn.Status.FAILED, Turn.Status.STOPPED)
+PENDING = (Turn.Status.RUNNING, *_BROKEN)
 
 
 def _clean_key(submission_key: str) -> str:

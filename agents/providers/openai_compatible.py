@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import random
 import ssl
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -66,6 +67,11 @@ class Retries:
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
+# A text after the first is kept back for so long: to read and send on each word by itself costs
+# many times what the word does, and with a hundred replies at once that is all there is time for.
+GROUP_SECONDS = 0.05
+# A chunk that has come already is there sooner.
+_WAITED_SECONDS = 0.001
 _PATH = "/chat/completions"
 # Hosts that take `prompt_cache_key`. Others may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
@@ -212,10 +218,14 @@ class OpenAICompatibleProvider(Provider):
             limits = self._time_outs
             limit = limits.between_texts if answer.has_text else limits.first_text
             try:
+                asked = time.perf_counter()
                 async with asyncio.timeout(limit):
                     chunk = await anext(iterator)
             except StopAsyncIteration:
                 return
+            if answer.has_text and time.perf_counter() - asked > _WAITED_SECONDS:
+                # What arrives meanwhile is then read, and sent on, in one piece with it.
+                await asyncio.sleep(GROUP_SECONDS)
             yield chunk
         trailer: list[object] = []
         with suppress(*_CALL_ERRORS):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from asgiref.sync import async_to_sync
 
+from agents.providers import openai_compatible
 from agents.providers.base import Finished, TextDelta, Usage
 from agents.providers.exceptions import (
     ProviderError,
@@ -268,6 +269,21 @@ class TestConnections:
                     assert await anext(parts) == TextDelta("I step")
                     assert not server.is_left.is_set()
                 await asyncio.wait_for(server.is_left.wait(), LONG)
+
+        asyncio.run(run())
+
+    def test_the_first_text_is_not_kept_back_for_others(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(openai_compatible, "GROUP_SECONDS", 3_600)
+        monkeypatch.setattr(openai_compatible, "_WAITED_SECONDS", -1)
+
+        async def run() -> None:
+            async with (
+                chat_server(falls_silent("I step")) as server,
+                aclosing(provider_at(server.base_url).stream(REQUEST)) as parts,
+            ):
+                assert await asyncio.wait_for(anext(parts), LONG) == TextDelta("I step")
 
         asyncio.run(run())
 

@@ -12,53 +12,109 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
+from agents.database import in_database
 from agents.ending import Setback, find_setback
 from agents.estimates import estimate_build
 from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.jobs import latest_jobs
 from agents.models import Job
 from agents.narrating import cancel_build, request_build
-from agents.recovery import recover
+from agents.recovery import is_left_behind, recover
 from memory.corrections import why_not_now
 from memory.folding import fold_chapter
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.rendering import ReadableBlock, readable_block
 from sessions.access import get_chapter
 from sessions.chapters import save_narrative_agent
-from sessions.exceptions import InvalidInput
 from sessions.limits import (
     CHUNK_SIZE_PROMPTS,
     MAX_TARGET_WORDS,
     MIN_TARGET_WORDS,
     NARRATIVE_AGENT_CHAR_LIMIT,
 )
-from sessions.models import Session
+from sessions.models import Session, Turn
 from sessions.states import PLAYABLE, State
+from storyengine.pages.glances import glance_at_memory
 from storyengine.pages.header import header_context
 from storyengine.pages.model_notice import read_model_notice
 from storyengine.pages.now import NowPanel, read_now
-from storyengine.pages.numbers import read_whole_number
+from storyengine.pages.numbers import number_up_to, read_whole_number
 from storyengine.pages.render import HttpRequest, answer, nothing_new, show
 
 _UPDATE = "chapter/_update.html"
 
+# Memory is shown in pieces of so many blocks: that of a long chapter has hundreds.
+BLOCKS_SHOWN = 20
+
 
 @dataclass(frozen=True)
 class ShownBlock:
-    """A memory block for reading, and exactly as its agent returned it."""
+    """A memory block for reading, and exactly as its agent returned it; counted from 1."""
 
+    number: int
     readable: ReadableBlock
     json: str
 
 
 @dataclass(frozen=True)
-class ChapterPage:
+class ChapterSigns:
+    """By what a page that asks is told whether there is news."""
+
     chapter: Session
-    blocks: list[MemoryBlock]
-    drafts: list[NarrativeDraft]
     jobs: dict[str, Job]
+    block_count: int
+    draft_count: int
+
+    @property
+    def build(self) -> Job | None:
+        return self.jobs.get(Job.Kind.NARRATE)
+
+    @property
+    def is_in_play(self) -> bool:
+        return self.chapter.state in PLAYABLE
+
+    @property
+    def setback(self) -> Setback | None:
+        return find_setback(self.chapter, self.jobs)
+
+    @property
+    def poll_seconds(self) -> int:
+        """How often the page asks; 0 when nothing changes by itself."""
+        if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
+            return 2
+        return 10 if self.is_in_play else 0
+
+    @property
+    def memory_version(self) -> str:
+        """Changes whenever the memory cell would show something else."""
+        return _digest(
+            self.chapter.state,
+            self.chapter.is_ending,
+            self.chapter.prompt_index,
+            self.setback.job.error if self.setback else "",
+            self.block_count,
+        )
+
+    @property
+    def version(self) -> str:
+        shown: list[Any] = [self.memory_version, self.poll_seconds, self.draft_count]
+        if self.build:
+            shown += [self.build.status, self.build.error, self.build.progress]
+            shown += [len(self.build.partial_text)]
+        return _digest(*shown)
+
+
+@dataclass(frozen=True)
+class ChapterPage(ChapterSigns):
+    # A piece of memory: its last block, counted from 1, is the last one unless the address names
+    # another.
+    blocks: list[MemoryBlock]
+    last_block: int
+    drafts: list[NarrativeDraft]
     # The draft that the address names, counted from 1; 0 when it names none.
     named_draft: int
+    # Whether the Now view leaves nothing out.
+    shows_all: bool
 
     @property
     def draft_number(self) -> int:
@@ -73,23 +129,31 @@ class ChapterPage:
         roster = self.chapter.characters
         return [
             ShownBlock(
+                number,
                 readable_block(block, roster),
                 json.dumps(block.json_payload, ensure_ascii=False, indent=2),
             )
-            for block in self.blocks
+            for number, block in enumerate(self.blocks, self.earlier_blocks + 1)
         ]
+
+    @property
+    def earlier_blocks(self) -> int:
+        """How many stand before those that are shown."""
+        return self.last_block - len(self.blocks)
+
+    @property
+    def next_last_block(self) -> int:
+        """The last block of the piece that follows."""
+        return min(self.last_block + BLOCKS_SHOWN, self.block_count)
 
     @cached_property
     def now(self) -> NowPanel:
-        return read_now(fold_chapter(self.chapter), self.chapter.characters)
+        folded = fold_chapter(self.chapter)
+        return read_now(folded, self.chapter.characters, shows_all=self.shows_all)
 
     @property
     def can_correct(self) -> bool:
         return not why_not_now(self.chapter)
-
-    @property
-    def build(self) -> Job | None:
-        return self.jobs.get(Job.Kind.NARRATE)
 
     @property
     def is_building(self) -> bool:
@@ -140,57 +204,32 @@ class ChapterPage:
         return self.chapter.state in (State.DRAFT_TAB1, State.LOCKING)
 
     @property
-    def is_in_play(self) -> bool:
-        return self.chapter.state in PLAYABLE
-
-    @property
-    def setback(self) -> Setback | None:
-        return find_setback(self.chapter, self.jobs)
-
-    @property
     def is_remembering(self) -> bool:
         return self.chapter.state == State.SUMMARIZING or self.chapter.is_ending
-
-    @property
-    def poll_seconds(self) -> int:
-        """How often the page asks; 0 when nothing changes by itself."""
-        if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
-            return 2
-        return 10 if self.is_in_play else 0
-
-    @property
-    def memory_version(self) -> str:
-        """Changes whenever the memory cell would show something else."""
-        return _digest(
-            self.chapter.state,
-            self.chapter.is_ending,
-            self.chapter.prompt_index,
-            self.setback.job.error if self.setback else "",
-            len(self.blocks),
-        )
-
-    @property
-    def version(self) -> str:
-        shown: list[Any] = [self.memory_version, self.poll_seconds, len(self.drafts)]
-        if self.build:
-            shown += [self.build.status, self.build.error, self.build.progress]
-            shown += [len(self.build.partial_text)]
-        return _digest(*shown)
 
 
 @require_safe
 def show_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    page = _read_page(session_id, request.GET.get("draft", ""))
+    page = read_page(
+        session_id,
+        request.GET.get("draft", ""),
+        until=request.GET.get("until", ""),
+        shows_all=request.GET.get("all") == "1",
+    )
     shows_now = request.GET.get("show") == "now"
     return show(request, "chapter/chapter.html", _context(page) | {"shows_now": shows_now})
 
 
 @require_safe
-def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Polled while memory or the chapter is being written; answers only when there is news."""
-    page = _read_page(session_id, request.GET.get("draft", ""))
-    if request.GET.get("seen") == page.version:
+    return await in_database(_status, request, session_id)
+
+
+def _status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    if request.GET.get("seen") == glance(session_id).version:
         return nothing_new()
+    page = read_page(session_id, request.GET.get("draft", ""))
     context = _context(page) | {"seen_memory": request.GET.get("memory", "")}
     if page.reads_draft and request.GET.get("reads"):
         # What is being read, and perhaps selected, is not swapped for the sake of the progress.
@@ -221,6 +260,8 @@ def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     if chapter.state != State.ENDED:
         return nothing_new()
     context: dict[str, Any] = {"chapter": chapter}
+    if not request.htmx:
+        context |= header_context(chapter, "chapter")
     try:
         context["estimate"] = estimate_build(chapter)
     except PromptTooLong as error:
@@ -248,30 +289,46 @@ def _answer(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     return answer(
         request,
         partial=_UPDATE,
-        context=_context(_read_page(session_id, request.POST.get("draft", ""))),
+        context=_context(read_page(session_id, request.POST.get("draft", ""))),
         page=reverse("pages:draft", args=[session_id]),
     )
 
 
-def _read_page(session_id: uuid.UUID, draft: str) -> ChapterPage:
+def read_page(
+    session_id: uuid.UUID, draft: str, *, until: str = "", shows_all: bool = False
+) -> ChapterPage:
+    """`draft` and `until`, the last memory block to show, are numbers as an address names them."""
     recover(session_id)
     chapter = get_chapter(session_id)
     drafts = list(chapter.narrative_drafts.order_by("created_at"))
+    blocks = chapter.memory_blocks.order_by("created_at")
+    block_count = blocks.count()
+    last_block = number_up_to(block_count, until) or block_count
     return ChapterPage(
         chapter=chapter,
-        blocks=list(chapter.memory_blocks.order_by("created_at")),
-        drafts=drafts,
         jobs=latest_jobs(chapter),
-        named_draft=_named_draft(draft, len(drafts)),
+        block_count=block_count,
+        draft_count=len(drafts),
+        blocks=list(blocks[max(last_block - BLOCKS_SHOWN, 0) : last_block]),
+        last_block=last_block,
+        drafts=drafts,
+        named_draft=number_up_to(len(drafts), draft),
+        shows_all=shows_all,
     )
 
 
-def _named_draft(text: str, count: int) -> int:
-    try:
-        number = read_whole_number(text, "The draft")
-    except InvalidInput:
-        return 0
-    return number if 1 <= number <= count else 0
+def glance(session_id: uuid.UUID) -> ChapterSigns:
+    """Whether there is news, in two queries; what a dead process left is settled first."""
+    signs, turn = _glance(session_id)
+    if is_left_behind(signs.chapter, signs.jobs, turn):
+        recover(session_id)
+        signs, _ = _glance(session_id)
+    return signs
+
+
+def _glance(session_id: uuid.UUID) -> tuple[ChapterSigns, Turn | None]:
+    chapter, turn, blocks, drafts = glance_at_memory(session_id)
+    return ChapterSigns(chapter, latest_jobs(chapter), blocks, drafts), turn
 
 
 def _digest(*shown: Any) -> str:

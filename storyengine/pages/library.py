@@ -3,6 +3,7 @@
 import uuid
 
 from django.conf import settings
+from django.core.paginator import Paginator
 from django.db.models import Count
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -23,6 +24,8 @@ from sessions.models import Session
 from sessions.states import State
 from storyengine.pages.render import HttpRequest, go, nothing_new, show
 
+CHAPTERS_A_PAGE = 50
+
 _TAB_OF_STATE = {
     State.DRAFT_TAB1: "pages:world",
     State.RESETTING: "pages:world",
@@ -34,8 +37,13 @@ _TAB_OF_STATE = {
 @require_safe
 def library(request: HttpRequest) -> HttpResponse:
     host = provider_host()
+    counted = Session.objects.annotate(draft_count=Count("narrative_drafts"))
+    # Said again, because a query that counts forgets the model's own order.
+    chapters = counted.order_by("-last_played_at", "pk")
+    pages = Paginator(chapters, CHAPTERS_A_PAGE).get_page(request.GET.get("page"))
     context = {
-        "chapters": Session.objects.annotate(draft_count=Count("narrative_drafts")),
+        "pages": pages,
+        "chapters": pages.object_list,
         "model": provider_label(),
         "host": host,
         "is_allowed": is_allowed(host),

@@ -14,6 +14,9 @@ from memory.now_view import NowItem, NowSection, now_view
 from sessions.roster import Character
 
 _QUESTIONS = "questions"
+_OLDEST_FIRST = ("canon", "timeline")
+# Of a section: a long chapter knows thousands of things.
+ITEMS_SHOWN = 25
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class ShownSection:
     key: str
     title: str
     entries: list[ShownItem]
+    # How many more there are, which are read only when they are asked for.
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,14 +57,18 @@ class NowPanel:
 
     @property
     def other_questions(self) -> int:
-        return max(0, len(self.questions) - 1)
+        asked = [one for one in self.sections if one.key == _QUESTIONS]
+        return sum(len(one.entries) + one.left_out - 1 for one in asked)
 
 
-def read_now(folded: Fold, roster: list[Character]) -> NowPanel:
+def read_now(folded: Fold, roster: list[Character], *, shows_all: bool = False) -> NowPanel:
+    """Of each section the first ITEMS_SHOWN, or all."""
     sections = now_view(folded, roster)
     asked = next((one.items[0].text for one in sections if one.key == _QUESTIONS), "")
+    limit = None if shows_all else ITEMS_SHOWN
     return NowPanel(
-        [_shown_section(section) for section in sections], read_contradiction(asked, sections)
+        [_shown_section(section, limit) for section in sections],
+        read_contradiction(asked, sections),
     )
 
 
@@ -87,9 +96,13 @@ def said_in(first: Prompts, latest: Prompts) -> list[Prompts]:
     return list(dict.fromkeys([first, latest]))
 
 
-def _shown_section(section: NowSection) -> ShownSection:
+def _shown_section(section: NowSection, limit: int | None) -> ShownSection:
     asks = section.key == _QUESTIONS
-    return ShownSection(section.key, section.title, list(_shown_items(section.items, asks=asks)))
+    # Canon and the timeline end with the latest, the others begin with it.
+    first = max(len(section.items) - limit, 0) if limit and section.key in _OLDEST_FIRST else 0
+    kept = section.items[first : first + limit] if limit else section.items
+    shown = list(_shown_items(kept, asks=asks))
+    return ShownSection(section.key, section.title, shown, len(section.items) - len(shown))
 
 
 def _shown_items(items: Iterable[NowItem], *, asks: bool) -> Iterable[ShownItem]:

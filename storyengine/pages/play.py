@@ -3,23 +3,27 @@
 import uuid
 from typing import Any
 
+from django.core.paginator import Paginator
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from agents.database import in_database
 from agents.ending import reopen, request_end, retry_summary
 from agents.replies import keep_reply
 from sessions.access import get_chapter
 from sessions.chapters import choose_panel
-from sessions.transcript import read_transcript
+from sessions.transcript import read_prompts
 from sessions.turns import broken_turn, set_aside, set_aside_turns
 from storyengine.pages.header import header_context
-from storyengine.pages.numbers import read_whole_number
-from storyengine.pages.play_page import PlayPage, play_context, read_play
+from storyengine.pages.numbers import number_up_to, read_whole_number
+from storyengine.pages.play_page import PlayPage, glance_at_play, play_context, read_play
 from storyengine.pages.render import HttpRequest, answer, go, nothing_new, show
 from storyengine.pages.world import locking_context
 
 UPDATE = "play/_update.html"
+# Of the whole transcript, which may have thousands.
+PROMPTS_A_PAGE = 250
 
 
 @require_safe
@@ -28,19 +32,23 @@ def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = read_play(session_id)
     context = play_context(page) | {"words": _words_to_put_in(request, page)}
     if page.shape == "locking":
-        context |= locking_context(page.chapter)
+        context |= locking_context(page.chapter, page.jobs)
     return show(request, "play/play.html", context)
 
 
 @require_safe
-def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Polled while something runs in the background; answers only when there is news."""
-    page = read_play(session_id)
+    return await in_database(_status, request, session_id)
+
+
+def _status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    page = glance_at_play(session_id)
     if request.GET.get("shape") != page.shape:
         return go(request, page_address(session_id))
     if request.GET.get("seen") == page.version:
         return nothing_new()
-    return show(request, UPDATE, play_context(page))
+    return show(request, UPDATE, play_context(read_play(session_id)))
 
 
 @require_POST
@@ -91,11 +99,16 @@ def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """In pages, of which one holds the prompt that the address names."""
     chapter = get_chapter(session_id)
-    transcript = read_transcript(chapter, limit=None)
+    numbers = Paginator(range(chapter.prompt_index), PROMPTS_A_PAGE)
+    prompt = number_up_to(chapter.prompt_index, request.GET.get("prompt", ""))
+    of_prompt = (prompt - 1) // PROMPTS_A_PAGE + 1
+    pages = numbers.get_page(of_prompt if prompt else request.GET.get("page"))
     context = header_context(chapter, "play") | {
-        "transcript": transcript,
-        "set_aside": set_aside_turns(chapter),
+        "pages": pages,
+        "transcript": read_prompts(chapter, pages.start_index(), pages.end_index()),
+        "set_aside": [] if pages.has_next() else set_aside_turns(chapter),
     }
     return show(request, "play/transcript.html", context)
 

@@ -13,7 +13,7 @@ from agents.calling.consent import is_allowed, provider_host
 from agents.ending import Setback, find_setback
 from agents.jobs import latest_jobs
 from agents.models import Job
-from agents.recovery import recover
+from agents.recovery import is_left_behind, recover
 from memory.folding import fold_chapter
 from sessions.access import get_chapter
 from sessions.example import suggested_prompt
@@ -23,6 +23,7 @@ from sessions.roster import Character, character, next_slot
 from sessions.states import State
 from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
 from sessions.turns import pending_turn
+from storyengine.pages.glances import glance_at_turns
 from storyengine.pages.header import header_context
 from storyengine.pages.model_notice import read_model_notice
 from storyengine.pages.now import open_question_count
@@ -164,6 +165,17 @@ def read_play(session_id: uuid.UUID) -> PlayPage:
     )
 
 
+def glance_at_play(session_id: uuid.UUID) -> PlayPage:
+    """As much of the page as its shape and version need, in two queries: open pages ask for it
+    every two seconds. What a dead process left is settled first.
+    """
+    page = _glance(session_id)
+    if is_left_behind(page.chapter, page.jobs, page.pending.turn if page.pending else None):
+        recover(session_id)
+        page = _glance(session_id)
+    return page
+
+
 def play_context(page: PlayPage) -> dict[str, Any]:
     """The context of Tab 2 and of all its partials."""
     host = provider_host()
@@ -178,6 +190,14 @@ def play_context(page: PlayPage) -> dict[str, Any]:
         "host": host,
         "is_allowed": is_allowed(host),
     }
+
+
+def _glance(session_id: uuid.UUID) -> PlayPage:
+    chapter, turn, last_key = glance_at_turns(session_id)
+    pending = None
+    if turn is not None:
+        pending = PendingTurn(turn, character(turn.agent_slot, chapter.agent_names), prefix="")
+    return PlayPage(chapter, pending, latest_jobs(chapter), last_key)
 
 
 def _read_transcript(page: PlayPage) -> Transcript | None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
+from agents.database import in_database
 from agents.jobs import latest_jobs
 from agents.locking import request_lock
 from agents.models import Job
-from agents.recovery import recover
+from agents.recovery import is_left_behind, recover
 from sessions.access import get_chapter
 from sessions.chapters import SetupChange, save_setup
 from sessions.example import fill_example, is_empty
@@ -83,14 +85,22 @@ def lock(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 @require_safe
-def lock_status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+async def lock_status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Polled while agent 0 works: what it waits for, then on to the tab that follows."""
-    recover(session_id)
+    return await in_database(_lock_status, request, session_id)
+
+
+def _lock_status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
+    jobs = latest_jobs(chapter)
+    if is_left_behind(chapter, jobs, None):
+        recover(session_id)
+        chapter = get_chapter(session_id)
+        jobs = latest_jobs(chapter)
     if chapter.state != State.LOCKING:
         tab = "pages:play" if chapter.tab1_locked else "pages:world"
         return go(request, reverse(tab, args=[session_id]))
-    context = locking_context(chapter)
+    context = locking_context(chapter, jobs)
     if request.GET.get("seen") == context["version"]:
         return nothing_new()
     return show(request, "play/_locking.html", context)
@@ -101,9 +111,10 @@ def model_status(request: HttpRequest) -> HttpResponse:
     return show(request, "_model_notice.html", {"notice": read_model_notice()})
 
 
-def locking_context(chapter: Session) -> dict[str, Any]:
+def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]:
+    """`jobs` as `latest_jobs` returns them."""
     notice = read_model_notice()
-    job = latest_jobs(chapter).get(Job.Kind.LOCK)
+    job = jobs.get(Job.Kind.LOCK)
     error = job.error if job else ""
     shown = f"{notice.text if notice else ''}|{error}"
     version = hashlib.sha256(shown.encode()).hexdigest()[:16]

@@ -125,7 +125,7 @@ class TestNow:
         shown = [(one.words, one.attributes["href"]) for one in links]
         transcript = address(chapter, "transcript")
         assert ("setup", address(chapter, "world")) in shown
-        assert ("Prompts 1-7", transcript + "#prompt-1") in shown
+        assert ("Prompts 1-7", transcript + "?prompt=1#prompt-1") in shown
         whole = client.get(transcript).content.decode()
         assert [by_id(whole, f"prompt-{number}").words for number in (1, 8)] == [
             "1) beat 1",

@@ -1,0 +1,167 @@
+"""How many bytes a turn writes early and late in a chapter, without the records of model calls."""
+
+import sqlite3
+import struct
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import psycopg
+
+from bench.figure import Figure
+from bench.http_calls import BenchError, call
+from bench.load_stack import LoadStack
+from bench.program import wait_until
+
+EARLY, LATE = 50, 5_000
+# One chunk: every turn of it, and the summary that it asks for.
+TURNS = 7
+MOST_RATIO = 1.2
+ARTIFACTS = "agents_llmartifact"
+# Of SQLite's write-ahead log: https://www.sqlite.org/fileformat2.html#walformat
+_WAL_HEADER, _FRAME_HEADER = 32, 24
+
+
+class Meter(Protocol):
+    def start(self) -> None: ...
+
+    def stop(self) -> tuple[int, int]:
+        """The bytes since the start: of artifacts, and of everything else."""
+
+
+def measure_bytes(stack: LoadStack, *, late: int) -> list[Figure]:
+    stack.set_pace(100_000, first_token_ms=1)
+    per_turn = {number: _written_at(stack, number) for number in (EARLY, late)}
+    return [bytes_figure(per_turn)]
+
+
+def bytes_figure(per_turn: dict[int, tuple[float, float]]) -> Figure:
+    """By the number of the turn: bytes of artifacts, and of the rest."""
+    early, late = (per_turn[number] for number in sorted(per_turn))
+    ratio = late[1] / early[1]
+    shown = ", ".join(
+        f"{rest / 1e3:.0f} KB at {number:,} (artifacts {artifacts / 1e3:.0f} KB)"
+        for number, (artifacts, rest) in sorted(per_turn.items())
+    )
+    return Figure(
+        "Bytes that a turn adds to the database's log, late over early, artifacts apart",
+        ratio,
+        f"{ratio:.2f} ({shown})",
+        f"at most {MOST_RATIO}",
+        ratio <= MOST_RATIO,
+    )
+
+
+def _written_at(stack: LoadStack, number: int) -> tuple[float, float]:
+    session_id = stack.build("turns", number - 1)
+    # What a process reads for the first time, it may also write for the first time.
+    _play_turn(stack, session_id, 0)
+    meter: Meter = PostgresMeter(stack) if stack.has_servers else SqliteMeter(stack)
+    artifacts = rest = 0
+    for turn in range(1, TURNS + 1):
+        meter.start()
+        _play_turn(stack, session_id, turn)
+        written = meter.stop()
+        artifacts, rest = artifacts + written[0], rest + written[1]
+    return artifacts / TURNS, rest / TURNS
+
+
+def _play_turn(stack: LoadStack, session_id: str, turn: int) -> None:
+    path = f"/api/session/{session_id}"
+    body = {"agent_slot": turn % 3 + 1, "user_text": f"Beat {turn} of the measured ones. Now?"}
+    answer = call(stack.program, "POST", f"{path}/prompt", body)
+    if answer.status != 201:
+        raise BenchError(f"POST {path}/prompt: {answer.status} {answer.body[:300]!r}")
+
+    def is_quiet() -> bool:
+        page = call(stack.program, "GET", f"/chapters/{session_id}/play").body
+        return b"/play/status?" not in page
+
+    wait_until(is_quiet, "the summary", seconds=60)
+    # The record of the call is written just after the answer.
+    time.sleep(0.3)
+
+
+class SqliteMeter:
+    """Reads the pages in the write-ahead log, each of which belongs to one table or index."""
+
+    def __init__(self, stack: LoadStack) -> None:
+        folder = Path(stack.processes.environment["STORYENGINE_DATA"])
+        self._path = folder / "storyengine.sqlite3"
+        self._database = sqlite3.connect(self._path, isolation_level=None, timeout=20)
+
+    def start(self) -> None:
+        busy, _, _ = self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise BenchError("The database's log cannot be emptied.")
+
+    def stop(self) -> tuple[int, int]:
+        page_size, pages = read_wal(self._path.with_name(self._path.name + "-wal").read_bytes())
+        owners = dict(
+            self._database.execute(
+                "SELECT pageno, tbl_name FROM dbstat JOIN sqlite_schema USING (name)"
+            )
+        )
+        of_artifacts = sum(owners.get(page) == ARTIFACTS for page in pages)
+        return of_artifacts * page_size, (len(pages) - of_artifacts) * page_size
+
+
+def read_wal(content: bytes) -> tuple[int, Sequence[int]]:
+    """The size of a page, and the number of each page that was written, in order."""
+    if len(content) < _WAL_HEADER:
+        return 0, []
+    page_size: int = struct.unpack_from(">I", content, 8)[0]
+    salts = content[16:24]
+    step = _FRAME_HEADER + page_size
+    frames = range(_WAL_HEADER, len(content) - step + 1, step)
+    return page_size, [
+        struct.unpack_from(">I", content, at)[0]
+        for at in frames
+        if content[at + 8 : at + 16] == salts
+    ]
+
+
+class PostgresMeter:
+    """Reads the write-ahead log's own records, without the whole pages that follow a checkpoint."""
+
+    def __init__(self, stack: LoadStack) -> None:
+        self._database = psycopg.connect(
+            stack.processes.environment["DATABASE_URL"], autocommit=True
+        )
+        self._database.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
+        # Nobody else may write meanwhile.
+        self._database.execute("VACUUM ANALYZE")
+        self._begin = ""
+
+    def start(self) -> None:
+        self._begin = self._now()
+
+    def stop(self) -> tuple[int, int]:
+        rows = self._database.execute(
+            "SELECT block_ref, record_length - fpi_length FROM pg_get_wal_records_info(%s, %s)",
+            [self._begin, self._now()],
+        ).fetchall()
+        files = [f"/{number} " for number in self._files_of_artifacts()]
+        artifacts = rest = 0
+        for reference, size in rows:
+            if any(file in (reference or "") for file in files):
+                artifacts += size
+            else:
+                rest += size
+        return artifacts, rest
+
+    def _now(self) -> str:
+        row = self._database.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+        return str(row[0]) if row else ""
+
+    def _files_of_artifacts(self) -> list[int]:
+        """Of the table, its long values, and the indexes of both."""
+        rows = self._database.execute(
+            "WITH held AS (SELECT unnest(ARRAY[oid, reltoastrelid]) AS oid FROM pg_class "
+            "WHERE relname = %s) SELECT pg_relation_filenode(oid) FROM held UNION "
+            "SELECT pg_relation_filenode(indexrelid) FROM pg_index "
+            "JOIN held ON indrelid = held.oid",
+            [ARTIFACTS],
+        ).fetchall()
+        return [row[0] for row in rows]

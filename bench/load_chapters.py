@@ -1,0 +1,130 @@
+"""Builds chapters for bench.load, straight into the database, and counts queries of pages.
+
+A program of its own (python -m bench.load_chapters play 20), because it needs Django's settings;
+prints JSON on its last line.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import django
+
+from bench.tab2_chapters import CHUNK, build_chapter, count_queries
+
+if TYPE_CHECKING:
+    from sessions.models import Session
+
+# So that a chapter that is played on asks for its next summary soon, and not all at once.
+PROMPTS_BEFORE = 8
+
+
+def main(what: str, count: int) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
+    django.setup()
+    makers: dict[str, Callable[[int], Any]] = {
+        "play": chapters_to_play,
+        "turns": lambda prompts: str(build_chapter(2 * prompts).pk),
+        "library": fill_library,
+        "pages": long_chapter,
+    }
+    print(json.dumps(makers[what](count)))
+
+
+def chapters_to_play(count: int) -> list[str]:
+    """Each as far into its next chunk of prompts as its number says."""
+    return [str(build_chapter(2 * (PROMPTS_BEFORE + n % CHUNK)).pk) for n in range(count)]
+
+
+def fill_library(count: int) -> dict[str, Any]:
+    """So many chapters in all, with a little play in each."""
+    from sessions.models import Session
+
+    for number in range(count - Session.objects.count()):
+        build_chapter(2 + number % 10)
+    count_queries("/")
+    return {"path": "/", "queries": count_queries("/")}
+
+
+def long_chapter(events: int) -> list[dict[str, Any]]:
+    """The pages of a chapter in play and of one that has ended, both of so many events.
+
+    `target` names what a page is measured against: "poll" or "page".
+    """
+    played, ended = build_chapter(events), build_chapter(events)
+    _end(ended)
+    pages = [*_pages_in_play(played), *_pages_of_end(ended), _lock_poll()]
+    for page in pages:
+        # A process keeps templates and the memory of a chapter.
+        _count(page)
+        page["queries"] = _count(page)
+    return pages
+
+
+def _pages_in_play(chapter: "Session") -> list[dict[str, Any]]:
+    from storyengine.pages.play_page import read_play
+
+    at, prompt = f"/chapters/{chapter.pk}", chapter.prompt_index
+    page = read_play(chapter.pk)
+    return [
+        _page("Tab 1", f"{at}/world"),
+        _page("Tab 2", f"{at}/play"),
+        _poll("Tab 2, poll", f"{at}/play/status?shape={page.shape}&seen={page.version}"),
+        _page("Tab 3, in play", f"{at}/chapter"),
+        _page("whole transcript", f"{at}/transcript"),
+        _page("calls of a prompt", f"{at}/calls/prompts/{prompt}"),
+        _page("calls of a memory block", f"{at}/calls/memory/2"),
+        _page("usage", f"{at}/usage"),
+        _page("End Chapter?", f"{at}/end/confirm"),
+        _page("Delete?", f"{at}/delete/confirm"),
+    ]
+
+
+def _pages_of_end(chapter: "Session") -> list[dict[str, Any]]:
+    from storyengine.pages.chapter import read_page
+
+    at = f"/chapters/{chapter.pk}"
+    page = read_page(chapter.pk, "")
+    seen = f"seen={page.version}&memory={page.memory_version}"
+    return [
+        _page("Tab 3", f"{at}/chapter"),
+        _poll("Tab 3, poll", f"{at}/chapter/status?{seen}"),
+        _page("Tab 3, Now view", f"{at}/chapter?show=now"),
+        _page("estimate of a build", f"{at}/chapter/estimate"),
+    ]
+
+
+def _lock_poll() -> dict[str, Any]:
+    from sessions.models import Session
+    from sessions.states import State
+    from storyengine.pages.world import locking_context
+
+    chapter = build_chapter(0)
+    Session.objects.filter(pk=chapter.pk).update(state=State.LOCKING)
+    version = locking_context(chapter, {})["version"]
+    return _poll("lock, poll", f"/chapters/{chapter.pk}/lock/status?seen={version}")
+
+
+def _end(chapter: "Session") -> None:
+    from sessions.models import Session
+    from sessions.states import State
+
+    Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
+
+
+def _page(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "path": path, "status": 200}
+
+
+def _poll(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "path": path, "status": 204}
+
+
+def _count(page: dict[str, Any]) -> int:
+    return count_queries(page["path"], status=page["status"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,112 @@
+"""How long pages and polls take, and how many a second there can be."""
+
+import http.client
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from bench.figure import Figure
+from bench.http_calls import BenchError, Server
+from bench.load_stack import LoadStack
+
+CHAPTERS, EVENTS = 1_000, 10_000
+READS, UNCOUNTED = 20, 3
+CLIENTS = 4
+MOST_PAGE_MS, MOST_POLL_MS, MOST_POLL_QUERIES = 100.0, 5.0, 2
+
+
+@dataclass(frozen=True)
+class PageTimes:
+    """Milliseconds of single requests, one after the other, and requests a second of four."""
+
+    name: str
+    status: int
+    queries: int
+    milliseconds: Sequence[float]
+    per_second: float
+
+
+def measure_pages(stack: LoadStack, *, events: int, chapters: int, seconds: float) -> list[Figure]:
+    pages = stack.build("pages", events)
+    for page in pages:
+        page["name"] += f", {events:,} events"
+    library = stack.build("library", chapters)
+    pages.insert(0, {"name": f"library of {chapters:,} chapters", "status": 200, **library})
+    figures = []
+    for page in pages:
+        times = measure(stack.program, page, seconds=seconds)
+        figures.append(page_figure(times))
+        print(f"{figures[-1].name}: {figures[-1].value}; load {os.getloadavg()[0]:.1f}", flush=True)
+    return figures
+
+
+def measure(program: Server, page: dict[str, Any], *, seconds: float) -> PageTimes:
+    path, status = page["path"], page["status"]
+    with _Reader(program) as reader:
+        taken = [reader.get(path, status) for _ in range(UNCOUNTED + READS)][UNCOUNTED:]
+    return PageTimes(
+        page["name"],
+        status,
+        page["queries"],
+        [1_000 * each for each in taken],
+        _rate(program, path, status, seconds),
+    )
+
+
+def page_figure(times: PageTimes) -> Figure:
+    middle = median(times.milliseconds)
+    shown = (
+        f"{middle:.1f} ms (worst {max(times.milliseconds):.1f}), {times.queries} queries, "
+        f"{times.per_second:.0f} a second"
+    )
+    if times.status == 204:
+        target = f"204, under {MOST_POLL_MS:.0f} ms, at most {MOST_POLL_QUERIES} queries"
+        passed = middle < MOST_POLL_MS and times.queries <= MOST_POLL_QUERIES
+    else:
+        target, passed = f"at most {MOST_PAGE_MS:.0f} ms", middle <= MOST_PAGE_MS
+    return Figure(times.name, middle, shown, target, passed)
+
+
+class _Reader:
+    """One connection that stays open, as a browser's does."""
+
+    def __init__(self, server: Server) -> None:
+        self._connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+
+    def __enter__(self) -> "_Reader":
+        self._connection.connect()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._connection.close()
+
+    def get(self, path: str, status: int) -> float:
+        """The seconds it took; raises BenchError for another status."""
+        started = time.perf_counter()
+        self._connection.request("GET", path)
+        response = self._connection.getresponse()
+        content = response.read()
+        if response.status != status:
+            raise BenchError(f"GET {path}: {response.status} {content[:300]!r}")
+        return time.perf_counter() - started
+
+
+def _rate(server: Server, path: str, status: int, seconds: float) -> float:
+    end = time.perf_counter() + seconds
+
+    def read(_: int) -> int:
+        count = 0
+        with _Reader(server) as reader:
+            while time.perf_counter() < end:
+                reader.get(path, status)
+                count += 1
+        return count
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        total = sum(clients.map(read, range(CLIENTS)))
+    return total / (time.perf_counter() - started)
