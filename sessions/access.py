@@ -1,11 +1,18 @@
 """Where a chapter is loaded by its id."""
 
 import uuid
+from collections.abc import Callable
+from typing import TypeVar
 
 from django.db.models import QuerySet
 
 from sessions.exceptions import UnknownChapter
 from sessions.models import Session
+
+Found = TypeVar("Found")
+
+# How often a chapter that moves on while it is being read is read again.
+MAX_READINGS = 3
 
 
 def lock_chapter(session_id: uuid.UUID) -> None:
@@ -25,6 +32,33 @@ def get_chapter(session_id: uuid.UUID) -> Session:
 def get_chapter_to_change(session_id: uuid.UUID) -> Session:
     """The chapter without its Tab 1, locked as `lock_chapter` does; raises UnknownChapter."""
     return _get(Session.objects.select_for_update(), session_id)
+
+
+def read_at_one_moment(session_id: uuid.UUID, read: Callable[[Session], Found]) -> Found:
+    """What `read` finds in the chapter and its rows, as all were at once; raises UnknownChapter.
+
+    A transaction would make reading wait for writers on SQLite; so what has changed meanwhile is
+    seen by the chapter's row, and read again.
+    """
+    chapter = get_chapter(session_id)
+    for _ in range(MAX_READINGS):
+        found = read(chapter)
+        afterwards = get_chapter(session_id)
+        if _moment(afterwards) == _moment(chapter):
+            break
+        chapter = afterwards
+    return found
+
+
+def _moment(chapter: Session) -> tuple[object, ...]:
+    return (
+        chapter.state,
+        chapter.is_ending,
+        chapter.turn_in_flight,
+        chapter.prompt_index,
+        chapter.last_summarized_prompt_index,
+        chapter.updated_at,
+    )
 
 
 def _get(chapters: QuerySet[Session], session_id: uuid.UUID) -> Session:

@@ -84,7 +84,7 @@ def check_models_file(
 def check_model(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
-    return _check_server() if settings.LLM == "openai" else _check_embedded_model()
+    return _check_model_server() if settings.LLM == "openai" else _check_embedded_model()
 
 
 @register(Tags.compatibility)
@@ -121,7 +121,7 @@ def _check_embedded_model() -> list[CheckMessage]:
     ]
 
 
-def _check_server() -> list[CheckMessage]:
+def _check_model_server() -> list[CheckMessage]:
     address = urlsplit(settings.OPENAI_BASE_URL)
     if address.scheme not in ("http", "https") or not address.hostname:
         return [

@@ -1,13 +1,22 @@
 """Payloads of agents 0 and 8 with something in every key, and ways to vary and to write them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
 from hypothesis import strategies as st
 
-from agents.structured.schemas import Shape, TurnDelta, WorldChapterLock, json_schema_for
+from agents.structured.schemas import (
+    InvalidReply,
+    Payload,
+    Reading,
+    Shape,
+    TurnDelta,
+    WorldChapterLock,
+    check_payload,
+    json_schema_for,
+)
 
 LOCK: dict[str, Any] = {
     "memory_type": "world_chapter_lock",
@@ -110,6 +119,24 @@ def deeply_nested(*pairs: tuple[str, str]) -> st.SearchStrategy[str]:
         st.sampled_from(["", "1", '"a"', "a", ","]),
         st.sampled_from([0, 0, 0, -1, 1, -10_000]),
     )
+
+
+def assert_read_or_refused(read: Callable[[], Reading]) -> None:
+    """A turn delta that memory takes, or a refusal; nothing else may come of a text."""
+    try:
+        payload = read().payload
+    except InvalidReply:
+        return
+    check_payload(payload, TurnDelta)
+
+
+def assert_says_no_more(cut: Payload, whole: Payload) -> None:
+    """What was read of a payload that breaks off lacks at most the end of its last list."""
+    *earlier, last = whole
+    assert list(cut) == list(whole)
+    assert all(cut[key] == whole[key] for key in earlier)
+    said = whole[last]
+    assert cut[last] == (said[: len(cut[last])] if isinstance(said, list) else said)
 
 
 def as_xml(payload: dict[str, Any]) -> str:

@@ -26,6 +26,14 @@ def chapter() -> Session:
     return make_active_chapter()
 
 
+def fail_to_end(chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
+    """Two prompts are played, and the memory of them that the end waits for is not to be had."""
+    play_many(chapter, 2)
+    request_end(chapter.pk)
+    provider.enqueue(ProviderBusy("503"))
+    run_jobs()
+
+
 def test_ending_without_prompts_is_refused(chapter: Session) -> None:
     with pytest.raises(WrongState, match="no prompts"):
         request_end(chapter.pk)
@@ -59,10 +67,7 @@ def test_the_end_waits_for_a_summary_and_adds_the_rest(
 def test_a_failed_last_delta_leaves_the_chapter_in_play(
     chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    play_many(chapter, 2)
-    request_end(chapter.pk)
-    provider.enqueue(ProviderBusy("503"))
-    run_jobs()
+    fail_to_end(chapter, provider, run_jobs)
     chapter.refresh_from_db()
     assert (chapter.state, chapter.is_ending) == (State.ACTIVE, False)
     assert latest_jobs(chapter)["summarize"].error == "503"
@@ -92,10 +97,7 @@ def test_an_end_that_fails_at_an_earlier_chunk_leaves_nothing_queued(
 def test_retry_after_a_failed_end_ends_the_chapter(
     chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    play_many(chapter, 2)
-    request_end(chapter.pk)
-    provider.enqueue(ProviderBusy("503"))
-    run_jobs()
+    fail_to_end(chapter, provider, run_jobs)
     ending = retry_summary(chapter.pk)
     assert (ending.state, ending.is_ending) == (State.SUMMARIZING, True)
     run_jobs()
@@ -107,10 +109,7 @@ def test_retry_after_a_failed_end_ends_the_chapter(
 def test_retry_waits_for_a_reply_as_the_end_does(
     chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    play_many(chapter, 2)
-    request_end(chapter.pk)
-    provider.enqueue(ProviderBusy("503"))
-    run_jobs()
+    fail_to_end(chapter, provider, run_jobs)
     open_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
     with pytest.raises(TurnInFlight):
         retry_summary(chapter.pk)
@@ -119,10 +118,7 @@ def test_retry_waits_for_a_reply_as_the_end_does(
 def test_a_failed_end_that_was_played_past_waits_for_nothing(
     chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    play_many(chapter, 2)
-    request_end(chapter.pk)
-    provider.enqueue(ProviderBusy("503"))
-    run_jobs()
+    fail_to_end(chapter, provider, run_jobs)
     play_many(chapter, 1)
     with pytest.raises(WrongState, match="no memory waiting"):
         retry_summary(chapter.pk)

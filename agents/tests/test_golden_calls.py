@@ -13,10 +13,9 @@ from agents.narrating import request_build
 from agents.providers.base import Message
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.tests.golden_files import check_golden
-from agents.tests.narrations import make_ended_chapter, words
+from agents.tests.narrations import make_ended_chapter, prompt_of_second_scene, words
 from agents.tests.payloads import as_xml
 from agents.tests.replies import turn_delta, world_lock
-from sessions.models import Session
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
 pytestmark = pytest.mark.django_db
@@ -72,12 +71,7 @@ def test_a_whole_chapter_and_its_continuations(
 def test_a_scene_after_another(
     small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    chapter = make_ended_chapter(14)
-    Session.objects.update(target_words=1_200)
-    provider.enqueue(words(700, "first"), words(700, "second"))
-    request_build(chapter.pk)
-    run_jobs()
-    check_golden("agent_9_scene", provider.history[1].messages)
+    check_golden("agent_9_scene", prompt_of_second_scene(provider, run_jobs))
 
 
 def _added(provider: ScriptedProvider, call: int) -> list[Message]:

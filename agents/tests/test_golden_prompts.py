@@ -19,7 +19,7 @@ from agents.prompting.sandwich import Subject, compose
 from agents.tests.golden_files import check_golden
 from agents.tests.replies import turn_delta, world_lock
 from memory.corrections import write_correction
-from memory.models import MemoryBlock
+from memory.tests.factories import add_delta, add_lock
 from sessions.models import Session
 from sessions.tests.factories import add_prompts, make_active_chapter
 
@@ -49,11 +49,11 @@ SUBJECTS: dict[Agent, Callable[[Session], Subject]] = {
 def chapter() -> Session:
     """Sixteen prompts, memory of fourteen of them, and a correction."""
     chapter = make_active_chapter(agent_names={"2": "Tom <the elder>"})
-    _add_block(chapter, MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, world_lock())
+    add_lock(chapter, world_lock())
     for first, last in ((1, 7), (8, 14)):
         add_prompts(chapter, 7)
         payload = turn_delta(first, last, canon_locks=[f"what was sworn at prompt {last}"])
-        _add_block(chapter, MemoryBlock.Type.TURN_DELTA, first, last, payload)
+        add_delta(chapter, first, last, payload)
     add_prompts(chapter, 2)
     chapter.last_summarized_prompt_index = 14
     chapter.save()
@@ -75,15 +75,3 @@ def test_the_prompt_is_the_one_that_was_reviewed(
 def test_all_characters_are_told_the_same_way() -> None:
     assert {agent.agent_id for agent in SUBJECTS} | {1, 3, 4, 5, 6, 7} == set(AGENTS)
     assert all(agent.layers is CHARACTER_LAYERS for agent in CHARACTERS.values())
-
-
-def _add_block(
-    chapter: Session, kind: MemoryBlock.Type, first: int, last: int, payload: object
-) -> None:
-    MemoryBlock.objects.create(
-        session=chapter,
-        type=kind,
-        from_prompt_index=first,
-        to_prompt_index=last,
-        json_payload=payload,
-    )

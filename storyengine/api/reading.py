@@ -8,7 +8,7 @@ from agents.calling.consent import granted_hosts, is_allowed, provider_host
 from agents.jobs import latest_jobs
 from agents.models import Job
 from agents.recovery import recover
-from sessions.access import get_chapter
+from sessions.access import get_chapter, read_at_one_moment
 from sessions.exceptions import UnknownChapter
 from sessions.models import Event, Session, Turn
 from sessions.turns import events_of, pending_turn
@@ -28,35 +28,11 @@ from storyengine.api.documents import (
     tab1_texts,
 )
 
-# How often a chapter that moves on while it is being read is read again.
-MAX_READINGS = 3
-
 
 def read_session(session_id: UUID) -> SessionDocument:
-    """The chapter as it was at one moment.
-
-    A transaction would make reading wait for writers on SQLite; so what has changed meanwhile is
-    seen by the chapter's row, and read again.
-    """
+    """The chapter as it was at one moment."""
     recover(session_id)
-    chapter = get_chapter(session_id)
-    for _ in range(MAX_READINGS):
-        document = _document(chapter)
-        afterwards = get_chapter(session_id)
-        if _moment(afterwards) == _moment(chapter):
-            break
-        chapter = afterwards
-    return document
-
-
-def _moment(chapter: Session) -> tuple[object, ...]:
-    return (
-        chapter.state,
-        chapter.is_ending,
-        chapter.turn_in_flight,
-        chapter.prompt_index,
-        chapter.last_summarized_prompt_index,
-    )
+    return read_at_one_moment(session_id, _document)
 
 
 def _document(chapter: Session) -> SessionDocument:

@@ -1,4 +1,8 @@
-"""A chapter as a file, as it was at one moment."""
+"""A chapter as a file, as it was at one moment.
+
+The API describes the same rows in documents of its own: those may grow with the program, while the
+file has to stay what its version says.
+"""
 
 import uuid
 from typing import Any
@@ -8,7 +12,7 @@ from django.utils import timezone
 from pydantic import BaseModel
 
 from memory.models import MemoryBlock
-from sessions.access import get_chapter
+from sessions.access import read_at_one_moment
 from sessions.exceptions import UnknownChapter
 from sessions.models import Session, Turn
 from sessions.states import State
@@ -43,8 +47,6 @@ _UNANSWERED = (
     Turn.Status.STOPPED,
     Turn.Status.SET_ASIDE,
 )
-# How often a chapter that moves on while it is being read is read again.
-MAX_READINGS = 3
 
 
 def export_chapter(session_id: uuid.UUID) -> ChapterFile:
@@ -53,25 +55,9 @@ def export_chapter(session_id: uuid.UUID) -> ChapterFile:
     What is stored is not checked against the file's bounds: better a file that an import refuses
     than none.
     """
-    chapter = get_chapter(session_id)
-    for _ in range(MAX_READINGS):
-        content = _read(chapter)
-        afterwards = get_chapter(session_id)
-        if _moment(afterwards) == _moment(chapter):
-            break
-        chapter = afterwards
+    content = read_at_one_moment(session_id, _read)
     return ChapterFile.model_construct(
         format=FORMAT, version=VERSION, exported_at=timezone.now(), chapter=content
-    )
-
-
-def _moment(chapter: Session) -> tuple[object, ...]:
-    return (
-        chapter.state,
-        chapter.turn_in_flight,
-        chapter.prompt_index,
-        chapter.last_summarized_prompt_index,
-        chapter.updated_at,
     )
 
 

@@ -20,7 +20,7 @@ from agents.warmup import warm_reply
 from sessions.access import get_chapter
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownChapter
 from sessions.models import Turn
-from sessions.turns import pending_turn
+from storyengine.database_away import DATABASE_ERRORS, find_database_away
 from storyengine.pages.numbers import read_whole_number
 from storyengine.pages.play import UPDATE, answer_play
 from storyengine.pages.play_page import play_context, read_play
@@ -44,7 +44,7 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
         await start(submission_key=str(uuid.uuid4()))
     except TurnInFlight:
         # The same form sent again, because its first answer was lost: it has arrived.
-        if not await sync_to_async(_is_in_flight)(session_id, key):
+        if not await sync_to_async(_has_arrived)(session_id, key):
             raise
     response = await sync_to_async(answer_play)(request, session_id, is_accepted=True)
     response["HX-Trigger-After-Swap"] = json.dumps({"prompt-accepted": {"key": key}})
@@ -101,6 +101,10 @@ async def _frames(
                     yield _frame("ended", await in_database(_render_ended, request, part.turn))
     except Turn.DoesNotExist:
         yield _frame("ended", await in_database(render_to_string, "play/_gone.html"))
+    except DATABASE_ERRORS as error:
+        if find_database_away(error) is None:
+            raise
+        # A stream that breaks off is asked for again.
 
 
 def _frame(event: str, html: str) -> str:
@@ -122,9 +126,10 @@ def _render_ended(request: DjangoHttpRequest, turn: Turn) -> str:
     return render_to_string(UPDATE, context, request)
 
 
-def _is_in_flight(session_id: uuid.UUID, key: str) -> bool:
-    turn = pending_turn(get_chapter(session_id))
-    return turn is not None and turn.is_running and turn.submission_key == key
+def _has_arrived(session_id: uuid.UUID, key: str) -> bool:
+    """Also when its reply was committed after it was found to be in flight."""
+    turn = get_chapter(session_id).turns.filter(submission_key=key).first()
+    return turn is not None and not turn.may_run_again
 
 
 def _check_turn(session_id: uuid.UUID, turn_id: uuid.UUID) -> None:

@@ -212,6 +212,7 @@ def sweep(
             assert len(play.journal.answered) == PROMPTS
             assert play.chapter.narrative_drafts.count() == 1
         except Exception as error:
+            # Whatever it is goes on as it is, with the number to look for.
             error.add_note(f"after the failure of number {at}")
             raise
         delete_chapter(play.chapter.pk)

@@ -6,7 +6,8 @@ from agents.tests.playing import play
 from agents.tests.replies import turn_delta, world_lock
 from agents.trials import request_trial
 from agents.work import work_on
-from memory.models import MemoryBlock, NarrativeDraft
+from memory.models import NarrativeDraft
+from memory.tests.factories import add_delta, add_lock
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.pages.now import text_key
@@ -31,14 +32,8 @@ def make_whole_chapter(words: str) -> WholeChapter:
     question = f"Is it {words}?"
     lock = world_lock([words])
     delta = turn_delta(1, 1, contradictions_or_questions=[question], canon_locks=[words])
-    for kind, last, payload in (("world_chapter_lock", 0, lock), ("turn_delta", 1, delta)):
-        MemoryBlock.objects.create(
-            session=chapter,
-            type=kind,
-            from_prompt_index=last,
-            to_prompt_index=last,
-            json_payload=payload,
-        )
+    add_lock(chapter, lock)
+    add_delta(chapter, 1, 1, delta)
     draft = NarrativeDraft.objects.create(
         session=chapter, target_words=100, source_snapshot=SNAPSHOT, chapter_text=words
     )

@@ -1,5 +1,6 @@
 """Calling the API in tests as a program would: JSON in, JSON out."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar, cast
@@ -8,9 +9,12 @@ from asgiref.sync import async_to_sync
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient, Client
 
+from agents.database import in_database
+from agents.jobs import due_jobs
 from sessions.models import Session
 
 R = TypeVar("R")
+RunJobs = Callable[[], int]
 PROBLEM = "application/problem+json"
 
 
@@ -44,6 +48,22 @@ def in_loop(scenario: Callable[[], Awaitable[R]]) -> R:
 
 def address(chapter: Session, action: str = "") -> str:
     return f"/api/session/{chapter.pk}" + (f"/{action}" if action else "")
+
+
+def waited(chapter: Session, action: str, run_jobs: RunJobs) -> Any:
+    """The answer to a call that waits while the jobs that it queued are done."""
+
+    def is_one_due() -> bool:
+        return due_jobs().exists()
+
+    async def scenario() -> Any:
+        request = asyncio.create_task(acall("POST", address(chapter, action), Prefer="wait=60"))
+        while not request.done() and not await in_database(is_one_due):
+            await asyncio.sleep(0)
+        await in_database(run_jobs)
+        return await request
+
+    return in_loop(scenario)
 
 
 async def events_in(response: StreamingHttpResponse) -> AsyncGenerator[tuple[str, Any]]:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from agents.tests.replies import turn_delta, world_lock
-from memory.models import MemoryBlock
+from memory.tests.factories import add_delta, add_lock
 from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
@@ -19,17 +19,8 @@ QUESTION = "Is the lamp lit?"
 def chapter() -> Session:
     chapter = make_active_chapter(last_summarized_prompt_index=7)
     add_prompts(chapter, 8)
-    for kind, first, last, payload in (
-        ("world_chapter_lock", 0, 0, world_lock()),
-        ("turn_delta", 1, 7, turn_delta(1, 7, contradictions_or_questions=[QUESTION])),
-    ):
-        MemoryBlock.objects.create(
-            session=chapter,
-            type=kind,
-            from_prompt_index=first,
-            to_prompt_index=last,
-            json_payload=payload,
-        )
+    add_lock(chapter, world_lock())
+    add_delta(chapter, 1, 7, turn_delta(1, 7, contradictions_or_questions=[QUESTION]))
     return chapter
 
 

@@ -11,6 +11,7 @@ from agents.tests.replies import turn_delta, world_lock
 from memory.corrections import write_correction
 from memory.drafts import write_draft
 from memory.models import MemoryBlock, NarrativeDraft
+from memory.tests.factories import add_block, add_delta, add_lock
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
@@ -41,12 +42,12 @@ slot_texts = st.dictionaries(st.sampled_from("1234567"), texts, max_size=7)
 def make_whole_chapter(**fields: Any) -> Session:
     """Ten prompts with a re-roll, a correction, two drafts, and words that nobody answered."""
     chapter = make_active_chapter(agent_names={"1": "Mara", "2": "\u202eleirU"}, **fields)
-    add_block(chapter, MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, world_lock())
+    add_lock(chapter, world_lock())
     add_prompts(chapter, 10, text="Ночь 🌊", reply="I answer.\n\nTwice.")
     Event.objects.create(
         session=chapter, prompt_index=10, role=Event.Role.AGENT, agent_slot=1, text="Or so."
     )
-    add_block(chapter, MemoryBlock.Type.TURN_DELTA, 1, 7, turn_delta(1, 7))
+    add_delta(chapter, 1, 7, turn_delta(1, 7))
     chapter.last_summarized_prompt_index = 7
     chapter.save()
     write_correction(chapter.pk, canon="The lamp burns.", replaces="CANON-0")
@@ -63,19 +64,6 @@ def make_whole_chapter(**fields: Any) -> Session:
     add_turn(chapter, Turn.Status.SET_ASIDE, user_text="Words left behind.")
     add_turn(chapter, Turn.Status.FAILED, partial_text="Half a re", error="The server is gone.")
     return chapter
-
-
-def add_block(
-    chapter: Session, kind: MemoryBlock.Type, first: int, last: int, payload: Any, **fields: Any
-) -> MemoryBlock:
-    return MemoryBlock.objects.create(
-        session=chapter,
-        type=kind,
-        from_prompt_index=first,
-        to_prompt_index=last,
-        json_payload=payload,
-        **fields,
-    )
 
 
 def add_turn(chapter: Session, status: Turn.Status, **fields: Any) -> Turn:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agents.models import Job
 from memory.folding import fold_chapter
 from memory.models import MemoryBlock, NarrativeDraft
+from memory.tests.factories import add_delta, add_lock
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
@@ -21,12 +22,7 @@ from sessions.turns import open_prompt, pending_turn, renew_turn, set_aside_turn
 from storyengine.exchange import exporting, importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
-from storyengine.exchange.tests.chapters import (
-    add_block,
-    add_turn,
-    build_chapter,
-    make_whole_chapter,
-)
+from storyengine.exchange.tests.chapters import add_turn, build_chapter, make_whole_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -98,18 +94,16 @@ class TestWholeChapter:
     def test_a_draft_names_the_new_blocks(self) -> None:
         copy = import_again(make_whole_chapter())
         blocks = [str(block.pk) for block in copy.memory_blocks.order_by("created_at")]
-        for draft in copy.narrative_drafts.all():
-            assert draft.source_snapshot == {
-                "max_prompt_index_used": 10,
-                "memory_block_ids_used": blocks,
-            }
+        snapshot = {"max_prompt_index_used": 10, "memory_block_ids_used": blocks}
+        assert [draft.source_snapshot for draft in copy.narrative_drafts.all()] == [snapshot] * 2
 
     def test_the_file_names_no_row_of_this_installation(self) -> None:
         chapter = make_whole_chapter()
         text = export_chapter(chapter.pk).to_json().decode()
         for kind in (Session, Event, MemoryBlock, NarrativeDraft, Turn):
-            for pk in kind._default_manager.values_list("pk", flat=True):
-                assert str(pk) not in text
+            ids = list(kind._default_manager.values_list("pk", flat=True))
+            assert ids
+            assert not [pk for pk in ids if str(pk) in text]
 
     def test_play_goes_on_from_it(self) -> None:
         copy = import_again(make_whole_chapter())
@@ -133,7 +127,7 @@ class TestWholeChapter:
     def test_nothing_is_queued_by_an_import(self, rung: list[str]) -> None:
         """A file cannot make the engine call a model, also where memory is behind."""
         chapter = make_active_chapter()
-        add_block(chapter, MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, {})
+        add_lock(chapter, {})
         add_prompts(chapter, 8)
         copy = import_again(chapter)
         assert copy.state == State.ACTIVE
@@ -159,7 +153,7 @@ class TestUnsettled:
 
     def test_a_narration_that_is_being_written(self) -> None:
         chapter = make_whole_chapter()
-        add_block(chapter, MemoryBlock.Type.TURN_DELTA, 8, 10, {})
+        add_delta(chapter, 8, 10, {})
         Session.objects.filter(pk=chapter.pk).update(
             state=State.NARRATING, last_summarized_prompt_index=10
         )

@@ -4,7 +4,7 @@ from pytest_django import Settings
 
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta, world_lock
-from memory.models import MemoryBlock
+from memory.tests.factories import add_delta, add_lock
 from sessions.models import Session
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
@@ -32,18 +32,6 @@ def chapter(db: None) -> Session:
     """A chapter in play: eight prompts, seven of them in memory."""
     chapter = make_active_chapter(last_summarized_prompt_index=7)
     add_prompts(chapter, 8)
-    MemoryBlock.objects.create(
-        session=chapter,
-        type=MemoryBlock.Type.WORLD_CHAPTER_LOCK,
-        from_prompt_index=0,
-        to_prompt_index=0,
-        json_payload=world_lock(),
-    )
-    MemoryBlock.objects.create(
-        session=chapter,
-        type=MemoryBlock.Type.TURN_DELTA,
-        from_prompt_index=1,
-        to_prompt_index=7,
-        json_payload=turn_delta(1, 7),
-    )
+    add_lock(chapter, world_lock())
+    add_delta(chapter, 1, 7, turn_delta(1, 7))
     return chapter

@@ -12,6 +12,9 @@ from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
 # Tokens a second: what nobody waits for, and what a test can do something beside.
 FAST, READABLE = 400, 25
+# For the browser's own steps and for what is expected of a page; Playwright expects it in five
+# seconds, which a machine that does something else besides may need for one answer.
+PATIENCE_MS = 15_000
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +29,8 @@ def page(browser: Browser, program: ScriptedProgram) -> Iterator[Page]:
     program.model.timing.tokens_per_second = FAST
     context = browser.new_context(base_url=program.url, viewport={"width": 1280, "height": 900})
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(PATIENCE_MS)
+    expect.set_options(timeout=PATIENCE_MS)
     yield page
     context.close()
 
@@ -40,7 +44,8 @@ def draft(program: ScriptedProgram) -> ChapterClient:
 def chapter(program: ScriptedProgram) -> ChapterClient:
     client = ChapterClient(program.server)
     client.save_setup(setup_of(synthetic_session(10)))
-    client.lock(seconds=30)
+    # The first one waits until the worker has started, too.
+    client.lock(seconds=60)
     return client
 
 

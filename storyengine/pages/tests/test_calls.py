@@ -141,7 +141,9 @@ class TestBehindAReply:
         self, client: Client, played: Session
     ) -> None:
         html = html_of(client, played, "prompt-calls", 1)
-        for one in all_of(html, "pre", "as-sent"):
+        texts = all_of(html, "pre", "as-sent")
+        assert texts
+        for one in texts:
             assert one.attributes["tabindex"] == "0"
             assert one.attributes["role"] == "region"
             assert by_id(html, one.attributes["aria-labelledby"]).words

@@ -349,6 +349,20 @@ class TestStatus:
         Session.objects.filter(pk=chapter.pk).update(is_ending=False, state=State.ENDED)
         assert self.ask(htmx, html)["HX-Redirect"] == address(chapter, "play")
 
+    def test_what_an_ending_chapter_s_page_swaps_in_it_has(
+        self, htmx: Client, chapter: Session
+    ) -> None:
+        Session.objects.filter(pk=chapter.pk).update(is_ending=True)
+        html = page(htmx, chapter)
+        self.summarize(chapter, status="queued")
+        swapped = [
+            one.attributes["id"]
+            for one in read(self.ask(htmx, html).content.decode())
+            if "hx-swap-oob" in one.attributes
+        ]
+        assert "play-poll" in swapped
+        assert all(by_id(html, one) for one in swapped)
+
 
 class TestFailedEnd:
     @pytest.fixture

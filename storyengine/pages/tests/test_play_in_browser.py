@@ -4,10 +4,9 @@ import re
 from typing import cast
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from bench.chapter_client import ChapterClient
-from bench.program import wait_until
 from storyengine.pages.tests.in_browser import (
     READABLE,
     expect_idle,
@@ -23,6 +22,8 @@ from storyengine.pages.tests.in_browser import program as program
 from storyengine.tests.running import ScriptedProgram
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+PROMPTS = "**/play/prompt"
 
 READ_SELECTION = """() => {
   const range = document.createRange();
@@ -79,14 +80,10 @@ class TestPrompt:
         self, page: Page, chapter: ChapterClient
     ) -> None:
         open_play(page, chapter)
-        page.route("**/play/prompt", lose_the_answer)
-        box = page.locator("#prompt-text")
-        box.fill("Sent twice.")
-        box.press("Enter")
-        expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")
+        box = send_in_vain(page, "Sent twice.")
         expect(box).to_have_value("Sent twice.")
-        page.unroute("**/play/prompt")
-        wait_until(lambda: chapter.read()["prompt_index"] == 1, "the reply", seconds=30)
+        page.unroute(PROMPTS)
+        # Whether its reply is still being written by then, or has just been committed.
         page.locator("[data-send]").click()
         expect(box).to_have_value("")
         expect_idle(page)
@@ -97,9 +94,7 @@ class TestPrompt:
     ) -> None:
         program.model.queue_faults("401", agent=1)
         open_play(page, chapter)
-        box = page.locator("#prompt-text")
-        box.fill("A beat that fails.")
-        box.press("Enter")
+        box = send(page, "A beat that fails.")
         expect(page.locator("#broken")).to_be_visible()
         box.fill("Typed since.")
         page.get_by_text("Put the words back").click()
@@ -111,8 +106,7 @@ class TestPrompt:
     ) -> None:
         program.model.timing.tokens_per_second = READABLE
         open_play(page, chapter)
-        page.locator("#prompt-text").fill("Slowly.")
-        page.locator("#prompt-text").press("Enter")
+        send(page, "Slowly.")
         expect(page.locator("#reply-text")).not_to_be_empty()
         expect(page.locator("#panel-2")).to_be_checked()
         page.locator("#panel-3").check()
@@ -147,8 +141,7 @@ class TestUnsentWords:
         page.locator("#prompt-text").fill("Half a thought.")
         other = page.context.new_page()
         open_play(other, chapter)
-        other.locator("#prompt-text").fill("Another thought.")
-        other.locator("#prompt-text").press("Enter")
+        send(other, "Another thought.")
         expect(other.locator("#prompt-text")).to_have_value("")
         expect_idle(other)
         page.reload()
@@ -174,11 +167,7 @@ class TestUnsentWords:
         self, page: Page, chapter: ChapterClient
     ) -> None:
         open_play(page, chapter)
-        page.route("**/play/prompt", lose_the_answer)
-        box = page.locator("#prompt-text")
-        box.fill("Sent.")
-        box.press("Enter")
-        expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")
+        box = send_in_vain(page, "Sent.")
         box.press("Control+End")
         box.press_sequentially(" And then")
         page.reload()
@@ -229,15 +218,13 @@ class TestTranscript:
         transcript = page.locator("#transcript")
         assert distance_from_end(page) < 5
 
-        page.locator("#prompt-text").fill("Follow.")
-        page.locator("#prompt-text").press("Enter")
+        send(page, "Follow.")
         expect_idle(page)
         assert distance_from_end(page) < 5
 
         program.model.timing.tokens_per_second = READABLE
         page.locator("#panel-1").check()
-        page.locator("#prompt-text").fill("Stay.")
-        page.locator("#prompt-text").press("Enter")
+        send(page, "Stay.")
         expect(page.locator("#reply-text")).not_to_be_empty()
         transcript.evaluate("element => { element.scrollTop = 40; }")
         expect_idle_later(page)
@@ -300,14 +287,29 @@ class TestPlayArea:
     ) -> None:
         program.model.queue_faults("hang", agent=1)
         open_play(page, chapter)
-        page.locator("#prompt-text").fill("Think about this.")
-        page.locator("#prompt-text").press("Enter")
+        send(page, "Think about this.")
         waited = page.locator(".reply-wait .waited")
         expect(waited).to_have_text(re.compile(r"^\d+ s$"))
         expect(waited).to_have_attribute("aria-hidden", "true")
         page.get_by_role("button", name="Stop").click()
         expect(page.locator("#broken")).to_be_visible()
         expect(waited).to_have_count(0)
+
+
+def send(page: Page, words: str) -> Locator:
+    """Returns the box that they were written into."""
+    box = page.locator("#prompt-text")
+    box.fill(words)
+    box.press("Enter")
+    return box
+
+
+def send_in_vain(page: Page, words: str) -> Locator:
+    """They arrive, and the page never hears of it."""
+    page.route(PROMPTS, lose_the_answer)
+    box = send(page, words)
+    expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")
+    return box
 
 
 def lose_the_answer(route: Route) -> None:

@@ -13,6 +13,8 @@ from pytest_django import Settings
 from agents.live import LIVE_REPLIES
 from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
+from agents.replies import start_prompt
+from sessions.exceptions import TurnInFlight
 from sessions.models import Session, Turn
 from storyengine.pages import replies
 from storyengine.pages.tests.addresses import address
@@ -137,6 +139,31 @@ class TestSendPrompt:
         responses = async_to_sync(scenario)()
         assert [one.status_code for one in responses] == [200, 200, 200]
         assert all("prompt-accepted" in one["HX-Trigger-After-Swap"] for one in responses)
+        chapter.refresh_from_db()
+        assert chapter.prompt_index == 9
+
+    def test_the_same_form_is_taken_also_when_its_reply_ends_while_it_is_looked_for(
+        self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        gate = asyncio.Event()
+        provider.enqueue(Script("I hear it.", gate=gate))
+
+        async def start_and_see_it_end(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return await start_prompt(*args, **kwargs)
+            except TurnInFlight:
+                gate.set()
+                await settle()
+                raise
+
+        async def scenario() -> Any:
+            await send(chapter)
+            monkeypatch.setattr(replies, "start_prompt", start_and_see_it_end)
+            return await send(chapter)
+
+        response = async_to_sync(scenario)()
+        assert response.status_code == 200
+        assert "prompt-accepted" in response["HX-Trigger-After-Swap"]
         chapter.refresh_from_db()
         assert chapter.prompt_index == 9
 
