@@ -8,7 +8,8 @@ from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import DatabaseError, connection
+from django.db import Error as DatabaseError
+from django.db import connection
 
 logger = logging.getLogger(__name__)
 

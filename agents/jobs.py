@@ -7,6 +7,7 @@ import logging
 import uuid
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from celery import current_app
@@ -55,23 +56,26 @@ def queue_job(session_id: uuid.UUID, kind: Job.Kind, key: str, **fields: Any) ->
 
 def ring(job_id: uuid.UUID, *, delay_seconds: float = 0) -> None:
     """Tell a worker after the commit that a job is due."""
+    transaction.on_commit(partial(ring_now, job_id, delay_seconds=delay_seconds))
 
-    def publish() -> None:
-        try:
-            # By name: the task's module imports every flow, and the flows import this module.
-            current_app.send_task(
-                "agents.tasks.run_job",
-                kwargs={"job_id": str(job_id)},
-                countdown=delay_seconds or None,
-            )
-        except (OperationalError, OSError) as error:
-            logger.warning(
-                "the broker is out of reach; the sweep will find job %s: %s",
-                job_id,
-                type(error).__name__,
-            )
 
-    transaction.on_commit(publish)
+def ring_now(job_id: uuid.UUID, *, delay_seconds: float = 0) -> bool:
+    """Whether the broker could be told."""
+    try:
+        # By name: the task's module imports every flow, and the flows import this module.
+        current_app.send_task(
+            "agents.tasks.run_job",
+            kwargs={"job_id": str(job_id)},
+            countdown=delay_seconds or None,
+        )
+    except (OperationalError, OSError) as error:
+        logger.warning(
+            "the broker is out of reach; the sweep will find job %s: %s",
+            job_id,
+            type(error).__name__,
+        )
+        return False
+    return True
 
 
 def claim(job_id: uuid.UUID) -> Job | None:

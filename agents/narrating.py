@@ -3,6 +3,8 @@
 Finished scenes are stored with the job, so that a build that failed is resumed, not begun anew.
 """
 
+import asyncio
+import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -33,10 +35,14 @@ from sessions.access import get_chapter, lock_chapter
 from sessions.models import Session
 from sessions.states import State, move, try_move
 
+logger = logging.getLogger(__name__)
+
 # What the narrator answers when a continuation has nothing left to tell.
 DONE_WORD = "DONE"
 # A scene that falls short of its target is continued so often at most.
 MAX_CONTINUATIONS = 5
+# Longer than a minute in all, by which the calls are counted.
+RATE_TRIES, RATE_PAUSE_SECONDS = 5, 15.0
 # Words to ask for when an output limit cut a scene that is nearly long enough.
 LEAST_CONTINUED = 80
 # Close enough to the target to be left alone.
@@ -129,7 +135,8 @@ async def _write_scene(
     scene = material.scenes[number - 1]
     base = watch.text
     layers = await in_database(scene_layers, job, material, number, finished)
-    text, was_cut = await _call(job, layers, watch, scene.target_words)
+    told, was_cut = await _call(job, layers, watch, scene.target_words)
+    text = as_prose(told) or told
     for _ in range(MAX_CONTINUATIONS):
         words = len(text.split())
         if words >= scene.target_words * (MORE_THAN_ENOUGH if was_cut else ENOUGH):
@@ -139,10 +146,12 @@ async def _write_scene(
         missing = max(scene.target_words - words, LEAST_CONTINUED)
         continued = [*layers, *_continuation(text, missing)]
         try:
-            more, was_cut = await _call(job, continued, watch, missing)
-        except (BudgetSpent, PromptTooLong, RateLimited):
+            more, was_cut = await _call_when_allowed(job, continued, watch, missing)
+        except (BudgetSpent, PromptTooLong, RateLimited) as refusal:
             # A short scene is worth more than none: it is paid for.
+            logger.warning("scene %s stays short: %s", number, type(refusal).__name__)
             break
+        more = as_prose(more)
         if more.strip().strip(".").upper() == DONE_WORD or repeats(more, text):
             break
         text = f"{text}\n\n{more.strip()}"
@@ -162,7 +171,19 @@ async def _call(
         output_tokens=None if facts_of(model_name(NARRATOR.agent_id)).reasons else room,
         job_id=job.pk,
     )
-    return as_prose(reply.text), reply.was_cut
+    return reply.text, reply.was_cut
+
+
+async def _call_when_allowed(
+    job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
+) -> tuple[str, bool]:
+    """Wait for the cap on calls in a minute: what the scene has so far is paid for."""
+    for _ in range(RATE_TRIES):
+        try:
+            return await _call(job, layers, watch, target_words)
+        except RateLimited:
+            await asyncio.sleep(RATE_PAUSE_SECONDS)
+    return await _call(job, layers, watch, target_words)
 
 
 def fit_scenes(job: Job, material: Material, *, before: str = "") -> list[AssembledPrompt]:

@@ -4,9 +4,13 @@ import re
 
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
-# What a model sets before a line that it means as a heading or an entry, and behind it.
-_MARKED = re.compile(r"[ \t]*(?:#{1,6}[ \t]+|\*\*|__|\d{1,3}[.)][ \t]+)+")
-_MARK_BEHIND = re.compile(r"(?:\*\*|__|:|[ \t])+\Z")
+# What a model sets before a paragraph, and what it wraps a heading in.
+_NUMBER = re.compile(r"[ \t]*\d{1,3}[.)][ \t]+")
+_HEADING_LINE = re.compile(
+    r"[ \t]*(?:#{1,6}[ \t]+(.+?)|(?:\*\*|__)(.+?)(?:\*\*|__)[ \t]*:?)[ \t]*#*[ \t]*"
+)
+_SCENE_BREAK = re.compile(r"[ \t]*(?:[*_-][ \t]*){3,}")
+_LONGEST_HEADING = 80
 _SPACE = re.compile(r"\s")
 _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
 
@@ -21,22 +25,25 @@ def end_at_sentence(text: str) -> str:
 def as_prose(text: str) -> str:
     """A narrator's text without the headings, numbers and bold marks that it set in it.
 
-    Small models do, whatever they are told. A sentence among them stays as one; `* * *` between
-    scenes and single emphasis stay too.
+    Small models do, whatever they are told. What is no heading stays without its marks; breaks
+    between scenes and single emphasis stay as they are. Nothing may be left.
     """
     lines = [_as_prose(line) for line in text.split("\n")]
     kept = "\n".join(line for line in lines if line is not None)
-    return re.sub(r"\n{3,}", "\n\n", kept).strip("\n") or text
+    return re.sub(r"\n{3,}", "\n\n", kept).strip("\n")
 
 
 def _as_prose(line: str) -> str | None:
     """None for a heading."""
-    bare = _MARKED.sub("", line, count=1) if _MARKED.match(line) else line
-    if bare == line:
-        return line.replace("**", "")
-    bare = _MARK_BEHIND.sub("", bare).replace("**", "")
-    ends = [match.end() for match in _SENTENCE_END.finditer(bare)]
-    return bare if ends and ends[-1] == len(bare) else None
+    if _SCENE_BREAK.fullmatch(line):
+        return line
+    line = _NUMBER.sub("", line, count=1) if _NUMBER.match(line) else line
+    if wrapped := _HEADING_LINE.fullmatch(line):
+        line = wrapped[1] or wrapped[2]
+        line = _NUMBER.sub("", line, count=1) if _NUMBER.match(line) else line
+        if len(line) <= _LONGEST_HEADING and not _SENTENCE_END.search(line):
+            return None
+    return line.replace("**", "")
 
 
 def without_heading(text: str) -> str:

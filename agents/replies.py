@@ -7,7 +7,8 @@ import logging
 import uuid
 from collections.abc import Callable
 
-from django.db import DatabaseError, transaction
+from django.db import Error as DatabaseError
+from django.db import transaction
 
 from agents.calling.calls import PreparedCall, Reply, make_call, prepare_call
 from agents.calling.model_access import is_small_model

@@ -52,7 +52,8 @@ class SweepThread(threading.Thread):
         self._working: list[threading.Thread] = []
 
     def run(self) -> None:
-        self._look()
+        # What waited for a worker is rung for first: only what is not heard then is taken up.
+        self._look(takes_up=False)
         while not self.is_over.wait(SWEEP_SECONDS):
             self._look()
 
@@ -62,10 +63,11 @@ class SweepThread(threading.Thread):
         for thread in self._working:
             thread.join(_LETTING_GO_SECONDS)
 
-    def _look(self) -> None:
+    def _look(self, *, takes_up: bool = True) -> None:
         try:
-            # First: a broker that is away makes ringing slow.
-            self._take_up(unheard_jobs(self.hands))
+            if takes_up:
+                # Before the rest: a broker that is away makes ringing slow.
+                self._take_up(unheard_jobs(self.hands))
             sweep()
         except DatabaseError as error:
             logger.warning("the sweep was cut short: %s", type(error).__name__)

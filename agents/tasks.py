@@ -4,7 +4,7 @@ import uuid
 
 from celery import shared_task
 from celery.signals import worker_shutting_down
-from django.db import DatabaseError
+from django.db import Error as DatabaseError
 
 from agents.calling.asking import ask_server
 from agents.work import STOPPING, work_on

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import Error as DatabaseError
 
 from agents import locking, narrating, summarizing, trials
 from agents.database import in_database

@@ -251,7 +251,7 @@ def _concerned_turns(chapter: Session, key: str) -> list[Turn]:
 def _query_concerned(chapter: Session, key: str) -> list[Turn]:
     """Each prompt waits for this: composing the SQL anew would take longer than running it."""
     session_id = Turn._meta.get_field("session").get_db_prep_value(chapter.pk, connection)
-    statuses = [Turn.Status.RUNNING.value, *(status.value for status in _BROKEN)]
+    statuses = [status.value for status in PENDING]
     turns = list(Turn.objects.raw(_concerned_sql(), [session_id, key, *statuses]))
     for turn in turns:
         turn.session = chapter
@@ -260,7 +260,7 @@ def _query_concerned(chapter: Session, key: str) -> list[Turn]:
 
 @cache
 def _concerned_sql() -> str:
-    concerned = Q(submission_key="-") | Q(status__in=(Turn.Status.RUNNING, *_BROKEN))
+    concerned = Q(submission_key="-") | Q(status__in=PENDING)
     sql, _ = Turn.objects.filter(Q(session=uuid.UUID(int=0)), concerned).query.sql_with_params()
     return sql
 

@@ -1,6 +1,7 @@
 """The ASGI application: Django, with static files served in front of it."""
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from wsgiref.headers import Headers
@@ -42,3 +43,6 @@ application = BodyLimit(
     if settings.STATIC_IS_COLLECTED
     else ASGIStaticFilesHandler(get_asgi_application())
 )
+
+# Otherwise at the first request, in the loop that all other requests wait for.
+import_module(settings.ROOT_URLCONF)

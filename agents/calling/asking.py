@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import Error as DatabaseError
 
 from agents.calling.consent import is_allowed
 from agents.calling.model_access import models_worth_asking_about, provider_host

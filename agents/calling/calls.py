@@ -14,7 +14,8 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import Error as DatabaseError
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 

@@ -4,7 +4,8 @@ import logging
 import time
 from typing import Any
 
-from django.db import DatabaseError, close_old_connections
+from django.db import Error as DatabaseError
+from django.db import close_old_connections
 from django.utils import timezone
 
 from agents.models import EmbeddedServer

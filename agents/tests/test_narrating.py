@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from agents.exceptions import RateLimited
 from agents.jobs import claim, latest_jobs
 from agents.models import Job
 from agents.narrating import (
@@ -283,8 +284,13 @@ def test_a_continuation_that_has_no_room_ends_the_scene(
 
 @pytest.mark.parametrize("cap", ["CHAPTER_TOKENS", "CALLS_PER_MINUTE"])
 def test_a_continuation_that_a_cap_stops_leaves_the_words_that_were_paid_for(
-    provider: ScriptedProvider, run_jobs: RunJobs, settings: Settings, cap: str
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    cap: str,
 ) -> None:
+    monkeypatch.setattr("agents.narrating.RATE_PAUSE_SECONDS", 0.0)
     chapter = make_ended_chapter(target_words=600)
     provider.enqueue(words(300), words(300, "more"))
     settings.LLM, settings.MODEL = "openai", "nobody-knows"
@@ -293,6 +299,24 @@ def test_a_continuation_that_a_cap_stops_leaves_the_words_that_were_paid_for(
     run_jobs()
     assert len(provider.history) == 1
     assert NarrativeDraft.objects.get().chapter_text == words(300)
+
+
+def test_a_continuation_waits_for_the_cap_on_calls_in_a_minute(
+    provider: ScriptedProvider, run_jobs: RunJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chapter = make_ended_chapter(target_words=600)
+    provider.enqueue(words(300), words(300, "more"))
+    refusals = [RateLimited("Too many."), RateLimited("Too many.")]
+
+    def check_rate(_session_id: object) -> None:
+        if provider.history and refusals:
+            raise refusals.pop()
+
+    monkeypatch.setattr("agents.narrating.RATE_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("agents.calling.calls._check_rate", check_rate)
+    request_build(chapter.pk)
+    run_jobs()
+    assert len(NarrativeDraft.objects.get().chapter_text.split()) == 600
 
 
 @pytest.mark.parametrize("separator", [" ", "\n\n", ""])

@@ -22,13 +22,19 @@ from memory.models import NarrativeDraft
             "It shut.\n\n**7. The window is lit.**\n\nRain.",
             "It shut.\n\nThe window is lit.\n\nRain.",
         ),
-        ('3) "Who goes?" she asked.\n\n4) Nobody', '"Who goes?" she asked.'),
+        ('3) "Who goes?" she asked.\n\n4) Nobody', '"Who goes?" she asked.\n\nNobody'),
         ("The **old** lamp, 3. of May, is **dark**.", "The old lamp, 3. of May, is dark."),
         ("**Ansa** waits.", "Ansa waits."),
         ("Rain.\n\n* * *\n\n*Later*, wind.", "Rain.\n\n* * *\n\n*Later*, wind."),
+        ("Rain.\n\n***\n\nWind.\n\n_ _ _", "Rain.\n\n***\n\nWind.\n\n_ _ _"),
+        ("**Morning.** *She had not slept.*", "Morning. *She had not slept.*"),
+        ('**"No,"** he said, and the rain went on —', '"No," he said, and the rain went on —'),
+        ("1) He waited:", "He waited:"),
+        ("Rain.\n\n**3. He turned and", "Rain.\n\n3. He turned and"),
+        ("**DONE**", ""),
         ("1914 was cold.\n\n1) Rain.", "1914 was cold.\n\nRain."),
         ("No mark, and no end", "No mark, and no end"),
-        ("## Only this", "## Only this"),
+        ("## Only this", ""),
     ],
 )
 def test_headings_numbers_and_bold_marks_go(text: str, prose: str) -> None:
@@ -47,6 +53,29 @@ def test_prose_is_left_alone_and_found_again_under_marks(
     marks = st.sampled_from(["{}", "## {}", "**{}**", "**3. {}**", "12) {}", "# Part\n\n{}"])
     marked = "\n\n".join(data.draw(marks).format(paragraph) for paragraph in paragraphs)
     assert as_prose(marked) == prose
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("end", ["**DONE**", "## The End"])
+def test_a_heading_continues_nothing(
+    provider: ScriptedProvider, run_jobs: Callable[[], int], end: str
+) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue(words(100), end)
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(100)
+
+
+@pytest.mark.django_db
+def test_a_reply_of_nothing_else_is_better_than_none(
+    provider: ScriptedProvider, run_jobs: Callable[[], int]
+) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue("## Only this", "DONE")
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == "## Only this"
 
 
 @pytest.mark.django_db

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from celery.signals import worker_shutting_down
-from django.db import IntegrityError, OperationalError
+from django.db import IntegrityError, InterfaceError, OperationalError
 
 from agents import work
 from agents.database import in_database
@@ -278,16 +278,17 @@ def test_an_error_over_a_job_that_was_taken_away_is_none(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+@pytest.mark.parametrize("kind", [OperationalError, InterfaceError])
 def test_a_database_that_is_away_leaves_the_job_to_its_lease(
-    provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
+    provider: ScriptedProvider, caplog: pytest.LogCaptureFixture, kind: type[Exception]
 ) -> None:
     chapter, job = narrate()
-    provider.enqueue(OperationalError("the server closed the connection: The lamp is dark."))
+    provider.enqueue(kind("the server closed the connection: The lamp is dark."))
     work_on(job.pk)
     job.refresh_from_db()
     chapter.refresh_from_db()
     assert (job.status, job.error, chapter.state) == (Job.Status.RUNNING, "", State.NARRATING)
-    assert "the database failed: OperationalError" in caplog.text
+    assert f"the database failed: {kind.__name__}" in caplog.text
     assert "lamp" not in caplog.text
 
 

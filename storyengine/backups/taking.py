@@ -34,12 +34,12 @@ def back_up_if_due() -> Path | None:
         return _back_up_and_throw_away(Reason.DAILY)
 
 
-def back_up_before_migrating() -> Path | None:
-    """A backup if there is something to lose: a database in use that migrations would change."""
-    if not has_been_used():
-        return None
-    executor = MigrationExecutor(connection)
-    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+def back_up_before_migrating(*, to_latest: bool = True) -> Path | None:
+    """A backup if there is something to lose: a database in use that migrations would change.
+
+    Without `to_latest` they lead to a state that was named, and may drop tables.
+    """
+    if not has_been_used() or (to_latest and not _has_older_tables()):
         return None
     return back_up(Reason.BEFORE_MIGRATION)
 
@@ -63,6 +63,11 @@ def this_store() -> Store:
     if connection.vendor == "postgresql":
         return PostgresqlStore(database)
     raise BackupError(f"There are no backups of {connection.display_name} here.")
+
+
+def _has_older_tables() -> bool:
+    executor = MigrationExecutor(connection)
+    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def _back_up_and_throw_away(reason: Reason) -> Path:

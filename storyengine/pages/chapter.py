@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from django.http import HttpResponse, HttpResponseRedirect
+from asgiref.sync import sync_to_async
+from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -82,6 +83,9 @@ class ChapterSigns:
         """How often the page asks; 0 when nothing changes by itself."""
         if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
             return 2
+        # Its job has come to its end since the chapter was read.
+        if self.chapter.state in (State.LOCKING, State.SUMMARIZING, State.NARRATING):
+            return 2
         return 10 if self.is_in_play else 0
 
     @property
@@ -113,7 +117,8 @@ class ChapterPage(ChapterSigns):
     drafts: list[NarrativeDraft]
     # The draft that the address names, counted from 1; 0 when it names none.
     named_draft: int
-    # Whether the Now view leaves nothing out.
+    # Whether the Now view is the panel that the address names, and whether it leaves nothing out.
+    shows_now: bool
     shows_all: bool
 
     @property
@@ -183,6 +188,23 @@ class ChapterPage(ChapterSigns):
         return self.reads_draft or self.draft_number != len(self.drafts)
 
     @property
+    def names_of_memory(self) -> dict[str, str]:
+        """What an address names to show what is shown of memory; the newest needs no name."""
+        is_earlier = self.last_block < self.block_count
+        names = {
+            "show": "now" if self.shows_now else "",
+            "all": "1" if self.shows_all else "",
+            "until": str(self.last_block) if is_earlier else "",
+        }
+        return {name: value for name, value in names.items() if value}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The same of all that is shown."""
+        draft = {"draft": str(self.draft_number)} if self.is_pinned else {}
+        return draft | self.names_of_memory
+
+    @property
     def next_memory_prompt(self) -> int:
         covered = self.chapter.last_summarized_prompt_index
         return (covered // CHUNK_SIZE_PROMPTS + 1) * CHUNK_SIZE_PROMPTS
@@ -210,26 +232,24 @@ class ChapterPage(ChapterSigns):
 
 @require_safe
 def show_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    page = read_page(
-        session_id,
-        request.GET.get("draft", ""),
-        until=request.GET.get("until", ""),
-        shows_all=request.GET.get("all") == "1",
-    )
-    shows_now = request.GET.get("show") == "now"
-    return show(request, "chapter/chapter.html", _context(page) | {"shows_now": shows_now})
+    page = _read_named(session_id, request.GET)
+    return show(request, "chapter/chapter.html", _context(page))
 
 
 @require_safe
 async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Polled while memory or the chapter is being written; answers only when there is news."""
-    return await in_database(_status, request, session_id)
-
-
-def _status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    if request.GET.get("seen") == glance(session_id).version:
+    if await in_database(_is_as_seen, session_id, request.GET.get("seen", "")):
         return nothing_new()
-    page = read_page(session_id, request.GET.get("draft", ""))
+    return await sync_to_async(_show_news)(request, session_id)
+
+
+def _is_as_seen(session_id: uuid.UUID, seen: str) -> bool:
+    return glance(session_id).version == seen
+
+
+def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    page = _read_named(session_id, request.GET)
     context = _context(page) | {"seen_memory": request.GET.get("memory", "")}
     if page.reads_draft and request.GET.get("reads"):
         # What is being read, and perhaps selected, is not swapped for the sake of the progress.
@@ -286,16 +306,29 @@ def cancel(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    return answer(
-        request,
-        partial=_UPDATE,
-        context=_context(read_page(session_id, request.POST.get("draft", ""))),
-        page=reverse("pages:draft", args=[session_id]),
+    page = _read_named(session_id, request.POST)
+    address = reverse("pages:draft", args=[session_id], query=page.names or None)
+    return answer(request, partial=_UPDATE, context=_context(page), page=address)
+
+
+def _read_named(session_id: uuid.UUID, names: QueryDict) -> ChapterPage:
+    """What an address, or the fields of a form, names of it."""
+    return read_page(
+        session_id,
+        names.get("draft", ""),
+        until=names.get("until", ""),
+        shows_now=names.get("show") == "now",
+        shows_all=names.get("all") == "1",
     )
 
 
 def read_page(
-    session_id: uuid.UUID, draft: str, *, until: str = "", shows_all: bool = False
+    session_id: uuid.UUID,
+    draft: str,
+    *,
+    until: str = "",
+    shows_now: bool = False,
+    shows_all: bool = False,
 ) -> ChapterPage:
     """`draft` and `until`, the last memory block to show, are numbers as an address names them."""
     recover(session_id)
@@ -313,6 +346,7 @@ def read_page(
         last_block=last_block,
         drafts=drafts,
         named_draft=number_up_to(len(drafts), draft),
+        shows_now=shows_now,
         shows_all=shows_all,
     )
 

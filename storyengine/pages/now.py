@@ -35,8 +35,9 @@ class ShownSection:
     key: str
     title: str
     entries: list[ShownItem]
-    # How many more there are, which are read only when they are asked for.
-    left_out: int = 0
+    # How many more stand before and after those, which are read only when they are asked for.
+    left_out_before: int = 0
+    left_out_after: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,11 @@ class NowPanel:
     @property
     def other_questions(self) -> int:
         asked = [one for one in self.sections if one.key == _QUESTIONS]
-        return sum(len(one.entries) + one.left_out - 1 for one in asked)
+        return sum(len(one.entries) + one.left_out_after - 1 for one in asked)
 
 
 def read_now(folded: Fold, roster: list[Character], *, shows_all: bool = False) -> NowPanel:
-    """Of each section the first ITEMS_SHOWN, or all."""
+    """Of each section the latest ITEMS_SHOWN, or all."""
     sections = now_view(folded, roster)
     asked = next((one.items[0].text for one in sections if one.key == _QUESTIONS), "")
     limit = None if shows_all else ITEMS_SHOWN
@@ -102,7 +103,8 @@ def _shown_section(section: NowSection, limit: int | None) -> ShownSection:
     first = max(len(section.items) - limit, 0) if limit and section.key in _OLDEST_FIRST else 0
     kept = section.items[first : first + limit] if limit else section.items
     shown = list(_shown_items(kept, asks=asks))
-    return ShownSection(section.key, section.title, shown, len(section.items) - len(shown))
+    after = len(section.items) - first - len(shown)
+    return ShownSection(section.key, section.title, shown, first, after)
 
 
 def _shown_items(items: Iterable[NowItem], *, asks: bool) -> Iterable[ShownItem]:

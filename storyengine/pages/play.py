@@ -3,6 +3,7 @@
 import uuid
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.core.paginator import Paginator
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -39,16 +40,23 @@ def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_safe
 async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Polled while something runs in the background; answers only when there is news."""
-    return await in_database(_status, request, session_id)
+    shape, seen = request.GET.get("shape", ""), request.GET.get("seen", "")
+    if await in_database(_is_as_seen, session_id, shape, seen):
+        return nothing_new()
+    return await sync_to_async(_show_news)(request, session_id)
 
 
-def _status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+def _is_as_seen(session_id: uuid.UUID, shape: str, seen: str) -> bool:
     page = glance_at_play(session_id)
+    return (page.shape, page.version) == (shape, seen)
+
+
+def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    page = read_play(session_id)
+    # By what is shown, not by the glance before it: a chapter may have ended in between.
     if request.GET.get("shape") != page.shape:
         return go(request, page_address(session_id))
-    if request.GET.get("seen") == page.version:
-        return nothing_new()
-    return show(request, UPDATE, play_context(read_play(session_id)))
+    return show(request, UPDATE, play_context(page))
 
 
 @require_POST

@@ -103,7 +103,9 @@ class PlayPage:
     @property
     def is_busy(self) -> bool:
         """Something changes by itself: the page asks until it has."""
-        return self.shape == "ending" or any(job.is_live for job in self.jobs.values())
+        # A job that has come to its end since the chapter was read would be asked for no more.
+        waits = self.shape == "ending" or self.is_summarizing
+        return waits or any(job.is_live for job in self.jobs.values())
 
     @property
     def can_reroll(self) -> bool:

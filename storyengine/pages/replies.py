@@ -123,6 +123,9 @@ def _render_ended(request: DjangoHttpRequest, turn: Turn) -> str:
     # the GM chose meanwhile: it stays.
     is_committed = turn.status == Turn.Status.COMMITTED
     context = play_context(page) | {"with_panels": not is_committed, "finished": turn}
+    # A page that comes back to its stream late may belong to a chapter that has ended since: it
+    # asks once more, in its own shape, and is sent on.
+    context["asks_as"] = "playing"
     return render_to_string(UPDATE, context, request)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
@@ -87,23 +88,26 @@ def lock(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_safe
 async def lock_status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Polled while agent 0 works: what it waits for, then on to the tab that follows."""
-    return await in_database(_lock_status, request, session_id)
+    if await in_database(_is_lock_as_seen, session_id, request.GET.get("seen", "")):
+        return nothing_new()
+    return await sync_to_async(_show_lock_news)(request, session_id)
 
 
-def _lock_status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+def _is_lock_as_seen(session_id: uuid.UUID, seen: str) -> bool:
     chapter = get_chapter(session_id)
     jobs = latest_jobs(chapter)
-    if is_left_behind(chapter, jobs, None):
-        recover(session_id)
-        chapter = get_chapter(session_id)
-        jobs = latest_jobs(chapter)
+    if chapter.state != State.LOCKING or is_left_behind(chapter, jobs, None):
+        return False
+    return bool(locking_context(chapter, jobs)["version"] == seen)
+
+
+def _show_lock_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    recover(session_id)
+    chapter = get_chapter(session_id)
     if chapter.state != State.LOCKING:
         tab = "pages:play" if chapter.tab1_locked else "pages:world"
         return go(request, reverse(tab, args=[session_id]))
-    context = locking_context(chapter, jobs)
-    if request.GET.get("seen") == context["version"]:
-        return nothing_new()
-    return show(request, "play/_locking.html", context)
+    return show(request, "play/_locking.html", locking_context(chapter, latest_jobs(chapter)))
 
 
 @require_safe

@@ -5,13 +5,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+# For the browser's own steps and for what is expected of a page; Playwright expects it in five
+# seconds, which a machine that does something else besides may need for one answer.
+PATIENCE_MS = 60_000
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with open_browser() as chromium:
         yield chromium
+
+
+def open_page(context: BrowserContext) -> Page:
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    expect.set_options(timeout=PATIENCE_MS)
+    return page
 
 
 @contextmanager

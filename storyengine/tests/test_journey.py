@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from storyengine.tests.browsing import browser as browser
+from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
@@ -31,8 +32,7 @@ def program(browser: Browser) -> Iterator[ScriptedProgram]:
 def page(browser: Browser, program: ScriptedProgram) -> Iterator[Page]:
     """A page on which a script error or a refused resource fails the test."""
     context = browser.new_context(base_url=program.url, viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(15_000)
+    page = open_page(context)
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on(

@@ -16,6 +16,7 @@ from bench.http_calls import Server, call
 from bench.session_data import Setup
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, TITLE_CHAR_LIMIT
 from storyengine.tests.browsing import browser as browser
+from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 from storyengine.tests.url_map import addresses
 from storyengine.tests.xss_corpus import (
@@ -90,8 +91,7 @@ class Watch:
 
         context.expose_binding("__xss", run)
         context.on("request", see_request)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
+        page = open_page(context)
         page.on("dialog", self._dismiss)
         page.on("pageerror", lambda error: self.broken.append(f"{page.url}: {error}"))
         page.on("console", lambda said: self._listen(said.text))

@@ -212,6 +212,12 @@ class TestBeforeMigrating:
         assert str(backup.path) in capsys.readouterr().err
         assert migrated == [True]
 
+    def test_also_when_it_leads_back(self, migrated: list[bool]) -> None:
+        call_command("migrate", "memory", "zero", verbosity=0)
+        (backup,) = backups()
+        assert "before-migration" in backup.path.name
+        assert migrated == [True]
+
     @pytest.mark.usefixtures("due")
     @pytest.mark.parametrize("option", ["--plan", "--check"])
     def test_not_to_look_only(self, migrated: list[bool], option: str) -> None:

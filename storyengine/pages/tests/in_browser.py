@@ -8,13 +8,11 @@ from playwright.sync_api import Browser, Page, expect
 from bench.chapter_client import ChapterClient
 from bench.session_data import setup_of, synthetic_session
 from storyengine.tests.browsing import browser as browser
+from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
 # Tokens a second: what nobody waits for, and what a test can do something beside.
 FAST, READABLE = 400, 25
-# For the browser's own steps and for what is expected of a page; Playwright expects it in five
-# seconds, which a machine that does something else besides may need for one answer.
-PATIENCE_MS = 15_000
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +26,7 @@ def page(browser: Browser, program: ScriptedProgram) -> Iterator[Page]:
     program.model.clear_faults()
     program.model.timing.tokens_per_second = FAST
     context = browser.new_context(base_url=program.url, viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    expect.set_options(timeout=PATIENCE_MS)
-    yield page
+    yield open_page(context)
     context.close()
 
 

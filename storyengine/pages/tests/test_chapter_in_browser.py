@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from bench.chapter_client import ChapterClient
+from storyengine.pages.chapter import BLOCKS_SHOWN
 from storyengine.pages.tests.in_browser import READABLE, open_chapter
 from storyengine.pages.tests.in_browser import browser as browser
 from storyengine.pages.tests.in_browser import chapter as chapter
@@ -31,6 +32,24 @@ class TestMemory:
         chapter.prompt(1, "Beat 8.")
         expect(page.locator("#meter")).to_contain_text("8 prompts", timeout=20_000)
         assert blocks.evaluate("element => element.scrollTop") == 0
+
+    def test_the_last_block_of_an_earlier_piece_is_seen_first(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        rule = f"/api/session/{chapter.session_id}/canon-correction"
+        for number in range(BLOCKS_SHOWN + 1):
+            page.request.post(rule, data={"canon": f"Fact number {number}. " + "Ice. " * 180})
+        # A block is longer than what is seen of memory.
+        page.set_viewport_size({"width": 390, "height": 500})
+        open_chapter(page, chapter, f"?until={BLOCKS_SHOWN + 1}")
+        expect(page.get_by_role("link", name="Earlier memory")).to_be_visible()
+        expect(page.get_by_role("link", name="Later memory")).to_be_visible()
+        page.locator("#memory-blocks").scroll_into_view_if_needed()
+        last = page.locator("#memory-blocks article").last
+        expect(last.get_by_role("heading")).to_be_in_viewport()
+        expect(last).not_to_be_in_viewport(ratio=1)
+        page.locator("label", has=page.get_by_role("radio", name="Now")).click()
+        expect(page.get_by_role("link", name="Earlier memory")).to_be_hidden()
 
     def test_the_panel_that_was_chosen_stays_where_it_was_when_memory_grows(
         self, page: Page, chapter: ChapterClient

@@ -56,6 +56,12 @@ def test_words_can_be_read_wherever_they_stand(text: str, ground: str) -> None:
     assert contrast(COLOURS[text], COLOURS[ground]) >= LEAST
 
 
+@pytest.mark.parametrize("quiet", [".column > .help", ".column > .pages"])
+def test_quiet_words_outside_the_cells_have_the_pages_own_colour(quiet: str) -> None:
+    [rule] = re.findall(r"([^{}]+) {\s+color: var\(--on-page-soft\);\s+}", CSS)
+    assert quiet in [one.strip() for one in rule.split(",")]
+
+
 @pytest.mark.parametrize("page", ["black", "grey", "white"])
 def test_words_outside_the_cells_can_be_read_on_each_page(page: str) -> None:
     colours = page_colours(page)

@@ -3,24 +3,22 @@
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.jobs import JOB_LEASE, latest_jobs
-from agents.models import Job
 from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
 from sessions.models import Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from storyengine.pages.chapter import BLOCKS_SHOWN, glance, read_page
+from storyengine.pages.chapter import BLOCKS_SHOWN
 from storyengine.pages.library import CHAPTERS_A_PAGE
 from storyengine.pages.now import ITEMS_SHOWN
 from storyengine.pages.play import PROMPTS_A_PAGE
-from storyengine.pages.play_page import glance_at_play, read_play
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import all_of, by_id
 
@@ -29,114 +27,24 @@ pytestmark = pytest.mark.django_db
 AtMost = Callable[[int], Any]
 
 
-def add_turn(chapter: Session, **fields: Any) -> Turn:
-    return Turn.objects.create(
-        session=chapter,
-        **{
-            "submission_key": "key-1",
-            "agent_slot": 2,
-            "user_text": "The ice cracks.",
-            "lease_until": timezone.now() + timedelta(minutes=1),
-            **fields,
-        },
-    )
+def href(html: str, words: str) -> str:
+    """Of the first link with these words."""
+    return next(one.attributes["href"] for one in all_of(html, "a") if one.words == words)
 
 
-def summarize(chapter: Session, first: int, **fields: Any) -> Job:
-    return Job.objects.create(
-        session=chapter,
-        kind=Job.Kind.SUMMARIZE,
-        **{
-            "key": f"{first}",
-            "status": Job.Status.DONE,
-            "from_prompt_index": first,
-            "to_prompt_index": first + 6,
-            **fields,
-        },
-    )
+def numbers_shown(html: str) -> list[str]:
+    """Of the memory blocks."""
+    links = all_of(html, "a", "saw-link")
+    return [one.attributes["href"].rpartition("/")[2] for one in links]
 
 
-class TestPollsWithNothingNew:
-    def test_tab_2(
-        self, htmx: Client, chapter: Session, django_assert_max_num_queries: AtMost
-    ) -> None:
-        add_turn(chapter)
-        summarize(chapter, 8, status=Job.Status.QUEUED)
-        seen = {"shape": "playing", "seen": read_play(chapter.pk).version}
-        with django_assert_max_num_queries(2):
-            answer = htmx.get(address(chapter, "play-status"), seen)
-        assert answer.status_code == 204
-
-    def test_tab_3(
-        self, htmx: Client, chapter: Session, django_assert_max_num_queries: AtMost
-    ) -> None:
-        summarize(chapter, 8, status=Job.Status.QUEUED)
-        seen = {"seen": read_page(chapter.pk, "").version}
-        with django_assert_max_num_queries(2):
-            answer = htmx.get(address(chapter, "draft-status"), seen)
-        assert answer.status_code == 204
-
-    def test_the_lock(self, htmx: Client, django_assert_max_num_queries: AtMost) -> None:
-        chapter = make_chapter(state=State.LOCKING)
-        shown = htmx.get(address(chapter, "lock-status")).content.decode()
-        poll = by_id(shown, "locking").attributes["hx-get"]
-        assert poll is not None
-        with django_assert_max_num_queries(2):
-            assert htmx.get(poll).status_code == 204
-
-    @pytest.mark.parametrize("name", ["play-status", "draft-status", "lock-status"])
-    def test_a_chapter_that_is_gone_is_said_to_be(self, htmx: Client, name: str) -> None:
-        chapter = make_chapter()
-        gone = address(chapter, name)
-        chapter.delete()
-        assert htmx.get(gone).status_code == 404
-
-
-class TestNews:
-    """What a glance sees is what the page shows."""
-
-    @pytest.mark.parametrize("status", Turn.Status.values)
-    def test_a_turn(self, chapter: Session, status: str) -> None:
-        before = glance_at_play(chapter.pk).version
-        add_turn(chapter, status=status)
-        assert glance_at_play(chapter.pk).version == read_play(chapter.pk).version != before
-
-    def test_memory_and_drafts(self, chapter: Session) -> None:
-        versions = {glance(chapter.pk).version}
-        add_delta(chapter, 8, 14, turn_delta(8, 14))
-        versions.add(glance(chapter.pk).version)
-        chapter.narrative_drafts.create(target_words=100, source_snapshot={}, chapter_text="Prose.")
-        versions.add(glance(chapter.pk).version)
-        assert len(versions) == 3
-        assert glance(chapter.pk).version == read_page(chapter.pk, "").version
-
-    def test_a_reply_whose_process_died_is_settled(self, htmx: Client, chapter: Session) -> None:
-        turn = add_turn(chapter)
-        seen = {"shape": "playing", "seen": glance_at_play(chapter.pk).version}
-        Turn.objects.update(lease_until=timezone.now() - timedelta(minutes=1))
-        assert htmx.get(address(chapter, "play-status"), seen).status_code == 200
-        turn.refresh_from_db()
-        assert turn.status == Turn.Status.FAILED
-
-    def test_a_summary_whose_worker_died_is_queued_again(self, chapter: Session) -> None:
-        expired = timezone.now() - JOB_LEASE
-        job = summarize(chapter, 8, status=Job.Status.RUNNING, lease_until=expired)
-        glance(chapter.pk)
-        job.refresh_from_db()
-        assert job.status == Job.Status.QUEUED
-
-    def test_a_chapter_that_waits_for_no_summary_is_freed(self, chapter: Session) -> None:
-        Session.objects.filter(pk=chapter.pk).update(state=State.SUMMARIZING)
-        assert glance_at_play(chapter.pk).chapter.state == State.ACTIVE
-
-
-class TestJobs:
-    def test_the_last_summary_counts_and_before_it_the_one_that_comes_next(self) -> None:
-        chapter = make_active_chapter(last_summarized_prompt_index=21)
-        done = [summarize(chapter, first) for first in (1, 8, 15)]
-        assert latest_jobs(chapter) == {Job.Kind.SUMMARIZE: done[-1]}
-        waiting = summarize(chapter, 22, status=Job.Status.FAILED)
-        assert latest_jobs(chapter) == {Job.Kind.SUMMARIZE: waiting}
+def poll_after_news(htmx: Client, chapter: Session, html: str) -> str:
+    """What the page's poll brings after one more piece of memory."""
+    last = 7 * chapter.memory_blocks.count()
+    add_delta(chapter, last + 1, last + 7, turn_delta(last + 1, last + 7))
+    answer = htmx.get(by_id(html, "draft-poll").attributes["hx-get"])
+    assert answer.status_code == 200
+    return answer.content.decode()
 
 
 class TestLibrary:
@@ -179,6 +87,15 @@ class TestTranscript:
             f"prompt-{PROMPTS_A_PAGE + number}" for number in (1, 2, 3)
         ]
 
+    def test_both_ways_through_them_can_be_told_apart_and_read(
+        self, client: Client, long: Session
+    ) -> None:
+        html = client.get(address(long, "transcript")).content.decode()
+        ways = all_of(html, "nav", "pages")
+        assert len({one.attributes["aria-label"] for one in ways}) == 2
+        # Where the style sheet has the page's own colour for them.
+        assert all(one.parents[-1].has_class("column") for one in ways)
+
     @pytest.mark.parametrize("prompt", [1, PROMPTS_A_PAGE, PROMPTS_A_PAGE + 1])
     def test_the_page_of_a_prompt_is_found(
         self, client: Client, long: Session, prompt: int
@@ -194,7 +111,14 @@ class TestTranscript:
         assert by_id(html, "prompt-1").words.startswith("1)")
 
     def test_what_was_set_aside_stands_at_the_end(self, client: Client, long: Session) -> None:
-        add_turn(long, status=Turn.Status.SET_ASIDE)
+        Turn.objects.create(
+            session=long,
+            submission_key="key-1",
+            status=Turn.Status.SET_ASIDE,
+            agent_slot=2,
+            user_text="The ice cracks.",
+            lease_until=timezone.now(),
+        )
         pages = [
             client.get(address(long, "transcript"), {"page": page}).content.decode()
             for page in ("1", "2")
@@ -230,14 +154,82 @@ class TestMemory:
         numbers = [str(number) for number in range(1, count + 1)]
         assert seen == [numbers[BLOCKS_SHOWN + 1 :], numbers[1 : BLOCKS_SHOWN + 1], numbers[:1]]
 
+    def test_an_earlier_piece_stays_when_memory_grows(self, htmx: Client, long: Session) -> None:
+        html = htmx.get(address(long, "draft"), {"until": BLOCKS_SHOWN}).content.decode()
+        before = numbers_shown(html)
+        for _ in range(2):
+            update = poll_after_news(htmx, long, html)
+            assert numbers_shown(update) == before
+            html = update
+
+    def test_the_newest_piece_grows(self, htmx: Client, long: Session) -> None:
+        count = 2 * BLOCKS_SHOWN + 1
+        html = htmx.get(address(long, "draft"), {"until": count}).content.decode()
+        assert numbers_shown(html)[-1] == str(count)
+        assert numbers_shown(poll_after_news(htmx, long, html))[-1] == str(count + 1)
+
+    def test_a_now_view_that_shows_all_stays_so(self, htmx: Client, long: Session) -> None:
+        html = htmx.get(address(long, "draft"), {"show": "now", "all": "1"}).content.decode()
+        for _ in range(2):
+            html = poll_after_news(htmx, long, html)
+            assert ">truth 0<" in html
+
+    def test_a_link_keeps_what_else_is_looked_at(self, client: Client, long: Session) -> None:
+        for _ in range(2):
+            long.narrative_drafts.create(
+                target_words=100, source_snapshot={}, chapter_text="Prose."
+            )
+        looked_at = {"draft": "1", "until": str(2 * BLOCKS_SHOWN), "all": "1", "show": "now"}
+        html = client.get(address(long, "draft"), looked_at).content.decode()
+        for words, changed in (
+            ("Earlier memory", {"until": str(BLOCKS_SHOWN), "show": None}),
+            ("Later memory", {"until": str(2 * BLOCKS_SHOWN + 1), "show": None}),
+            ("Draft 2", {"draft": "2"}),
+        ):
+            named = dict(parse_qsl(urlsplit(href(html, words)).query))
+            expected = looked_at | changed
+            assert named == {name: value for name, value in expected.items() if value}
+
+    def test_a_build_leaves_what_is_read_of_memory(self, htmx: Client, long: Session) -> None:
+        Session.objects.filter(pk=long.pk).update(state=State.ENDED)
+        looked_at = {"until": str(BLOCKS_SHOWN), "all": "1"}
+        html = htmx.get(address(long, "draft"), looked_at).content.decode()
+        before = numbers_shown(html)
+        for name in ("build", "cancel"):
+            [form] = all_of(html, "form", action=address(long, name))
+            fields = {
+                one.attributes["name"]: one.attributes["value"]
+                for one in all_of(html, "input")
+                if form in one.parents
+            }
+            html = htmx.post(form.attributes["action"], fields).content.decode()
+            assert numbers_shown(html) == before
+            assert ">truth 0<" in html
+
+    def test_the_links_to_other_pieces_do_not_scroll_with_the_blocks(
+        self, client: Client, long: Session
+    ) -> None:
+        html = client.get(address(long, "draft"), {"until": 2 * BLOCKS_SHOWN}).content.decode()
+        links = [
+            one for one in all_of(html, "a") if one.words in ("Earlier memory", "Later memory")
+        ]
+        assert len(links) == 2
+        blocks = by_id(html, "memory-blocks")
+        assert not any(blocks in one.parents for one in links)
+
     def test_the_now_view_says_what_it_leaves_out(self, client: Client, long: Session) -> None:
         html = client.get(address(long, "draft")).content.decode()
         count = 2 * BLOCKS_SHOWN + 1
         shown = [number for number in range(count) if f">truth {number}<" in html]
         assert len(shown) == ITEMS_SHOWN
         assert shown[-1] == count - 1
-        assert f"{count - ITEMS_SHOWN} more" in by_id(html, "memory-now").words
-        html = client.get(address(long, "draft"), {"show": "now", "all": "1"}).content.decode()
+        # What canon leaves out stands before what is shown, and so does the line that says so.
+        words = by_id(html, "memory-now").words
+        said, first = f"{count - ITEMS_SHOWN} earlier: show all", f"truth {shown[0]}"
+        assert words.index(said) < words.index(first)
+        assert href(html, "show all").endswith("#memory")
+        html = client.get(address(long, "draft") + href(html, "show all")).content.decode()
+        assert "checked" in by_id(html, "memory-shows-now").attributes
         assert all(f">truth {number}<" in html for number in range(count))
 
 

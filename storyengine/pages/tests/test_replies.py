@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 from asgiref.sync import async_to_sync
 from django.http import StreamingHttpResponse
-from django.test import AsyncClient
+from django.test import AsyncClient, Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from agents.live import LIVE_REPLIES
@@ -16,6 +17,7 @@ from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import start_prompt
 from sessions.exceptions import TurnInFlight
 from sessions.models import Session, Turn
+from sessions.states import State
 from storyengine.pages import replies
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import all_of, by_id
@@ -335,6 +337,23 @@ class TestStream:
         name, html = async_to_sync(scenario)()
         assert name == "ended"
         assert "reset or deleted" in html
+
+    def test_who_comes_back_to_it_after_the_chapters_end_is_sent_on(
+        self, htmx: Client, chapter: Session
+    ) -> None:
+        Turn.objects.create(
+            session=chapter,
+            submission_key="key-1",
+            status=Turn.Status.COMMITTED,
+            agent_slot=2,
+            user_text="The ice cracks.",
+            lease_until=timezone.now(),
+        )
+        Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
+        name, html = async_to_sync(all_frames)(chapter)[-1]
+        assert name == "ended"
+        answer = htmx.get(by_id(html, "play-poll").attributes["hx-get"])
+        assert answer["HX-Redirect"] == address(chapter, "play")
 
     def test_a_turn_of_another_chapter_is_not_found(self, chapter: Session) -> None:
         async def scenario() -> Any:

@@ -14,13 +14,13 @@ class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         only_looks = options["plan"] or options["check_unapplied"]
         if not only_looks and options["database"] == DEFAULT_DB_ALIAS:
-            self._back_up()
+            self._back_up(to_latest=options["app_label"] is None)
         super().handle(*args, **options)
 
-    def _back_up(self) -> None:
+    def _back_up(self, *, to_latest: bool) -> None:
         """What is said goes to the errors: the output of `prepare` is for honcho."""
         try:
-            if path := back_up_before_migrating():
+            if path := back_up_before_migrating(to_latest=to_latest):
                 self.stderr.write(f"The tables change; the database as it was is in {path}")
         except ToolMissing as error:
             self.stderr.write(f"The tables change without a backup: {error}")
