@@ -60,6 +60,8 @@ class SweepThread(threading.Thread):
     def let_go(self) -> None:
         """End it, and wait until what it has taken up is given back (see agents.work.STOPPING)."""
         self.is_over.set()
+        # A look that has begun may still take something up.
+        self.join(_LETTING_GO_SECONDS)
         for thread in self._working:
             thread.join(_LETTING_GO_SECONDS)
 
