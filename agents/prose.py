@@ -5,7 +5,7 @@ import re
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
 # What a model sets before a paragraph, and what it wraps a heading in.
-_NUMBER = re.compile(r"[ \t]*\d{1,3}[.)][ \t]+")
+_NUMBER = re.compile(r"\A[ \t]*\d{1,3}[.)][ \t]+")
 _HEADING_LINE = re.compile(
     r"[ \t]*(?:#{1,6}[ \t]+(.+?)|(?:\*\*|__)(.+?)(?:\*\*|__)[ \t]*:?)[ \t]*#*[ \t]*"
 )
@@ -37,10 +37,9 @@ def _as_prose(line: str) -> str | None:
     """None for a heading."""
     if _SCENE_BREAK.fullmatch(line):
         return line
-    line = _NUMBER.sub("", line, count=1) if _NUMBER.match(line) else line
+    line = _NUMBER.sub("", line)
     if wrapped := _HEADING_LINE.fullmatch(line):
-        line = wrapped[1] or wrapped[2]
-        line = _NUMBER.sub("", line, count=1) if _NUMBER.match(line) else line
+        line = _NUMBER.sub("", wrapped[1] or wrapped[2])
         if len(line) <= _LONGEST_HEADING and not _SENTENCE_END.search(line):
             return None
     return line.replace("**", "")

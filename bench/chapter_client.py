@@ -22,14 +22,7 @@ class ChapterClient:
         self.session_id = str(created["session_id"])
 
     def save_setup(self, setup: Setup) -> None:
-        body = {
-            "world_text": setup.world_text,
-            "chapter_text": setup.chapter_text,
-            "selected_agent_slots": [int(slot) for slot in setup.names],
-            "agent_names": setup.names,
-            "agent_identity_text_by_slot": setup.identities,
-        }
-        self._expect(200, self._call("PUT", "/tab1", body))
+        self._expect(200, self._call("PUT", "/tab1", setup.as_tab1()))
 
     def lock(self, *, seconds: float) -> None:
         self._request("lock")

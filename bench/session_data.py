@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 MAX_SLOTS = 7
 WORLD_CHARACTERS = 5_000
@@ -40,12 +41,22 @@ class RecordedSession:
 
 @dataclass(frozen=True)
 class Setup:
-    """Tab 1, as the API takes it."""
+    """Tab 1; identities and names by slot."""
 
     world_text: str
     chapter_text: str
     identities: dict[str, str]
     names: dict[str, str]
+
+    def as_tab1(self) -> dict[str, Any]:
+        """As the API takes it."""
+        return {
+            "world_text": self.world_text,
+            "chapter_text": self.chapter_text,
+            "selected_agent_slots": [int(slot) for slot in self.names],
+            "agent_names": self.names,
+            "agent_identity_text_by_slot": self.identities,
+        }
 
 
 def load_session(path: Path) -> RecordedSession:

@@ -7,7 +7,7 @@ prints a JSON list of {"events", "path", "queries"}.
 import json
 import os
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import django
@@ -38,9 +38,7 @@ def build_chapter(events: int) -> "Session":
     """A chapter in play with this many events, memory for every full chunk, all of it valid."""
     from django.utils import timezone
 
-    from agents.models import Job
-    from memory.models import MemoryBlock
-    from sessions.models import Event, Session, Tab1Inputs, Turn
+    from sessions.models import Session, Tab1Inputs
     from sessions.states import State
 
     prompts = events // 2
@@ -54,6 +52,15 @@ def build_chapter(events: int) -> "Session":
     )
     Tab1Inputs.objects.create(session=chapter, world_text=beat_text(1), chapter_text=beat_text(2))
     begun = timezone.now() - timedelta(seconds=events)
+    _add_play(chapter, events, begun)
+    _add_memory(chapter, covered, begun)
+    return chapter
+
+
+def _add_play(chapter: "Session", events: int, begun: datetime) -> None:
+    """Its events, and the turns that they came from."""
+    from sessions.models import Event, Turn
+
     Event.objects.bulk_create(
         Event(
             session=chapter,
@@ -76,8 +83,15 @@ def build_chapter(events: int) -> "Session":
             lease_until=begun,
             submitted_at=begun + timedelta(seconds=2 * number),
         )
-        for number in range(prompts)
+        for number in range(events // 2)
     )
+
+
+def _add_memory(chapter: "Session", covered: int, begun: datetime) -> None:
+    """Its lock and the deltas up to prompt `covered`, and the jobs that wrote those."""
+    from agents.models import Job
+    from memory.models import MemoryBlock
+
     Job.objects.bulk_create(
         Job(
             session=chapter,
@@ -109,7 +123,6 @@ def build_chapter(events: int) -> "Session":
         )
         for kind, first, last, payload in blocks
     )
-    return chapter
 
 
 def count_queries(path: str, *, status: int = 200) -> int:

@@ -50,14 +50,7 @@ class Client:
         return session_id if self.save_setup(session_id, setup).status == 200 else ""
 
     def save_setup(self, session_id: str, setup: Setup) -> Told:
-        body = {
-            "world_text": setup.world_text,
-            "chapter_text": setup.chapter_text,
-            "selected_agent_slots": [int(slot) for slot in setup.names],
-            "agent_names": setup.names,
-            "agent_identity_text_by_slot": setup.identities,
-        }
-        told = self.send("PUT", f"/api/session/{session_id}/tab1", body)
+        told = self.send("PUT", f"/api/session/{session_id}/tab1", setup.as_tab1())
         if told.status == 200:
             self.journal.setups[session_id] = setup
         return told

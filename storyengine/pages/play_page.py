@@ -161,7 +161,7 @@ def read_play(session_id: uuid.UUID) -> PlayPage:
     newest = chapter.turns.only("submission_key").order_by("-submitted_at").first()
     return PlayPage(
         chapter=chapter,
-        pending=_read_pending(chapter),
+        pending=_shown(pending_turn(chapter), chapter),
         jobs=latest_jobs(chapter),
         last_key=newest.submission_key if newest else "",
     )
@@ -196,18 +196,14 @@ def play_context(page: PlayPage) -> dict[str, Any]:
 
 def _glance(session_id: uuid.UUID) -> PlayPage:
     chapter, turn, last_key = glance_at_turns(session_id)
-    pending = None
-    if turn is not None:
-        pending = PendingTurn(turn, character(turn.agent_slot, chapter.agent_names), prefix="")
-    return PlayPage(chapter, pending, latest_jobs(chapter), last_key)
+    return PlayPage(chapter, _shown(turn, chapter), latest_jobs(chapter), last_key)
 
 
 def _read_transcript(page: PlayPage) -> Transcript | None:
     return None if page.shape in ("draft", "locking") else read_transcript(page.chapter)
 
 
-def _read_pending(chapter: Session) -> PendingTurn | None:
-    turn = pending_turn(chapter)
+def _shown(turn: Turn | None, chapter: Session) -> PendingTurn | None:
     if turn is None:
         return None
     is_numbered = turn.is_running and turn.kind == Turn.Kind.PROMPT
