@@ -1,6 +1,6 @@
 """What every test may rely on: no real model, no broker, and a way to run what was queued."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from agents.providers.guard import allow_real_calls, forbid_real_calls
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import answer_in_form
 from agents.work import work_on
+from storyengine.tests.running import RunningProgram
 
 # What starts processes, and mostly waits for them.
 _LONG = {"browser", "processes", "real_model"}
@@ -21,6 +22,19 @@ _LONG = {"browser", "processes", "real_model"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first, in whatever order they are: short ones fill what they leave."""
     items.sort(key=lambda item: _LONG.isdisjoint(mark.name for mark in item.iter_markers()))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test of the whole program fails with what the program has logged."""
+    report = yield
+    if report.failed:
+        for started in item.funcargs.values():
+            if isinstance(started, RunningProgram):
+                report.sections.append(("The program's logs", started.processes.end_of_logs()))
+    return report
 
 
 @pytest.fixture(scope="session")

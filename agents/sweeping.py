@@ -50,6 +50,7 @@ class SweepThread(threading.Thread):
         self.hands = hands
         self.is_over = threading.Event()
         self._working: list[threading.Thread] = []
+        self._taking_up = threading.Lock()
 
     def run(self) -> None:
         # What waited for a worker is rung for first: only what is not heard then is taken up.
@@ -60,9 +61,11 @@ class SweepThread(threading.Thread):
     def let_go(self) -> None:
         """End it, and wait until what it has taken up is given back (see agents.work.STOPPING)."""
         self.is_over.set()
-        # A look that has begun may still take something up.
-        self.join(_LETTING_GO_SECONDS)
-        for thread in self._working:
+        # What a look has begun to take up is in the list then. The rest of it is not waited for: it
+        # may ask a server that does not answer.
+        with self._taking_up:
+            working = list(self._working)
+        for thread in working:
             thread.join(_LETTING_GO_SECONDS)
 
     def _look(self, *, takes_up: bool = True) -> None:
@@ -79,12 +82,15 @@ class SweepThread(threading.Thread):
             connection.close()
 
     def _take_up(self, job_ids: list[uuid.UUID]) -> None:
-        self._working = [thread for thread in self._working if thread.is_alive()]
-        for job_id in job_ids:
-            logger.warning("nobody heard the bell for job %s; taken up by the sweep", job_id)
-            thread = threading.Thread(target=_work, args=(job_id,), name="Unheard", daemon=True)
-            thread.start()
-            self._working.append(thread)
+        with self._taking_up:
+            if self.is_over.is_set():
+                return
+            self._working = [thread for thread in self._working if thread.is_alive()]
+            for job_id in job_ids:
+                logger.warning("nobody heard the bell for job %s; taken up by the sweep", job_id)
+                thread = threading.Thread(target=_work, args=(job_id,), name="Unheard", daemon=True)
+                thread.start()
+                self._working.append(thread)
 
 
 def _work(job_id: uuid.UUID) -> None:

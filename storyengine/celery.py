@@ -33,7 +33,8 @@ class Clock(bootsteps.StartStopStep):
         self.beat.start()
 
     def stop(self, parent: Any) -> None:
-        self.beat.stop()
+        # Not waited for: it sleeps through the rest of a second, and keeps nothing to be written.
+        self.beat.service.stop()
 
 
 class Sweep(bootsteps.StartStopStep):

@@ -1,19 +1,26 @@
-"""Celery's broker in a folder: kombu's, with messages that appear whole or not at all.
+"""Celery's broker in a folder: kombu's, with files that appear whole or not at all.
 
 kombu opens a message's file under its final name and writes it then; a worker that looks in between
-reads an empty message and dies of it.
+reads an empty message and dies of it. So it is with the table of an exchange's queues, and one that
+a crash left empty would fail every send from then on.
 """
 
+import fcntl
 import os
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty
 from typing import Any
 
 from kombu.exceptions import ChannelError
 from kombu.transport import filesystem
-from kombu.utils.json import dumps
+from kombu.utils.json import dumps, loads
+
+# The longest wait for a message, in seconds: a worker looks between two whether it is to end.
+_LONGEST_WAIT = 0.5
 
 
 class Channel(filesystem.Channel):
@@ -38,6 +45,38 @@ class Channel(filesystem.Channel):
         except ValueError:
             raise Empty from None
 
+    def get_table(self, exchange: str) -> Any:
+        with self._alone_with_table(exchange):
+            return super().get_table(exchange)
+
+    def _queue_bind(self, exchange: str, *binding: Any) -> None:
+        with self._alone_with_table(exchange):
+            super()._queue_bind(exchange, *binding)
+
+    @contextmanager
+    def _alone_with_table(self, exchange: str) -> Iterator[None]:
+        """Where kombu makes the table or reads it; one that cannot be read is made anew."""
+        table: Path = self._exchange_file(exchange)  # type: ignore[attr-defined]  # newer than its stubs
+        self.control_folder.mkdir(exist_ok=True)
+        with (self.control_folder / "lock").open("wb") as guard:
+            # Let go of as the file is closed.
+            fcntl.flock(guard, fcntl.LOCK_EX)
+            if table.exists() and not _is_json(table):
+                table.unlink()
+            yield
+
 
 class Transport(filesystem.Transport):
     Channel = Channel
+
+    def drain_events(self, connection: Any, timeout: float | None = None, **options: Any) -> None:
+        wait = None if timeout is None else min(timeout, _LONGEST_WAIT)
+        super().drain_events(connection, timeout=wait, **options)
+
+
+def _is_json(file: Path) -> bool:
+    try:
+        loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return True

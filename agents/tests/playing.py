@@ -16,6 +16,12 @@ async def reply_is_over(turn_id: uuid.UUID) -> None:
         await asyncio.wait({live.task})
 
 
+async def replies_are_over() -> None:
+    """Of all that are being written in this process, however they end."""
+    tasks = [live.task for live in LIVE_REPLIES.values() if live.task]
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def play(
     chapter: Session, text: str = "The door opens.", *, slot: int = 1, key: str | None = None
 ) -> Turn:

@@ -93,6 +93,30 @@ class TestThread:
         assert taken == [job_id]
         thread.join(LONG)
 
+    def test_a_worker_that_ends_takes_nothing_up_and_waits_for_no_look(
+        self, looks: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job_id = queue(due_for=2 * UNHEARD_AFTER)
+        is_looking, is_let_go = threading.Event(), threading.Event()
+        taken: list[uuid.UUID] = []
+
+        def find(_hands: int) -> list[uuid.UUID]:
+            is_looking.set()
+            assert is_let_go.wait(LONG)
+            return [job_id]
+
+        monkeypatch.setattr(sweeping, "_LETTING_GO_SECONDS", 2 * LONG)
+        monkeypatch.setattr(sweeping, "unheard_jobs", find)
+        monkeypatch.setattr(sweeping, "work_on", taken.append)
+        thread = SweepThread(hands=4)
+        thread.start()
+        assert is_looking.wait(LONG)
+        thread.let_go()
+        is_let_go.set()
+        thread.join(LONG)
+        assert not thread.is_alive()
+        assert taken == []
+
     @pytest.mark.parametrize("part", ["unheard_jobs", "sweep"])
     @pytest.mark.parametrize("kind", [OperationalError, AttributeError])
     def test_no_error_ends_it(

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 from queue import Empty
+from threading import Thread
+from typing import Any
 
 import pytest
 from kombu import Connection
+from kombu.transport import filesystem
 
 import storyengine.celery  # noqa: F401 - it puts the transport in kombu's place
 from storyengine.folder_broker import Channel, Transport
@@ -12,7 +15,15 @@ from storyengine.folder_broker import Channel, Transport
 
 @pytest.fixture
 def channel(tmp_path: Path) -> Channel:
-    options = {"data_folder_in": str(tmp_path), "data_folder_out": str(tmp_path)}
+    return open_channel(tmp_path)
+
+
+def open_channel(folder: Path) -> Channel:
+    options = {
+        "data_folder_in": str(folder),
+        "data_folder_out": str(folder),
+        "control_folder": str(folder / "control"),
+    }
     connection = Connection("filesystem://localhost", transport_options=options)
     assert isinstance(connection.transport, Transport)
     channel = connection.channel()
@@ -41,3 +52,51 @@ def test_a_message_that_was_cut_short_is_passed_over(channel: Channel, tmp_path:
         channel._get("jobs")
     channel._put("jobs", {"body": "next"})
     assert channel._get("jobs") == {"body": "next"}
+
+
+def test_a_table_that_a_crash_left_empty_is_made_anew(channel: Channel, tmp_path: Path) -> None:
+    channel._queue_bind("stories", "jobs", "", "jobs")
+    (tmp_path / "control" / "stories.exchange").write_text("")
+    assert channel.get_table("stories") == []
+    channel._queue_bind("stories", "jobs", "", "jobs")
+    assert [bound.queue for bound in channel.get_table("stories")] == ["jobs"]
+
+
+def test_nobody_looks_into_a_table_that_is_being_made(
+    channel: Channel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def look() -> None:
+        seen.extend(bound.queue for bound in open_channel(tmp_path).get_table("stories"))
+
+    reader = Thread(target=look)
+    own = filesystem.lock
+
+    def lock(file: Any, flags: int) -> None:
+        if not reader.ident:
+            # kombu has opened the file; nothing is in it, and it is not locked yet.
+            reader.start()
+            reader.join(timeout=0.2)
+            assert reader.is_alive()
+        own(file, flags)
+
+    monkeypatch.setattr(filesystem, "lock", lock)
+    channel._queue_bind("stories", "jobs", "", "jobs")
+    reader.join(timeout=30)
+    assert seen == ["jobs"]
+
+
+def test_a_wait_for_a_message_is_short_however_long_it_is_asked_for(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float | None] = []
+
+    def note(_self: object, _connection: object, timeout: float | None = None) -> None:
+        waits.append(timeout)
+
+    monkeypatch.setattr(filesystem.Transport, "drain_events", note)
+    transport: Any = channel.connection
+    for asked in (2.0, 0.1, None):
+        transport.drain_events(None, timeout=asked)
+    assert waits == [0.5, 0.1, None]

@@ -11,10 +11,10 @@ from django.test import AsyncClient, Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents.live import LIVE_REPLIES
 from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import start_prompt
+from agents.tests.playing import replies_are_over
 from sessions.exceptions import TurnInFlight
 from sessions.models import Session, Turn
 from sessions.states import State
@@ -65,19 +65,13 @@ async def all_frames(chapter: Session) -> list[Frame]:
     return [frame async for frame in frames(chapter)]
 
 
-async def settle() -> None:
-    await asyncio.gather(
-        *(live.task for live in list(LIVE_REPLIES.values()) if live.task), return_exceptions=True
-    )
-
-
 class TestSendPrompt:
     def test_the_answer_shows_the_words_and_follows_the_reply(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
         async def scenario() -> Any:
             response = await send(chapter, "The <b>ice</b>.")
-            await settle()
+            await replies_are_over()
             return response
 
         response = async_to_sync(scenario)()
@@ -98,7 +92,7 @@ class TestSendPrompt:
 
         async def scenario() -> Any:
             response = await send(chapter, slot="3")
-            await settle()
+            await replies_are_over()
             return response
 
         html = async_to_sync(scenario)().content.decode()
@@ -135,7 +129,7 @@ class TestSendPrompt:
         async def scenario() -> list[Any]:
             responses = [await send(chapter), await send(chapter)]
             gate.set()
-            await settle()
+            await replies_are_over()
             return [*responses, await send(chapter)]
 
         responses = async_to_sync(scenario)()
@@ -155,7 +149,7 @@ class TestSendPrompt:
                 return await start_prompt(*args, **kwargs)
             except TurnInFlight:
                 gate.set()
-                await settle()
+                await replies_are_over()
                 raise
 
         async def scenario() -> Any:
@@ -179,7 +173,7 @@ class TestSendPrompt:
             await send(chapter)
             refused = await send(chapter, "Another.", key="key-2")
             gate.set()
-            await settle()
+            await replies_are_over()
             return refused
 
         refused = async_to_sync(scenario)()
@@ -193,7 +187,7 @@ class TestSendPrompt:
         async def scenario() -> Any:
             fields = {"agent_slot": "1", "user_text": "Knock.", "submission_key": "k"}
             response = await AsyncClient().post(address(chapter, "prompt"), fields)
-            await settle()
+            await replies_are_over()
             return response
 
         assert async_to_sync(scenario)()["Location"] == address(chapter, "play")
@@ -281,7 +275,7 @@ class TestStream:
             again = frames(chapter)
             restart = await anext(again)
             gate.set()
-            await settle()
+            await replies_are_over()
             return first, restart
 
         first, restart = async_to_sync(scenario)()
@@ -313,9 +307,9 @@ class TestStream:
 
         async def scenario() -> None:
             await send(chapter)
-            await settle()
+            await replies_are_over()
             await send(chapter)
-            await settle()
+            await replies_are_over()
 
         async_to_sync(scenario)()
         chapter.refresh_from_db()
@@ -400,7 +394,7 @@ class TestReroll:
         async def scenario() -> str:
             response = await htmx_post(address(chapter, "reroll"), {"submission_key": "r"})
             html: str = response.content.decode()
-            await settle()
+            await replies_are_over()
             return html
 
         html = async_to_sync(scenario)()
