@@ -15,7 +15,13 @@ from bench.figure import Figure
 from bench.figures import character_prompts, page_figures, session_figures
 from bench.http_calls import BenchError, Server
 from bench.long_chapter import measure_long_chapter
-from bench.program import Processes, open_processes, start_model_server, start_program
+from bench.program import (
+    Processes,
+    open_processes,
+    start_model_server,
+    start_program,
+    start_relay,
+)
 from bench.prompt_figures import remembered_figure
 from bench.replay import PlayedSession, measure_page, play_session
 from bench.report import report
@@ -87,7 +93,7 @@ def run(processes: Processes, options: argparse.Namespace) -> list[Figure]:
         url = options.model_server or start_own_model(processes, options, session, Path(folder))
         processes.environment["OPENAI_BASE_URL"] = url
         program = start_program(processes)
-        played = play_session(program, Server.at(url), session)
+        played = play_session(program, Server.at(url), start_relay(processes), session)
         calls = read_calls(log)[earlier:]
     return [
         *session_figures(played, calls),

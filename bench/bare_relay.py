@@ -60,14 +60,16 @@ def client() -> openai.AsyncOpenAI:
 
 
 async def send_prompt(request: HttpRequest, session_id: str) -> StreamingHttpResponse:
-    prompt = await Prompt.objects.acreate(text=json.loads(request.body)["user_text"])
-    return StreamingHttpResponse(_relay(prompt), content_type="text/event-stream")
+    body = json.loads(request.body)
+    prompt = await Prompt.objects.acreate(text=body["user_text"])
+    relayed = _relay(prompt, body.get("model", MODEL))
+    return StreamingHttpResponse(relayed, content_type="text/event-stream")
 
 
-async def _relay(prompt: Prompt) -> AsyncGenerator[bytes]:
+async def _relay(prompt: Prompt, model: str) -> AsyncGenerator[bytes]:
     parts: list[str] = []
     chunks = await client().chat.completions.create(
-        model=MODEL, stream=True, messages=[{"role": "user", "content": prompt.text}]
+        model=model, stream=True, messages=[{"role": "user", "content": prompt.text}]
     )
     async for chunk in chunks:
         if chunk.choices and (text := chunk.choices[0].delta.content):

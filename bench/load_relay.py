@@ -1,16 +1,15 @@
 """Seven streams at once through the engine, and through a bare Django relay beside it."""
 
-import sys
 import uuid
 
 import uvloop
 
 from bench.figure import Figure
-from bench.http_calls import Server, call
+from bench.http_calls import Server
 from bench.load_client import Load, play_at_once
 from bench.load_stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
 from bench.load_streams import added_delays, percentile
-from bench.program import LOOPBACK, free_port, wait_until
+from bench.program import start_relay
 
 STREAMS, PACE = 7, 50
 ROUNDS = 2
@@ -19,7 +18,7 @@ ROUNDS = 2
 def measure_against_relay(stack: LoadStack, *, steady: float) -> list[Figure]:
     """In turns, so that whatever else the machine does meets both."""
     stack.set_pace(PACE)
-    relay = start_relay(stack)
+    relay = start_relay(stack.processes)
     strangers = [str(uuid.uuid4()) for _ in range(STREAMS)]
     engine: list[float] = []
     bare: list[float] = []
@@ -29,21 +28,6 @@ def measure_against_relay(stack: LoadStack, *, steady: float) -> list[Figure]:
         bare += _delays(stack, relay, strangers, steady / ROUNDS)
     stack.processes.kill("relay")
     return [relay_figure(engine, bare)]
-
-
-def start_relay(stack: LoadStack) -> Server:
-    port = free_port()
-    stack.processes.start("relay", [sys.executable, "-m", "bench.bare_relay", str(port)])
-    server = Server(LOOPBACK, port)
-
-    def is_served() -> bool:
-        try:
-            return call(server, "GET", "/", timeout=5).status == 404
-        except OSError:
-            return False
-
-    wait_until(is_served, "the bare relay", seconds=60)
-    return server
 
 
 def relay_figure(engine: list[float], bare: list[float]) -> Figure:

@@ -148,7 +148,7 @@ def start_program(processes: Processes) -> Server:
     wanted = processes.run("prepare", prepare).splitlines()[-1].split()
     start_named(processes, wanted)
     server = Server(LOOPBACK, port)
-    wait_until(lambda: _is_served(server, "/healthz"), "the program to serve", seconds=60)
+    wait_until(lambda: _answers(server, "/healthz", 200), "the program to serve", seconds=60)
     return server
 
 
@@ -183,6 +183,14 @@ def start_model_server(processes: Processes, arguments: list[str]) -> str:
     return processes.log_of("model").split()[0]
 
 
+def start_relay(processes: Processes) -> Server:
+    """Start bench.bare_relay, what the engine's delay is compared with."""
+    server = Server(LOOPBACK, free_port())
+    processes.start("relay", [sys.executable, "-m", "bench.bare_relay", str(server.port)])
+    wait_until(lambda: _answers(server, "/", 404), "the bare relay", seconds=60)
+    return server
+
+
 def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> None:
     """Raises BenchError when the condition does not come true in time."""
     deadline = time.monotonic() + seconds
@@ -212,8 +220,8 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _is_served(server: Server, path: str) -> bool:
+def _answers(server: Server, path: str, status: int) -> bool:
     try:
-        return call(server, "GET", path, timeout=5).status == 200
+        return call(server, "GET", path, timeout=5).status == status
     except OSError:
         return False

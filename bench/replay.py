@@ -1,6 +1,7 @@
 """Plays a session from setup to prose and notes how long everything took."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench.chapter_client import ChapterClient
@@ -21,12 +22,16 @@ _CHECKED_EVERY, _CHECKED_AT = 14, 4
 
 @dataclass(frozen=True)
 class PromptTiming:
-    """`first_token` is of the streaming API, `model_first_token` of the model server directly."""
+    """`first_token` is of the streaming API, `model_first_token` of the model server directly.
+
+    `relay_first_token` is of a bare Django relay, asked just before.
+    """
 
     prompt_index: int
     latency: float
     first_token: float | None = None
     model_first_token: float | None = None
+    relay_first_token: float | None = None
     is_disturbed: bool = False
 
 
@@ -39,7 +44,9 @@ class PlayedSession:
     chapter: dict[str, Any] = field(default_factory=dict)
 
 
-def play_session(program: Server, model: Server, session: RecordedSession) -> PlayedSession:
+def play_session(
+    program: Server, model: Server, relay: Server, session: RecordedSession
+) -> PlayedSession:
     """Every prompt with an even number is streamed, the others wait for the whole reply."""
     played = PlayedSession(session)
     client = ChapterClient(program)
@@ -51,8 +58,14 @@ def play_session(program: Server, model: Server, session: RecordedSession) -> Pl
             timing = PromptTiming(number, client.prompt(pair.slot, pair.beat))
         else:
             is_checked = number % _CHECKED_EVERY == _CHECKED_AT
+            # The relay first: what the engine does after a reply is over when its turn comes.
+            relayed = measure_relay(relay, pair.beat)
             own = measure_first_token(model)
-            timing = _stream_prompt(client, played, number, own, is_checked=is_checked)
+            timing = replace(
+                _stream_prompt(client, played, number, is_checked=is_checked),
+                model_first_token=own,
+                relay_first_token=relayed,
+            )
         played.timings.append(timing)
         if number % CHUNK == 0:
             # A GM needs longer to read a reply and to write the next beat than a summary takes.
@@ -72,17 +85,27 @@ def measure_first_token(model: Server) -> float:
         "max_tokens": 8,
         "messages": [{"role": "user", "content": "Is anybody there?"}],
     }
-    first = None
-    for event in stream(model, "/chat/completions", body):
-        if first is None and '"content"' in event.data:
-            first = event.seconds
-    if first is None:
+    events = stream(model, "/chat/completions", body)
+    return _first(event.seconds for event in events if '"content"' in event.data)
+
+
+def measure_relay(relay: Server, beat: str) -> float:
+    """Seconds to the first token of a model server behind a Django that only relays."""
+    body = {"user_text": beat, "model": PROBE_MODEL}
+    events = stream(relay, "/api/session/any/prompt", body)
+    return _first(event.seconds for event in events if event.name == "token")
+
+
+def _first(seconds: Iterator[float]) -> float:
+    """The rest is read too: a connection that is cut would disturb what comes next."""
+    taken = list(seconds)
+    if not taken:
         raise BenchError("The model server sent no token.")
-    return first
+    return taken[0]
 
 
 def _stream_prompt(
-    client: ChapterClient, played: PlayedSession, number: int, own: float, *, is_checked: bool
+    client: ChapterClient, played: PlayedSession, number: int, *, is_checked: bool
 ) -> PromptTiming:
     pair = played.session.pairs[number - 1]
     first = last = None
@@ -94,7 +117,7 @@ def _stream_prompt(
         last = event.seconds
     if first is None or last is None:
         raise BenchError(f"Prompt {number} was answered without a token.")
-    return PromptTiming(number, last, first, own, is_checked)
+    return PromptTiming(number, last, first, is_disturbed=is_checked)
 
 
 def _is_stored(chapter: dict[str, Any], number: int, beat: str) -> bool:

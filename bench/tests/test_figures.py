@@ -27,6 +27,7 @@ def played_session() -> PlayedSession:
             latency=0.4,
             first_token=None if number % 2 else 0.205,
             model_first_token=None if number % 2 else 0.2,
+            relay_first_token=None if number % 2 else 0.204,
         )
         for number in range(1, 15)
     ]
@@ -88,7 +89,7 @@ def test_only_character_prompts_count_as_characters_sent() -> None:
 def test_slow_seventh_prompts_are_missed() -> None:
     played = played_session()
     played.timings = [
-        PromptTiming(t.prompt_index, 1.6 if t.prompt_index % 7 == 0 else 0.4, 0.2, 0.2)
+        PromptTiming(t.prompt_index, 1.6 if t.prompt_index % 7 == 0 else 0.4, 0.2, 0.2, 0.2)
         for t in played.timings
     ]
 
@@ -111,6 +112,12 @@ def test_the_benchmarks_own_calls_are_no_cost_of_the_program() -> None:
 
 def test_the_first_token_is_a_difference_of_medians() -> None:
     assert figure("Time to the first token", played_session()).measured == pytest.approx(5.0)
+
+
+def test_beside_it_stands_what_a_bare_relay_adds() -> None:
+    relayed = figure("- that a bare Django relay", played_session())
+    assert relayed.measured == pytest.approx(4.0)
+    assert relayed.passed is None
 
 
 def test_a_prompt_that_was_not_stored_first_is_missed() -> None:
