@@ -73,6 +73,11 @@ class Piece:
     def weight(self) -> float:
         return weigh(self.text)
 
+    @cached_property
+    def shortened(self) -> "Piece":
+        """In its brief form: made once, though many prompts of a long chapter shorten it."""
+        return replace(self, text=self.brief, brief="")
+
 
 def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
     """The same pieces, the last `count` of which must stay."""
@@ -196,9 +201,10 @@ def _trim(layer: Layer, room: float) -> Layer:
         for at in order:
             if weight <= room:
                 break
-            if brief := pieces[at].brief:
-                weight += weigh(brief) - pieces[at].weight
-                pieces[at] = replace(pieces[at], text=brief, brief="")
+            whole = pieces[at]
+            if whole.brief:
+                weight += whole.shortened.weight - whole.weight
+                pieces[at] = whole.shortened
     if layer.trim is not Trim.SHORTEN:
         while order and weight > room:
             going = order if layer.trim is Trim.DROP else _next_to_go(pieces, order, layer.step)

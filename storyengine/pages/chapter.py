@@ -22,7 +22,6 @@ from agents.models import Job
 from agents.narrating import cancel_build, request_build
 from agents.recovery import is_left_behind, recover
 from memory.corrections import why_not_now
-from memory.folding import fold_chapter
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.rendering import ReadableBlock, readable_block
 from sessions.access import get_chapter
@@ -45,7 +44,7 @@ from storyengine.pages.render import HttpRequest, answer, nothing_new, show
 _UPDATE = "chapter/_update.html"
 
 # Memory is shown in pieces of so many blocks: that of a long chapter has hundreds.
-BLOCKS_SHOWN = 20
+BLOCKS_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -153,8 +152,7 @@ class ChapterPage(ChapterSigns):
 
     @cached_property
     def now(self) -> NowPanel:
-        folded = fold_chapter(self.chapter)
-        return read_now(folded, self.chapter.characters, shows_all=self.shows_all)
+        return read_now(self.chapter, shows_all=self.shows_all)
 
     @property
     def can_correct(self) -> bool:

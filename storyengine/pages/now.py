@@ -5,12 +5,16 @@ up in an address, and so in a log.
 """
 
 import hashlib
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memory.contradictions import Contradiction, read_contradiction
 from memory.fold_records import Fold, Prompts, Question
+from memory.folding import fold_chapter
+from memory.keeping import KeptRecent
 from memory.now_view import NowItem, NowSection, now_view
+from sessions.models import Session
 from sessions.roster import Character
 
 _QUESTIONS = "questions"
@@ -62,11 +66,36 @@ class NowPanel:
         return sum(len(one.entries) + one.left_out_after - 1 for one in asked)
 
 
-def read_now(folded: Fold, roster: list[Character], *, shows_all: bool = False) -> NowPanel:
-    """Of each section the latest ITEMS_SHOWN, or all."""
+@dataclass(frozen=True)
+class _Kept:
+    """A panel, and what it was made from: the same for as long as memory is."""
+
+    folded: Fold
+    roster: list[Character]
+    panel: NowPanel
+
+
+_kept: KeptRecent[uuid.UUID, _Kept] = KeptRecent(32)
+
+
+def read_now(chapter: Session, *, shows_all: bool = False) -> NowPanel:
+    """Of each section the latest ITEMS_SHOWN, or all.
+
+    The former is made once in each process: of a long chapter it takes longer than the page.
+    """
+    folded, roster = fold_chapter(chapter), chapter.characters
+    if shows_all:
+        return _make_panel(folded, roster, None)
+    kept = _kept.get(chapter.pk)
+    if kept is None or kept.folded is not folded or kept.roster != roster:
+        kept = _Kept(folded, roster, _make_panel(folded, roster, ITEMS_SHOWN))
+        _kept.set(chapter.pk, kept)
+    return kept.panel
+
+
+def _make_panel(folded: Fold, roster: list[Character], limit: int | None) -> NowPanel:
     sections = now_view(folded, roster)
     asked = next((one.items[0].text for one in sections if one.key == _QUESTIONS), "")
-    limit = None if shows_all else ITEMS_SHOWN
     return NowPanel(
         [_shown_section(section, limit) for section in sections],
         read_contradiction(asked, sections),

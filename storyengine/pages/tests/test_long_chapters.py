@@ -17,7 +17,6 @@ from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.pages.chapter import BLOCKS_SHOWN
 from storyengine.pages.library import CHAPTERS_A_PAGE
-from storyengine.pages.now import ITEMS_SHOWN
 from storyengine.pages.play import PROMPTS_A_PAGE
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import all_of, by_id
@@ -217,20 +216,36 @@ class TestMemory:
         blocks = by_id(html, "memory-blocks")
         assert not any(blocks in one.parents for one in links)
 
-    def test_the_now_view_says_what_it_leaves_out(self, client: Client, long: Session) -> None:
+    def test_the_now_view_says_what_it_leaves_out(
+        self, client: Client, long: Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        limit = BLOCKS_SHOWN + 1
+        monkeypatch.setattr("storyengine.pages.now.ITEMS_SHOWN", limit)
         html = client.get(address(long, "draft")).content.decode()
         count = 2 * BLOCKS_SHOWN + 1
         shown = [number for number in range(count) if f">truth {number}<" in html]
-        assert len(shown) == ITEMS_SHOWN
+        assert len(shown) == limit
         assert shown[-1] == count - 1
         # What canon leaves out stands before what is shown, and so does the line that says so.
         words = by_id(html, "memory-now").words
-        said, first = f"{count - ITEMS_SHOWN} earlier: show all", f"truth {shown[0]}"
+        said, first = f"{count - limit} earlier: show all", f"truth {shown[0]}"
         assert words.index(said) < words.index(first)
         assert href(html, "show all").endswith("#memory")
         html = client.get(address(long, "draft") + href(html, "show all")).content.decode()
         assert "checked" in by_id(html, "memory-shows-now").attributes
         assert all(f">truth {number}<" in html for number in range(count))
+
+    def test_the_now_view_follows_memory_and_names(self, client: Client, long: Session) -> None:
+        def words() -> str:
+            return by_id(client.get(address(long, "draft")).content.decode(), "memory-now").words
+
+        assert words() == words()
+        last = long.prompt_index
+        moved = [{"key": "Mara's location", "before": "", "after": "the ice"}]
+        add_delta(long, last + 1, last + 7, turn_delta(last + 1, last + 7, state_changes=moved))
+        assert "Mara's location: the ice" in words()
+        Session.objects.filter(pk=long.pk).update(agent_names={"1": "Mara"})
+        assert "Mara: the ice" in words()
 
 
 def test_the_estimate_is_a_page_of_its_own_too(client: Client, chapter: Session) -> None:
