@@ -3,17 +3,14 @@
 import asyncio
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection
-from django.utils import timezone
 
 from agents import replies
 from agents.calling.consent import grant
-from agents.database import in_database
-from agents.live import LIVE_REPLIES, ReplyEnded, ReplyText, follow
+from agents.live import LIVE_REPLIES
 from agents.models import Job, LLMArtifact
 from agents.prompting.declarations import CHARACTERS
 from agents.providers.exceptions import (
@@ -23,9 +20,8 @@ from agents.providers.exceptions import (
     StreamBroken,
 )
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.replies import keep_reply, start_prompt, stop_reply
+from agents.replies import start_prompt
 from agents.tests.playing import play, play_many, reply_is_over, reroll
-from sessions.chapters import reset_chapter
 from sessions.models import Event, Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
@@ -197,131 +193,6 @@ def test_the_network_is_never_met_inside_a_transaction(
     provider.__class__ = Watching
     assert play(chapter).status == Turn.Status.COMMITTED
     assert seen == [False]
-
-
-def test_a_stop_keeps_the_text_so_far_and_it_can_be_kept(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    async def run() -> None:
-        gate = asyncio.Event()
-        provider.enqueue(Script("I step in and wait", gate=gate, gate_at=2))
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
-        live = LIVE_REPLIES[opened.turn.pk]
-        async for text in live.read():
-            if live.text == "I step ":
-                break
-            assert text
-        await stop_reply(chapter.pk)
-        await reply_is_over(opened.turn.pk)
-
-    async_to_sync(run)()
-    turn = Turn.objects.get()
-    assert (turn.status, turn.partial_text) == (Turn.Status.STOPPED, "I step ")
-    assert texts(chapter) == []
-    assert keep_reply(chapter.pk).status == Turn.Status.COMMITTED
-    assert texts(chapter) == ["Go.", "I step "]
-    assert not LIVE_REPLIES
-
-
-def test_a_stop_from_another_process_ends_the_reply(
-    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(replies, "FLUSH_SECONDS", 0.01)
-
-    async def run() -> None:
-        provider.enqueue(Script("I step in", gate=asyncio.Event(), gate_at=2))
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
-        live = LIVE_REPLIES.pop(opened.turn.pk)
-        await stop_reply(chapter.pk)
-        assert live.task is not None
-        await asyncio.wait({live.task})
-
-    async_to_sync(run)()
-    turn = Turn.objects.get()
-    assert (turn.status, turn.partial_text) == (Turn.Status.STOPPED, "I step ")
-
-
-def test_a_reader_that_leaves_does_not_touch_the_reply(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    async def run() -> None:
-        gate = asyncio.Event()
-        provider.enqueue(Script("I step in.", gate=gate, gate_at=1))
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
-        async for _ in follow(opened.turn.pk):
-            break
-        gate.set()
-        await reply_is_over(opened.turn.pk)
-
-    async_to_sync(run)()
-    assert texts(chapter) == ["Go.", "I step in."]
-
-
-def test_a_client_that_leaves_at_once_does_not_keep_the_reply_from_starting(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    async def run() -> None:
-        request = asyncio.create_task(
-            start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
-        )
-        await asyncio.sleep(0)
-        request.cancel()
-        await asyncio.wait({request})
-        while not LIVE_REPLIES:
-            await asyncio.sleep(0.01)
-        for turn_id in list(LIVE_REPLIES):
-            await reply_is_over(turn_id)
-
-    async_to_sync(run)()
-    assert chapter.events.count() == 2
-
-
-def test_following_a_reply_that_is_over_tells_how_it_ended(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue(Script("I step", error=StreamBroken("cut")))
-    turn = play(chapter)
-
-    async def run() -> list[object]:
-        return [part async for part in follow(turn.pk)]
-
-    assert async_to_sync(run)() == [ReplyText("I step", is_restart=True), ReplyEnded(turn)]
-
-
-def test_following_a_dead_process_ends_with_the_text_it_flushed(chapter: Session) -> None:
-    turn = Turn.objects.create(
-        session=chapter,
-        submission_key="k",
-        agent_slot=1,
-        user_text="Go.",
-        partial_text="I st",
-        lease_until=timezone.now() - timedelta(seconds=1),
-    )
-    Session.objects.update(turn_in_flight=turn.pk)
-
-    async def run() -> list[object]:
-        return [part async for part in follow(turn.pk)]
-
-    *_, ended = async_to_sync(run)()
-    assert isinstance(ended, ReplyEnded)
-    assert (ended.turn.status, ended.turn.partial_text) == (Turn.Status.FAILED, "I st")
-
-
-def test_a_reset_under_a_reply_leaves_no_trace_of_it(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    async def run() -> None:
-        gate = asyncio.Event()
-        provider.enqueue(Script("Too late.", gate=gate, gate_at=1))
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
-        await in_database(reset_chapter, chapter.pk)
-        gate.set()
-        await reply_is_over(opened.turn.pk)
-
-    async_to_sync(run)()
-    assert not Turn.objects.exists()
-    assert not LLMArtifact.objects.exists()
-    assert Session.objects.get().pk != chapter.pk
 
 
 def test_the_seventh_prompt_asks_for_memory_once(

@@ -11,7 +11,7 @@ from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock
 from sessions.models import Session
 from sessions.states import State
-from storyengine.pages.tests.addresses import address
+from storyengine.pages.tests.addresses import address, get_page
 from storyengine.pages.tests.reading import Element, all_of, by_id, read
 
 pytestmark = pytest.mark.django_db
@@ -44,10 +44,6 @@ def torn(chapter: Session) -> Session:
     """A chapter whose memory asks which of two facts is true."""
     remember(chapter, 8, 8, contradictions_or_questions=[CONFLICT])
     return chapter
-
-
-def page(client: Client, chapter: Session, query: str = "") -> str:
-    return client.get(address(chapter, "draft") + query).content.decode()
 
 
 def inside(html: str, outer: Element) -> list[Element]:
@@ -106,10 +102,13 @@ class TestNow:
     def test_it_stands_beside_the_blocks_and_is_chosen_at_the_cells_bottom(
         self, client: Client, chapter: Session
     ) -> None:
-        html = page(client, chapter)
+        html = get_page(client, chapter, "draft")
         blocks, now = by_id(html, "memory-shows-blocks"), by_id(html, "memory-shows-now")
         assert ("checked" in blocks.attributes, "checked" in now.attributes) == (True, False)
-        assert "checked" in by_id(page(client, chapter, "?show=now"), "memory-shows-now").attributes
+        assert (
+            "checked"
+            in by_id(get_page(client, chapter, "draft", show="now"), "memory-shows-now").attributes
+        )
         titles = [one.words for one in inside(html, by_id(html, "memory-now")) if one.tag == "h3"]
         assert titles == ["Canon", "Open threads", "Where everyone is", "Timeline"]
 
@@ -117,7 +116,7 @@ class TestNow:
         self, client: Client, chapter: Session
     ) -> None:
         remember(chapter, 8, 14, canon_locks=["CANON-7"], unresolved_threads=["THREAD-7"])
-        html = page(client, chapter)
+        html = get_page(client, chapter, "draft")
         for text, said_in in (("CANON-0", ["setup"]), ("CANON-7", ["Prompts 1-7", "Prompts 8-14"])):
             links = [one for one in inside(html, now_items(html)[text]) if one.tag == "a"]
             assert [one.words for one in links] == [*said_in, "Correct"]
@@ -135,7 +134,7 @@ class TestNow:
     def test_it_grows_without_a_reload_and_the_choice_of_panel_is_not_touched(
         self, htmx: Client, chapter: Session
     ) -> None:
-        asked = by_id(page(htmx, chapter), "draft-poll").attributes["hx-get"]
+        asked = by_id(get_page(htmx, chapter, "draft"), "draft-poll").attributes["hx-get"]
         remember(chapter, 8, 14)
         update = htmx.get(asked).content.decode()
         assert "CANON-14" in by_id(update, "memory-now").words
@@ -143,17 +142,17 @@ class TestNow:
 
     def test_hostile_memory_is_only_text(self, client: Client, chapter: Session) -> None:
         remember(chapter, 8, 14, canon_locks=[HOSTILE])
-        html = page(client, chapter)
+        html = get_page(client, chapter, "draft")
         assert HOSTILE not in html
         assert HOSTILE in now_items(html)
 
     def test_before_the_lock_there_is_none(self, client: Client, draft: Session) -> None:
-        assert not all_of(page(client, draft), "div", "memory-now")
+        assert not all_of(get_page(client, draft, "draft"), "div", "memory-now")
 
 
 class TestCorrect:
     def test_an_item_leads_to_a_form_with_its_text(self, client: Client, chapter: Session) -> None:
-        asked = link_of(page(client, chapter), "Correct: CANON-7")
+        asked = link_of(get_page(client, chapter, "draft"), "Correct: CANON-7")
         assert "CANON" not in asked
         html = client.get(asked).content.decode()
         assert by_id(html, "canon-replaces").words == "CANON-7"
@@ -172,7 +171,7 @@ class TestCorrect:
             {"canon": "The lamp burns.", "replaces": "CANON-7", "reason": "It was lit."},
         )
         assert response["Location"] == address(chapter, "draft") + "?show=now#memory"
-        html = page(client, chapter)
+        html = get_page(client, chapter, "draft")
         assert {"The lamp burns.", "CANON-7 now: The lamp burns."} <= now_items(html).keys()
         assert "Correction of canon" in all_of(html, "article", "memory-block")[-1].words
 
@@ -208,7 +207,7 @@ class TestCorrect:
         self, client: Client, asking: Session
     ) -> None:
         Session.objects.update(state=State.NARRATING)
-        html = page(client, asking)
+        html = get_page(client, asking, "draft")
         offers = [one for one in all_of(html, "a") if "/canon" in one.attributes["href"]]
         assert offers == []
         assert "Keep the old canon" not in html
@@ -224,7 +223,7 @@ class TestQuestions:
     def test_a_banner_asks_one_and_says_how_many_there_are(
         self, client: Client, asking: Session
     ) -> None:
-        html = page(client, asking)
+        html = get_page(client, asking, "draft")
         shown = banner(html)
         assert shown
         assert QUESTIONS[1] in shown.words
@@ -235,7 +234,7 @@ class TestQuestions:
 
     @pytest.mark.parametrize("answer", ["keep", "ignore"])
     def test_one_click_settles_it(self, client: Client, asking: Session, answer: str) -> None:
-        action, hidden = banner_form(page(client, asking))
+        action, hidden = banner_form(get_page(client, asking, "draft"))
         assert hidden == {}
         for _ in range(2):
             response = client.post(action, {"answer": answer})
@@ -248,14 +247,14 @@ class TestQuestions:
             "answers": QUESTIONS[1],
             "answer": answer,
         }
-        shown = banner(page(client, asking))
+        shown = banner(get_page(client, asking, "draft"))
         assert shown
         assert QUESTIONS[0] in shown.words
 
     def test_where_the_facts_are_not_told_taking_the_new_asks_for_them(
         self, client: Client, asking: Session
     ) -> None:
-        html = page(client, asking)
+        html = get_page(client, asking, "draft")
         shown = banner(html)
         assert shown
         values = [one.attributes["value"] for one in inside(html, shown) if one.tag == "button"]
@@ -277,7 +276,7 @@ class TestQuestions:
     def test_a_page_that_sent_the_answer_alone_is_told_what_is_missing(
         self, client: Client, torn: Session
     ) -> None:
-        action, _ = banner_form(page(client, torn))
+        action, _ = banner_form(get_page(client, torn, "draft"))
         response = client.post(action, {"answer": "take_new"})
         assert response.status_code == 422
         html = response.content.decode()
@@ -289,7 +288,9 @@ class TestQuestions:
     def test_a_contradiction_leads_to_a_form_that_is_filled_in(
         self, client: Client, torn: Session
     ) -> None:
-        html = client.get(link_of(page(client, torn), f"Answer: {CONFLICT}")).content.decode()
+        html = client.get(
+            link_of(get_page(client, torn, "draft"), f"Answer: {CONFLICT}")
+        ).content.decode()
         assert next(iter(choices(html).items())) == ("CANON-7", True)
         assert list(choices(html).values()).count(True) == 1
         assert by_id(html, "canon-new").text.strip() == TAKEN
@@ -300,7 +301,7 @@ class TestQuestions:
     ) -> None:
         question = "old: THREAD-7 | new: the thread is another"
         remember(chapter, 8, 8, contradictions_or_questions=[question])
-        html = page(client, chapter)
+        html = get_page(client, chapter, "draft")
         assert banner_form(html)[1] == {}
         form = client.get(link_of(html, f"Answer: {question}")).content.decode()
         assert next(iter(choices(form).items())) == ("THREAD-7", True)
@@ -313,7 +314,7 @@ class TestOneClick:
     def test_it_shows_both_and_says_what_each_answer_does(
         self, client: Client, torn: Session
     ) -> None:
-        html = page(client, torn)
+        html = get_page(client, torn, "draft")
         shown = banner(html)
         assert shown
         facts = [one.words for one in inside(html, shown) if one.tag == "dd"]
@@ -336,11 +337,11 @@ class TestOneClick:
     def test_each_answer_does_what_it_says(
         self, client: Client, torn: Session, answer: str, stands: set[str], gone: list[str]
     ) -> None:
-        action, hidden = banner_form(page(client, torn))
+        action, hidden = banner_form(get_page(client, torn, "draft"))
         for _ in range(2):
             assert client.post(action, {**hidden, "answer": answer}).status_code == 302
         assert torn.memory_blocks.count() == 4
-        html = page(client, torn)
+        html = get_page(client, torn, "draft")
         assert banner(html) is None
         sections = [one for one in all_of(html, "section", "now-section")]
         shown = {
@@ -357,7 +358,7 @@ class TestOneClick:
         before = prompt(torn)
         assert "<canon>CANON-7</canon>" in before
         assert escaped not in before
-        action, hidden = banner_form(page(client, torn))
+        action, hidden = banner_form(get_page(client, torn, "draft"))
         client.post(action, {**hidden, "answer": "take_new"})
         after = prompt(torn)
         assert escaped in after
@@ -369,11 +370,11 @@ class TestAnswerPage:
     def test_with_the_two_facts_named_the_one_that_stands_is_canon(
         self, client: Client, asking: Session
     ) -> None:
-        form = link_of(page(client, asking), f"Answer: {QUESTIONS[0]}")
+        form = link_of(get_page(client, asking, "draft"), f"Answer: {QUESTIONS[0]}")
         html = client.get(form).content.decode()
         assert QUESTIONS[0] in html
         client.post(form + "/answer", {"answer": "take_new", "old": "CANON-7", "new": "Lit."})
-        items = now_items(page(client, asking))
+        items = now_items(get_page(client, asking, "draft"))
         assert {"Lit.", "CANON-7 now: Lit."} <= items.keys()
         assert QUESTIONS[0] not in items
 
@@ -389,7 +390,7 @@ class TestAnswerPage:
     def test_a_refusal_keeps_what_was_typed(
         self, client: Client, asking: Session, typed: dict[str, str], why: str
     ) -> None:
-        form = link_of(page(client, asking), f"Answer: {QUESTIONS[0]}")
+        form = link_of(get_page(client, asking, "draft"), f"Answer: {QUESTIONS[0]}")
         response = client.post(form + "/answer", typed)
         html = response.content.decode()
         assert response.status_code == 422
@@ -402,7 +403,7 @@ class TestAnswerPage:
     def test_a_second_answer_is_refused_on_the_same_page(
         self, client: Client, asking: Session
     ) -> None:
-        form = link_of(page(client, asking), f"Answer: {QUESTIONS[0]}")
+        form = link_of(get_page(client, asking, "draft"), f"Answer: {QUESTIONS[0]}")
         client.post(form + "/answer", {"answer": "keep"})
         response = client.post(form + "/answer", {"answer": "take_new", "old": "", "new": "Lit."})
         assert response.status_code == 409
@@ -427,5 +428,5 @@ class TestAnswerPage:
     def test_without_questions_neither_tab_says_anything(
         self, client: Client, chapter: Session
     ) -> None:
-        assert banner(page(client, chapter)) is None
+        assert banner(get_page(client, chapter, "draft")) is None
         assert "open question" not in client.get(address(chapter, "play")).content.decode()

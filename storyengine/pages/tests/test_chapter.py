@@ -11,7 +11,7 @@ from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Session
 from sessions.states import State
-from storyengine.pages.tests.addresses import address
+from storyengine.pages.tests.addresses import address, get_page
 from storyengine.pages.tests.reading import Element, all_of, by_id
 
 pytestmark = pytest.mark.django_db
@@ -24,10 +24,6 @@ def ended(chapter: Session) -> Session:
     chapter.state = State.ENDED
     chapter.save()
     return chapter
-
-
-def page(client: Client, chapter: Session, query: str = "") -> str:
-    return client.get(address(chapter, "draft") + query).content.decode()
 
 
 def build_button(html: str) -> Element:
@@ -47,14 +43,14 @@ def narrate(chapter: Session, **fields: Any) -> Job:
 
 class TestMemory:
     def test_before_the_lock_it_says_what_will_appear(self, client: Client, draft: Session) -> None:
-        html = page(client, draft)
+        html = get_page(client, draft, "draft")
         assert "What the story remembers will stand here" in by_id(html, "memory").words
         assert "disabled" in build_button(html).attributes
 
     def test_blocks_are_readable_and_their_json_is_at_hand(
         self, client: Client, chapter: Session
     ) -> None:
-        html = page(client, chapter)
+        html = get_page(client, chapter, "draft")
         lock, delta = all_of(html, "article", "memory-block")
         assert "the sea takes one name a year" in lock.words
         assert "THREAD-7" in delta.words
@@ -69,12 +65,12 @@ class TestMemory:
             to_prompt_index=14,
             json_payload=turn_delta(8, 14, canon_locks=[HOSTILE], unexpected={HOSTILE: [HOSTILE]}),
         )
-        html = page(client, chapter)
+        html = get_page(client, chapter, "draft")
         assert HOSTILE not in html
         assert HOSTILE in all_of(html, "article", "memory-block")[-1].text
 
     def test_new_memory_appears_without_a_reload(self, htmx: Client, chapter: Session) -> None:
-        asked = by_id(page(htmx, chapter), "draft-poll").attributes["hx-get"]
+        asked = by_id(get_page(htmx, chapter, "draft"), "draft-poll").attributes["hx-get"]
         assert htmx.get(asked).status_code == 204
         MemoryBlock.objects.create(
             session=chapter,
@@ -97,7 +93,7 @@ class TestNarrator:
         assert ended.target_words == 3000
 
     def test_the_default_length(self, client: Client, ended: Session) -> None:
-        field = by_id(page(client, ended), "target-words")
+        field = by_id(get_page(client, ended, "draft"), "target-words")
         assert (field.attributes["value"], field.attributes["max"]) == ("2500", "5000")
 
     @pytest.mark.parametrize(
@@ -123,7 +119,7 @@ class TestNarrator:
 
 class TestEstimate:
     def test_the_page_asks_for_it_and_does_not_wait(self, htmx: Client, ended: Session) -> None:
-        asked = by_id(page(htmx, ended), "build-estimate").attributes
+        asked = by_id(get_page(htmx, ended, "draft"), "build-estimate").attributes
         assert asked["hx-trigger"].startswith("load,")
         words = by_id(htmx.get(asked["hx-get"]).content.decode(), "build-estimate").words
         assert re.match(r"About [0-9,]+ tokens in and 4,000 out, in 1 call: ", words)
@@ -155,7 +151,7 @@ class TestEstimate:
         assert "too long" in by_id(self.ask(htmx, ended), "build-estimate").words
 
     def test_a_chapter_in_play_has_none(self, htmx: Client, chapter: Session) -> None:
-        assert not all_of(page(htmx, chapter), "p", id="build-estimate")
+        assert not all_of(get_page(htmx, chapter, "draft"), "p", id="build-estimate")
         assert htmx.get(address(chapter, "build-estimate")).status_code == 204
 
     def ask(self, htmx: Client, chapter: Session) -> str:
@@ -164,13 +160,13 @@ class TestEstimate:
 
 class TestBuild:
     def test_only_an_ended_chapter_can_be_built(self, htmx: Client, chapter: Session) -> None:
-        html = page(htmx, chapter)
+        html = get_page(htmx, chapter, "draft")
         assert "disabled" in build_button(html).attributes
         assert "End the chapter on Tab 2 first" in html.replace("\n", " ") or "Tab 2" in html
         assert htmx.post(address(chapter, "build")).status_code == 409
 
     def test_it_starts_and_shows_its_progress(self, htmx: Client, ended: Session) -> None:
-        assert "disabled" not in build_button(page(htmx, ended)).attributes
+        assert "disabled" not in build_button(get_page(htmx, ended, "draft")).attributes
         html = htmx.post(address(ended, "build")).content.decode()
         assert all_of(html, "progress")
         assert "hx-get" in by_id(html, "draft-poll").attributes
@@ -179,7 +175,7 @@ class TestBuild:
     def test_words_scene_and_text_grow(self, htmx: Client, ended: Session) -> None:
         Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
         job = narrate(ended)
-        asked = by_id(page(htmx, ended), "draft-poll").attributes["hx-get"]
+        asked = by_id(get_page(htmx, ended, "draft"), "draft-poll").attributes["hx-get"]
         assert htmx.get(asked).status_code == 204
         job.progress = {"words": 1904, "target_words": 5000, "scene": 2, "scenes": 3}
         job.partial_text = f"The light went out. {HOSTILE}"
@@ -199,7 +195,7 @@ class TestBuild:
         narrate(ended, status=Job.Status.RUNNING)
         settings.LLM = "embedded"
         EmbeddedServer.objects.create(phase="ready", model="small", message="It stands in.")
-        assert "The narrator is reading" in page(htmx, ended)
+        assert "The narrator is reading" in get_page(htmx, ended, "draft")
 
     def test_an_earlier_draft_can_be_read_meanwhile(self, htmx: Client, ended: Session) -> None:
         for number in (1, 2):
@@ -207,7 +203,7 @@ class TestBuild:
         Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
         job = narrate(ended, partial_text="The light", progress={"words": 2})
         for number in (1, 2):
-            html = page(htmx, ended, f"?draft={number}")
+            html = get_page(htmx, ended, "draft", draft=f"{number}")
             assert by_id(html, "draft-text").text == f"Draft text {number}."
             [chosen] = all_of(html, "a", **{"aria-current": "true"})
             assert chosen.words == f"Draft {number} of 2"
@@ -236,14 +232,14 @@ class TestBuild:
         add_draft(ended, "The first one.")
         Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
         narrate(ended, partial_text="The light")
-        [text] = all_of(page(htmx, ended), "div", "prose")
+        [text] = all_of(get_page(htmx, ended, "draft"), "div", "prose")
         assert text.text == "The light"
 
     def test_cancel_leaves_the_draft_that_is_read(self, htmx: Client, ended: Session) -> None:
         for number in (1, 2):
             add_draft(ended, f"Draft text {number}.")
         htmx.post(address(ended, "build"))
-        html = page(htmx, ended, "?draft=1")
+        html = get_page(htmx, ended, "draft", draft="1")
         [cancel] = all_of(html, "form", action=address(ended, "cancel"))
         fields = {
             one.attributes["name"]: one.attributes["value"]
@@ -268,7 +264,7 @@ class TestBuild:
         narrate(
             ended, status="failed", error="Too busy. 2 scenes are kept.", partial_text="So far."
         )
-        html = page(client, ended)
+        html = get_page(client, ended, "draft")
         [message] = all_of(html, "div", "message-error")
         assert "2 scenes are kept." in message.words
         assert "So far." in message.words
@@ -281,31 +277,36 @@ class TestDrafts:
     ) -> None:
         for number in (1, 2, 3):
             add_draft(ended, f"Draft text {number}.")
-        html = page(client, ended)
+        html = get_page(client, ended, "draft")
         assert by_id(html, "draft-text").text == "Draft text 3."
         [drafts] = all_of(html, "nav", "drafts")
         assert drafts.words == "Draft 1Draft 2Draft 3 of 3"
-        assert by_id(page(client, ended, "?draft=1"), "draft-text").text == "Draft text 1."
+        assert (
+            by_id(get_page(client, ended, "draft", draft="1"), "draft-text").text == "Draft text 1."
+        )
 
     @pytest.mark.parametrize("asked", ["9", "0", "-1", "first", "²"])
     def test_a_draft_that_is_not_there_is_the_newest(
         self, client: Client, ended: Session, asked: str
     ) -> None:
         add_draft(ended, "The only one.")
-        assert by_id(page(client, ended, f"?draft={asked}"), "draft-text").text == "The only one."
+        assert (
+            by_id(get_page(client, ended, "draft", draft=asked), "draft-text").text
+            == "The only one."
+        )
 
     def test_download_takes_the_one_that_is_shown(self, client: Client, ended: Session) -> None:
         first, _ = add_draft(ended, "One."), add_draft(ended, "Two.")
         [link] = [
             one
-            for one in all_of(page(client, ended, "?draft=1"), "a")
+            for one in all_of(get_page(client, ended, "draft", draft="1"), "a")
             if one.words == "Download Chapter"
         ]
         assert link.attributes["href"] == address(ended, "download-draft", first.pk)
 
     def test_hostile_prose_is_only_text(self, client: Client, ended: Session) -> None:
         add_draft(ended, HOSTILE)
-        html = page(client, ended)
+        html = get_page(client, ended, "draft")
         assert HOSTILE not in html
         assert by_id(html, "draft-text").text == HOSTILE
 
@@ -315,4 +316,4 @@ class TestDrafts:
         for number in range(10):
             add_draft(ended, f"Draft text {number}.")
         with django_assert_max_num_queries(10):
-            page(client, ended)
+            get_page(client, ended, "draft")

@@ -1,32 +1,21 @@
-from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agents.ending import request_end
 from agents.models import Job
-from agents.providers.exceptions import ProviderBusy
-from agents.providers.scripted import ScriptedProvider
 from sessions.chapters import create_chapter
 from sessions.example import FIRST_PROMPT, fill_example
 from sessions.models import Event, Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from storyengine.pages.tests.addresses import address
+from storyengine.pages.tests.addresses import address, get_page
 from storyengine.pages.tests.reading import all_of, by_id, read
 
 pytestmark = pytest.mark.django_db
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)></p></div>"
-
-
-def page(client: Client, chapter: Session, **query: str) -> str:
-    response = client.get(f"{address(chapter, 'play')}?{urlencode(query)}")
-    assert response.status_code == 200
-    return response.content.decode()
 
 
 def break_turn(chapter: Session, **fields: Any) -> Turn:
@@ -49,14 +38,14 @@ class TestBeforePlay:
     def test_looking_at_tab_2_changes_nothing_and_asks(
         self, client: Client, draft: Session
     ) -> None:
-        html = page(client, draft)
+        html = get_page(client, draft, "play")
         draft.refresh_from_db()
         assert draft.state == State.DRAFT_TAB1
         assert address(draft, "lock") in {one.attributes["action"] for one in all_of(html, "form")}
         assert not all_of(html, "textarea")
 
     def test_while_agent_0_runs_it_says_so(self, client: Client) -> None:
-        html = page(client, make_chapter(state=State.LOCKING))
+        html = get_page(client, make_chapter(state=State.LOCKING), "play")
         assert "Agent 0 is reading your world and chapter" in by_id(html, "locking").words
         assert not all_of(html, "textarea")
 
@@ -65,7 +54,7 @@ class TestTranscript:
     def test_prompts_are_numbered_and_white_replies_are_labelled_and_coloured(
         self, client: Client, chapter: Session
     ) -> None:
-        entries = all_of(page(client, chapter), "p", "entry")
+        entries = all_of(get_page(client, chapter, "play"), "p", "entry")
         assert [one.text for one in entries[:4]] == [
             "1) beat 1",
             "Agent Red: reply 1",
@@ -84,7 +73,7 @@ class TestTranscript:
     ) -> None:
         paragraphs = [
             one.text
-            for one in all_of(page(client, chapter), "p")
+            for one in all_of(get_page(client, chapter, "play"), "p")
             if one.has_class("entry") or one.has_class("boundary")
         ]
         assert paragraphs.count("-------------") == 1
@@ -95,16 +84,16 @@ class TestTranscript:
     def test_without_memory_there_is_no_line(self, client: Client) -> None:
         chapter = make_active_chapter()
         add_prompts(chapter, 3)
-        assert not all_of(page(client, chapter), "p", "boundary")
+        assert not all_of(get_page(client, chapter, "play"), "p", "boundary")
 
     def test_the_fraction_starts_at_0(self, client: Client) -> None:
-        [fraction] = all_of(page(client, make_active_chapter()), "p", "fraction")
+        [fraction] = all_of(get_page(client, make_active_chapter(), "play"), "p", "fraction")
         assert fraction.words == "0/60,000"
 
     def test_a_long_chapter_shows_its_end_and_says_so(self, client: Client) -> None:
         chapter = make_active_chapter(last_summarized_prompt_index=7)
         add_prompts(chapter, 40, text="b" * 1000, reply="r" * 1000)
-        html = page(client, chapter)
+        html = get_page(client, chapter, "play")
         notes = [one.words for one in all_of(html, "p", "transcript-note")]
         assert notes == ["(Earlier transcript truncated for display.)", "(summary boundary above)"]
         assert all_of(html, "p", "entry")[-1].text.startswith("Agent Red: rrr")
@@ -123,7 +112,7 @@ class TestTranscript:
         Event.objects.create(
             session=chapter, prompt_index=8, role="agent", agent_slot=2, text="again"
         )
-        entries = all_of(page(client, chapter), "p", "entry")
+        entries = all_of(get_page(client, chapter, "play"), "p", "entry")
         assert [one.text for one in entries[-2:]] == [
             "Agent Orange: reply 8",
             "Agent Orange: again",
@@ -133,7 +122,7 @@ class TestTranscript:
         chapter = make_active_chapter(agent_names={"1": HOSTILE})
         add_prompts(chapter, 1, text=HOSTILE, reply=HOSTILE)
         break_turn(chapter, user_text=HOSTILE, partial_text=HOSTILE, error=HOSTILE)
-        html = page(client, chapter)
+        html = get_page(client, chapter, "play")
         assert "<script>alert" not in html
         assert "<img src=x" not in html
         assert all_of(html, "p", "entry")[0].text == f"1) {HOSTILE} 1"
@@ -147,7 +136,7 @@ class TestTranscript:
         chapter = make_active_chapter()
         for _ in range(3):
             with django_assert_max_num_queries(10):
-                page(client, chapter)
+                get_page(client, chapter, "play")
             add_prompts(chapter, 60)
 
 
@@ -155,7 +144,7 @@ class TestPromptCell:
     def test_the_panel_that_comes_next_is_chosen(self, client: Client, chapter: Session) -> None:
         chapter.next_agent_slot = 3
         chapter.save()
-        html = page(client, chapter)
+        html = get_page(client, chapter, "play")
         chosen = [
             one for one in all_of(html, "input", name="agent_slot") if "checked" in one.attributes
         ]
@@ -165,7 +154,10 @@ class TestPromptCell:
     def test_the_form_carries_a_new_submission_id_each_time(
         self, client: Client, chapter: Session
     ) -> None:
-        ids = {by_id(page(client, chapter), "submission-key").attributes["value"] for _ in range(2)}
+        ids = {
+            by_id(get_page(client, chapter, "play"), "submission-key").attributes["value"]
+            for _ in range(2)
+        }
         assert len(ids) == 2
 
     def test_choosing_a_panel_is_remembered(self, htmx: Client, chapter: Session) -> None:
@@ -187,25 +179,25 @@ class TestSuggestion:
         return chapter
 
     def test_an_untouched_example_begins_with_one(self, client: Client, example: Session) -> None:
-        html = page(client, example)
+        html = get_page(client, example, "play")
         assert by_id(html, "suggested-words").text == FIRST_PROMPT
         [button] = all_of(html, "button", name="words")
         form = button.parents[-1].attributes
         assert (form["method"], form["action"]) == ("get", address(example, "play"))
-        html = page(client, example, words=button.attributes["value"])
+        html = get_page(client, example, "play", words=button.attributes["value"])
         assert by_id(html, "prompt-text").text == "\n" + FIRST_PROMPT
 
     def test_nothing_is_suggested_once_it_is_played(self, client: Client, example: Session) -> None:
         add_prompts(example, 1)
-        html = page(client, example, words="example")
+        html = get_page(client, example, "play", words="example")
         assert FIRST_PROMPT not in html
 
     def test_nor_while_the_first_prompt_is_answered(self, client: Client, example: Session) -> None:
         break_turn(example)
-        assert FIRST_PROMPT not in page(client, example, words="example")
+        assert FIRST_PROMPT not in get_page(client, example, "play", words="example")
 
     def test_a_chapter_of_the_gms_own_gets_none(self, client: Client) -> None:
-        assert FIRST_PROMPT not in page(client, make_active_chapter(), words="example")
+        assert FIRST_PROMPT not in get_page(client, make_active_chapter(), "play", words="example")
 
 
 class TestBrokenTurn:
@@ -213,7 +205,7 @@ class TestBrokenTurn:
         self, client: Client, chapter: Session
     ) -> None:
         break_turn(chapter)
-        broken = by_id(page(client, chapter), "broken").words
+        broken = by_id(get_page(client, chapter, "play"), "broken").words
         for words in (
             *("The ice cracks.", "Agent Orange: I hear", "The line dropped.", "Retry"),
             *("Keep this text", "Put the words back", "Set aside"),
@@ -222,7 +214,7 @@ class TestBrokenTurn:
 
     def test_retry_carries_the_same_submission_id(self, client: Client, chapter: Session) -> None:
         break_turn(chapter, user_text="\nTwo\nlines.")
-        html = page(client, chapter)
+        html = get_page(client, chapter, "play")
         keys = [one.attributes["value"] for one in all_of(html, "input", name="submission_key")]
         assert "key-1" in keys
         [words] = [one for one in all_of(html, "textarea") if "hidden" in one.attributes]
@@ -230,17 +222,17 @@ class TestBrokenTurn:
 
     def test_without_text_there_is_nothing_to_keep(self, client: Client, chapter: Session) -> None:
         break_turn(chapter, partial_text=" ")
-        assert "Keep this text" not in page(client, chapter)
+        assert "Keep this text" not in get_page(client, chapter, "play")
 
     def test_a_stopped_reply_says_so(self, client: Client, chapter: Session) -> None:
         break_turn(chapter, status=Turn.Status.STOPPED, error="")
-        assert "Stopped." in by_id(page(client, chapter), "broken").words
+        assert "Stopped." in by_id(get_page(client, chapter, "play"), "broken").words
 
     def test_a_broken_reroll_leaves_the_prompt_alone(
         self, client: Client, chapter: Session
     ) -> None:
         break_turn(chapter, kind=Turn.Kind.REROLL, prompt_index=8)
-        broken = by_id(page(client, chapter), "broken").words
+        broken = by_id(get_page(client, chapter, "play"), "broken").words
         assert "The earlier reply stands." in broken
         assert "Put the words back" not in broken
 
@@ -248,7 +240,7 @@ class TestBrokenTurn:
         self, client: Client, chapter: Session
     ) -> None:
         turn = break_turn(chapter)
-        html = page(client, chapter, words=str(turn.pk))
+        html = get_page(client, chapter, "play", words=str(turn.pk))
         assert by_id(html, "prompt-text").text == "\nThe ice cracks."
 
     def test_keeping_it_makes_it_the_reply(self, htmx: Client, chapter: Session) -> None:
@@ -296,18 +288,18 @@ class TestStatus:
         )
 
     def test_an_idle_page_does_not_ask(self, client: Client, chapter: Session) -> None:
-        assert "hx-get" not in by_id(page(client, chapter), "play-poll").attributes
+        assert "hx-get" not in by_id(get_page(client, chapter, "play"), "play-poll").attributes
 
     def test_nothing_new_is_not_sent_again(self, htmx: Client, chapter: Session) -> None:
         self.summarize(chapter)
-        assert self.ask(htmx, page(htmx, chapter)).status_code == 204
+        assert self.ask(htmx, get_page(htmx, chapter, "play")).status_code == 204
 
     def test_a_finished_summary_brings_the_dashed_line(
         self, htmx: Client, chapter: Session
     ) -> None:
         job = self.summarize(chapter)
         add_prompts(chapter, 6)
-        html = page(htmx, chapter)
+        html = get_page(htmx, chapter, "play")
         Session.objects.filter(pk=chapter.pk).update(last_summarized_prompt_index=14)
         Job.objects.filter(pk=job.pk).update(status="done")
         update = self.ask(htmx, html).content.decode()
@@ -322,7 +314,7 @@ class TestStatus:
         self, htmx: Client, chapter: Session
     ) -> None:
         job = self.summarize(chapter)
-        html = page(htmx, chapter)
+        html = get_page(htmx, chapter, "play")
         Job.objects.filter(pk=job.pk).update(status="failed", error="Twice no JSON.")
         update = self.ask(htmx, html).content.decode()
         [banner] = all_of(update, "div", "message-error")
@@ -345,7 +337,7 @@ class TestStatus:
         self, htmx: Client, chapter: Session
     ) -> None:
         Session.objects.filter(pk=chapter.pk).update(is_ending=True)
-        html = page(htmx, chapter)
+        html = get_page(htmx, chapter, "play")
         Session.objects.filter(pk=chapter.pk).update(is_ending=False, state=State.ENDED)
         assert self.ask(htmx, html)["HX-Redirect"] == address(chapter, "play")
 
@@ -353,7 +345,7 @@ class TestStatus:
         self, htmx: Client, chapter: Session
     ) -> None:
         Session.objects.filter(pk=chapter.pk).update(is_ending=True)
-        html = page(htmx, chapter)
+        html = get_page(htmx, chapter, "play")
         self.summarize(chapter, status="queued")
         swapped = [
             one.attributes["id"]
@@ -364,95 +356,10 @@ class TestStatus:
         assert all(by_id(html, one) for one in swapped)
 
 
-class TestFailedEnd:
-    @pytest.fixture
-    def unended(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
-    ) -> Session:
-        request_end(chapter.pk)
-        provider.enqueue(ProviderBusy("Too busy."))
-        run_jobs()
-        return chapter
-
-    def test_the_banner_says_so_and_retry_ends_the_chapter(
-        self, htmx: Client, unended: Session, run_jobs: Callable[[], int]
-    ) -> None:
-        html = page(htmx, unended)
-        [banner] = all_of(html, "div", "message-error")
-        assert banner.words.startswith("The chapter could not be ended. Prompt 8 could not be")
-        assert "Too busy." in banner.words
-        [retry] = [one.parents[-1] for one in all_of(html, "button") if banner in one.parents]
-        response = htmx.post(retry.attributes["action"], {"shape": "playing"})
-        assert response["HX-Redirect"] == address(unended, "play")
-        assert "The chapter is ending" in page(htmx, unended)
-        run_jobs()
-        assert "This chapter is ended." in page(htmx, unended)
-
-    def test_tab_3_says_so_too(self, client: Client, unended: Session) -> None:
-        html = client.get(address(unended, "draft")).content.decode()
-        [banner] = all_of(html, "div", "message-error")
-        assert banner.words == "The chapter could not be ended. Too busy. Retry on Tab 2"
-
-    def test_whoever_plays_on_is_not_reminded(self, htmx: Client, unended: Session) -> None:
-        unended.refresh_from_db()
-        add_prompts(unended, 1)
-        for tab in ("play", "draft"):
-            html = htmx.get(address(unended, tab)).content.decode()
-            assert not all_of(html, "div", "message-error")
-        assert htmx.post(address(unended, "retry-memory")).status_code == 409
-
-
-class TestEnd:
-    def test_without_scripts_it_asks_on_a_page(self, client: Client, chapter: Session) -> None:
-        html = page(client, chapter)
-        [asks] = all_of(html, "form", method="get", action=address(chapter, "confirm-end"))
-        assert not all_of(html, "noscript")
-        question = client.get(asks.attributes["action"]).content.decode()
-        assert all_of(question, "form", method="post", action=address(chapter, "end"))
-        assert all_of(question, "a", "button", href=address(chapter, "play"))
-        chapter.refresh_from_db()
-        assert chapter.is_playable
-
-    def test_a_chapter_that_is_not_in_play_is_not_asked_about(
-        self, client: Client, draft: Session
-    ) -> None:
-        response = client.get(address(draft, "confirm-end"))
-        assert response["Location"] == address(draft, "play")
-
-    def test_it_asks_first(self, client: Client, chapter: Session) -> None:
-        html = page(client, chapter)
-        dialog = by_id(html, "end-dialog")
-        assert address(chapter, "end") in {
-            one.attributes.get("action") for one in read(html) if dialog in one.parents
-        }
-
-    def test_while_it_waits_for_memory_nothing_can_be_prompted(
-        self, htmx: Client, chapter: Session
-    ) -> None:
-        response = htmx.post(address(chapter, "end"))
-        assert response["HX-Redirect"] == address(chapter, "play")
-        html = page(htmx, chapter)
-        assert "The chapter is ending" in html
-        assert not all_of(html, "textarea")
-        assert "hx-get" in by_id(html, "play-poll").attributes
-
-    def test_without_prompts_it_is_refused(self, htmx: Client) -> None:
-        response = htmx.post(address(make_active_chapter(), "end"))
-        assert response.status_code == 409
-        assert "no prompts" in response.content.decode()
-
-    def test_an_ended_chapter_can_be_reopened(self, htmx: Client, chapter: Session) -> None:
-        Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
-        assert "Reopen chapter" in page(htmx, chapter)
-        response = htmx.post(address(chapter, "reopen"))
-        assert response["HX-Redirect"] == address(chapter, "play")
-        assert all_of(page(htmx, chapter), "textarea")
-
-
 class TestReroll:
     def test_it_is_offered_while_memory_does_not_cover_the_reply(
         self, client: Client, chapter: Session
     ) -> None:
-        assert "Re-roll" in page(client, chapter)
+        assert "Re-roll" in get_page(client, chapter, "play")
         Session.objects.filter(pk=chapter.pk).update(last_summarized_prompt_index=8)
-        assert "Re-roll" not in page(client, chapter)
+        assert "Re-roll" not in get_page(client, chapter, "play")
