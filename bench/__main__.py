@@ -93,7 +93,9 @@ def run(processes: Processes, options: argparse.Namespace) -> list[Figure]:
         url = options.model_server or start_own_model(processes, options, session, Path(folder))
         processes.environment["OPENAI_BASE_URL"] = url
         program = start_program(processes)
-        played = play_session(program, Server.at(url), start_relay(processes), session)
+        relay = start_relay(processes)
+        played = play_session(program, Server.at(url), relay, session)
+        processes.kill("relay")
         calls = read_calls(log)[earlier:]
     return [
         *session_figures(played, calls),

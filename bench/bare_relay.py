@@ -2,8 +2,9 @@
 
 python -m bench.bare_relay PORT serves POST /api/session/<id>/prompt as server-sent events. It
 stores the prompt, asks the model, passes each piece on, and stores the reply: the engine's two
-commits, on a database with the engine's settings. It has no middleware, no chapter, no memory, and
-no record of the call; a reader who leaves takes the reply along.
+commits, on a database with the engine's settings. The body may name the model and `max_tokens`.
+There is no middleware, no chapter, no memory, and no record of the call; a reader who leaves takes
+the reply along.
 """
 
 import json
@@ -62,14 +63,17 @@ def client() -> openai.AsyncOpenAI:
 async def send_prompt(request: HttpRequest, session_id: str) -> StreamingHttpResponse:
     body = json.loads(request.body)
     prompt = await Prompt.objects.acreate(text=body["user_text"])
-    relayed = _relay(prompt, body.get("model", MODEL))
+    relayed = _relay(prompt, body.get("model", MODEL), body.get("max_tokens"))
     return StreamingHttpResponse(relayed, content_type="text/event-stream")
 
 
-async def _relay(prompt: Prompt, model: str) -> AsyncGenerator[bytes]:
+async def _relay(prompt: Prompt, model: str, max_tokens: int | None) -> AsyncGenerator[bytes]:
     parts: list[str] = []
     chunks = await client().chat.completions.create(
-        model=model, stream=True, messages=[{"role": "user", "content": prompt.text}]
+        model=model,
+        stream=True,
+        max_tokens=max_tokens,
+        messages=[{"role": "user", "content": prompt.text}],
     )
     async for chunk in chunks:
         if chunk.choices and (text := chunk.choices[0].delta.content):

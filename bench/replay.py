@@ -11,6 +11,7 @@ from bench.session_data import RecordedSession, setup_of
 TARGET_WORDS = 5_000
 # A call of this model is the benchmark's own and no part of the program's cost.
 PROBE_MODEL = "bench-probe"
+PROBE_TOKENS = 8
 NARRATIVE_STYLE = (
     "Plain, quick prose in the third person and the past tense. Short paragraphs. "
     "Keep what was said as dialogue; leave out dice and rules."
@@ -24,7 +25,7 @@ _CHECKED_EVERY, _CHECKED_AT = 14, 4
 class PromptTiming:
     """`first_token` is of the streaming API, `model_first_token` of the model server directly.
 
-    `relay_first_token` is of a bare Django relay, asked just before.
+    `relay_first_token` is of a bare Django relay. Both are asked before.
     """
 
     prompt_index: int
@@ -58,7 +59,8 @@ def play_session(
             timing = PromptTiming(number, client.prompt(pair.slot, pair.beat))
         else:
             is_checked = number % _CHECKED_EVERY == _CHECKED_AT
-            # The relay first: what the engine does after a reply is over when its turn comes.
+            # Before each of the two: what the engine does after a reply is over by then.
+            measure_first_token(model)
             relayed = measure_relay(relay, pair.beat)
             own = measure_first_token(model)
             timing = replace(
@@ -82,25 +84,25 @@ def measure_first_token(model: Server) -> float:
     body = {
         "model": PROBE_MODEL,
         "stream": True,
-        "max_tokens": 8,
+        "max_tokens": PROBE_TOKENS,
         "messages": [{"role": "user", "content": "Is anybody there?"}],
     }
     events = stream(model, "/chat/completions", body)
-    return _first(event.seconds for event in events if '"content"' in event.data)
+    return _first("model server", (e.seconds for e in events if '"content"' in e.data))
 
 
 def measure_relay(relay: Server, beat: str) -> float:
     """Seconds to the first token of a model server behind a Django that only relays."""
-    body = {"user_text": beat, "model": PROBE_MODEL}
+    body = {"user_text": beat, "model": PROBE_MODEL, "max_tokens": PROBE_TOKENS}
     events = stream(relay, "/api/session/any/prompt", body)
-    return _first(event.seconds for event in events if event.name == "token")
+    return _first("relay", (e.seconds for e in events if e.name == "token"))
 
 
-def _first(seconds: Iterator[float]) -> float:
+def _first(whose: str, seconds: Iterator[float]) -> float:
     """The rest is read too: a connection that is cut would disturb what comes next."""
     taken = list(seconds)
     if not taken:
-        raise BenchError("The model server sent no token.")
+        raise BenchError(f"The {whose} sent no token.")
     return taken[0]
 
 

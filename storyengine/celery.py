@@ -61,7 +61,7 @@ class Pulse(bootsteps.StartStopStep):
         self.thread.start()
 
     def stop(self, parent: Any) -> None:
-        self.thread.is_over.set()
+        self.thread.end()
 
 
 @setup_logging.connect

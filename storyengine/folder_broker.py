@@ -1,8 +1,8 @@
-"""Celery's broker in a folder: kombu's, with files that appear whole or not at all.
+"""Celery's broker in a folder: kombu's, whose files nobody reads while they are being made.
 
 kombu opens a message's file under its final name and writes it then; a worker that looks in between
 reads an empty message and dies of it. So it is with the table of an exchange's queues, and one that
-a crash left empty would fail every send from then on.
+a crash left empty would end every worker at its start, and fail the first send of every process.
 """
 
 import fcntl
@@ -19,7 +19,8 @@ from kombu.exceptions import ChannelError
 from kombu.transport import filesystem
 from kombu.utils.json import dumps, loads
 
-# The longest wait for a message, in seconds: a worker looks between two whether it is to end.
+# The longest timed wait for a message, in seconds: a worker looks between two whether it is to end.
+# Celery's remote control, which nothing here uses, hears only what is said within it.
 _LONGEST_WAIT = 0.5
 
 
@@ -53,9 +54,13 @@ class Channel(filesystem.Channel):
         with self._alone_with_table(exchange):
             super()._queue_bind(exchange, *binding)
 
+    def _delete(self, queue: str, exchange: str, *binding: Any, **options: Any) -> None:
+        with self._alone_with_table(exchange):
+            super()._delete(queue, exchange, *binding, **options)
+
     @contextmanager
     def _alone_with_table(self, exchange: str) -> Iterator[None]:
-        """Where kombu makes the table or reads it; one that cannot be read is made anew."""
+        """Where kombu makes, changes or reads a table; one that cannot be read is made anew."""
         table: Path = self._exchange_file(exchange)  # type: ignore[attr-defined]  # newer than its stubs
         self.control_folder.mkdir(exist_ok=True)
         with (self.control_folder / "lock").open("wb") as guard:
@@ -69,9 +74,11 @@ class Channel(filesystem.Channel):
 class Transport(filesystem.Transport):
     Channel = Channel
 
-    def drain_events(self, connection: Any, timeout: float | None = None, **options: Any) -> None:
+    def drain_events(  # type: ignore[override]  # kombu's own method takes no more than its stubs say
+        self, connection: Any, timeout: float | None = None
+    ) -> None:
         wait = None if timeout is None else min(timeout, _LONGEST_WAIT)
-        super().drain_events(connection, timeout=wait, **options)
+        super().drain_events(connection, timeout=wait)
 
 
 def _is_json(file: Path) -> bool:

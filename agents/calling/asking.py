@@ -1,9 +1,9 @@
 """Asking the server how much its models take, where nobody else knows it as well."""
 
+import asyncio
 import logging
 from datetime import timedelta
 
-from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import Error as DatabaseError
 
@@ -39,7 +39,8 @@ def ask_server(*, in_passing: bool = False) -> None:
         )
         if not due or not is_allowed(host):
             return
-        reports = async_to_sync(ask_windows)(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, due)
+        # Not async_to_sync, whose thread an ending process would wait for.
+        reports = asyncio.run(ask_windows(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, due))
         store_reports(reports)
     except DatabaseError as error:
         logger.warning("windows of models were not kept: %s", type(error).__name__)

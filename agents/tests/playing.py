@@ -55,3 +55,8 @@ def reroll(chapter: Session) -> Turn:
 def play_many(chapter: Session, count: int) -> None:
     for _ in range(count):
         play(chapter, f"Beat {chapter.prompt_index + 1}.", slot=chapter.next_agent_slot)
+
+
+def texts_of(chapter: Session) -> list[str]:
+    """Prompts and replies as they were played."""
+    return list(chapter.events.values_list("text", flat=True))

@@ -1,7 +1,6 @@
 """A reply beside those who follow it: stopped, left, met in another process, reset."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -17,23 +16,17 @@ from agents.providers.exceptions import (
 )
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import keep_reply, start_prompt, stop_reply
-from agents.tests.playing import play, reply_is_over
+from agents.tests.playing import play, reply_is_over, texts_of
 from sessions.chapters import reset_chapter
 from sessions.models import Session, Turn
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
-RunJobs = Callable[[], int]
-
 
 @pytest.fixture
 def chapter() -> Session:
     return make_active_chapter()
-
-
-def texts(chapter: Session) -> list[str]:
-    return list(chapter.events.values_list("text", flat=True))
 
 
 def test_a_stop_keeps_the_text_so_far_and_it_can_be_kept(
@@ -54,9 +47,9 @@ def test_a_stop_keeps_the_text_so_far_and_it_can_be_kept(
     async_to_sync(run)()
     turn = Turn.objects.get()
     assert (turn.status, turn.partial_text) == (Turn.Status.STOPPED, "I step ")
-    assert texts(chapter) == []
+    assert texts_of(chapter) == []
     assert keep_reply(chapter.pk).status == Turn.Status.COMMITTED
-    assert texts(chapter) == ["Go.", "I step "]
+    assert texts_of(chapter) == ["Go.", "I step "]
     assert not LIVE_REPLIES
 
 
@@ -91,7 +84,7 @@ def test_a_reader_that_leaves_does_not_touch_the_reply(
         await reply_is_over(opened.turn.pk)
 
     async_to_sync(run)()
-    assert texts(chapter) == ["Go.", "I step in."]
+    assert texts_of(chapter) == ["Go.", "I step in."]
 
 
 def test_a_client_that_leaves_at_once_does_not_keep_the_reply_from_starting(

@@ -21,7 +21,7 @@ from agents.providers.exceptions import (
 )
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import start_prompt
-from agents.tests.playing import play, play_many, reply_is_over, reroll
+from agents.tests.playing import play, play_many, reply_is_over, reroll, texts_of
 from sessions.models import Event, Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
@@ -37,14 +37,10 @@ def chapter() -> Session:
     return make_active_chapter()
 
 
-def texts(chapter: Session) -> list[str]:
-    return list(chapter.events.values_list("text", flat=True))
-
-
 def test_a_reply_is_stored_word_for_word(chapter: Session, provider: ScriptedProvider) -> None:
     provider.enqueue("I step in,\n\nand *wait*.")
     assert play(chapter).status == Turn.Status.COMMITTED
-    assert texts(chapter) == ["The door opens.", "I step in,\n\nand *wait*."]
+    assert texts_of(chapter) == ["The door opens.", "I step in,\n\nand *wait*."]
     assert chapter.prompt_index == 1
 
 
@@ -58,7 +54,7 @@ def test_a_reply_whose_call_cannot_be_recorded_is_not_lost(
     monkeypatch.setattr(LLMArtifact.objects, "create", refuse)
     provider.enqueue("I step in.")
     assert play(chapter).status == Turn.Status.COMMITTED
-    assert texts(chapter)[-1] == "I step in."
+    assert texts_of(chapter)[-1] == "I step in."
 
 
 def test_a_reply_is_committed_when_the_database_is_back(
@@ -101,7 +97,7 @@ class TestASmallModel:
     def told(self, chapter: Session, provider: ScriptedProvider, script: Script) -> str:
         provider.enqueue(script)
         assert play(chapter).status == Turn.Status.COMMITTED
-        return texts(chapter)[-1]
+        return texts_of(chapter)[-1]
 
     def test_a_reply_that_was_cut_ends_at_a_sentence(
         self, chapter: Session, provider: ScriptedProvider
@@ -140,9 +136,9 @@ def test_a_failure_keeps_the_words_and_can_be_retried(
         "I step",
         str(error),
     )
-    assert texts(chapter) == []
+    assert texts_of(chapter) == []
     assert play(chapter, key="k").status == Turn.Status.COMMITTED
-    assert texts(chapter) == ["The door opens.", "I step in."]
+    assert texts_of(chapter) == ["The door opens.", "I step in."]
 
 
 @pytest.mark.parametrize("text", ["", "  \n "])

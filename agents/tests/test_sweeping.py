@@ -96,14 +96,14 @@ class TestThread:
     def test_a_worker_that_ends_takes_nothing_up_and_waits_for_no_look(
         self, looks: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        job_id = queue(due_for=2 * UNHEARD_AFTER)
         is_looking, is_let_go = threading.Event(), threading.Event()
+        was_let_go_meanwhile: list[bool] = []
         taken: list[uuid.UUID] = []
 
         def find(_hands: int) -> list[uuid.UUID]:
             is_looking.set()
-            assert is_let_go.wait(LONG)
-            return [job_id]
+            was_let_go_meanwhile.append(is_let_go.wait(LONG))
+            return [uuid.uuid4()]
 
         monkeypatch.setattr(sweeping, "_LETTING_GO_SECONDS", 2 * LONG)
         monkeypatch.setattr(sweeping, "unheard_jobs", find)
@@ -114,7 +114,7 @@ class TestThread:
         thread.let_go()
         is_let_go.set()
         thread.join(LONG)
-        assert not thread.is_alive()
+        assert was_let_go_meanwhile == [True]
         assert taken == []
 
     @pytest.mark.parametrize("part", ["unheard_jobs", "sweep"])

@@ -11,6 +11,9 @@ from storyengine.operations.counts import own_samples
 
 logger = logging.getLogger(__name__)
 
+# How long an end waits for the last pulse: of a database that hangs nobody learns anything.
+_LAST_SECONDS = 2.0
+
 
 class PulseThread(threading.Thread):
     """A daemon, which ends with its process, however that ends.
@@ -28,6 +31,11 @@ class PulseThread(threading.Thread):
         while not self.is_over.wait(PULSE_SECONDS):
             self._beat()
         self._beat(is_last=True)
+
+    def end(self) -> None:
+        """Returns when it is known that the worker has gone, or cannot be made known."""
+        self.is_over.set()
+        self.join(_LAST_SECONDS)
 
     def _beat(self, *, is_last: bool = False) -> None:
         try:

@@ -81,7 +81,8 @@ _kept: KeptRecent[uuid.UUID, _Kept] = KeptRecent(32)
 def read_now(chapter: Session, *, shows_all: bool = False) -> NowPanel:
     """Of each section the latest ITEMS_SHOWN, or all.
 
-    The former is made once in each process: of a long chapter it takes longer than the page.
+    The former is kept until memory or a name changes: of a long chapter, making it takes longer
+    than all else on the page.
     """
     folded, roster = fold_chapter(chapter), chapter.characters
     if shows_all:

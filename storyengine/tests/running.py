@@ -13,7 +13,7 @@ import redis
 from psycopg import sql
 
 from bench.fake_server import FakeServer, start_fake_server
-from bench.http_calls import Server
+from bench.http_calls import BenchError, Server
 from bench.program import Processes, open_processes, procfile_lines, start_program
 
 # As many as a Redis server has unless it is told otherwise.
@@ -56,7 +56,15 @@ def run_program(environment: dict[str, str]) -> Iterator[RunningProgram]:
         if url := os.environ.get("STORYENGINE_TEST_CELERY_BROKER_URL"):
             environment = {**environment, "CELERY_BROKER_URL": servers.enter_context(_queue(url))}
         with open_processes(environment) as processes:
-            yield RunningProgram(start_program(processes), processes)
+            yield RunningProgram(_start(processes), processes)
+
+
+def _start(processes: Processes) -> Server:
+    try:
+        return start_program(processes)
+    except BenchError as error:
+        error.add_note(processes.end_of_logs())
+        raise
 
 
 @contextmanager

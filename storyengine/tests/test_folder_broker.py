@@ -56,19 +56,22 @@ def test_a_message_that_was_cut_short_is_passed_over(channel: Channel, tmp_path:
 
 def test_a_table_that_a_crash_left_empty_is_made_anew(channel: Channel, tmp_path: Path) -> None:
     channel._queue_bind("stories", "jobs", "", "jobs")
-    (tmp_path / "control" / "stories.exchange").write_text("")
-    assert channel.get_table("stories") == []
+    table = tmp_path / "control" / "stories.exchange"
+    table.write_text("")
     channel._queue_bind("stories", "jobs", "", "jobs")
     assert [bound.queue for bound in channel.get_table("stories")] == ["jobs"]
+    table.write_text("")
+    assert channel.get_table("stories") == []
 
 
 def test_nobody_looks_into_a_table_that_is_being_made(
     channel: Channel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
+    other = open_channel(tmp_path)
 
     def look() -> None:
-        seen.extend(bound.queue for bound in open_channel(tmp_path).get_table("stories"))
+        seen.extend(bound.queue for bound in other.get_table("stories"))
 
     reader = Thread(target=look)
     own = filesystem.lock

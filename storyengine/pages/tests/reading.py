@@ -1,8 +1,14 @@
-"""Reading pages in tests: which elements there are, and what a person would read."""
+"""Reading pages in tests: what is served, which elements there are, what a person would read."""
 
 import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from urllib.parse import urlencode
+
+from django.test import Client
+
+from sessions.models import Session
+from storyengine.pages.tests.addresses import address
 
 _VOID = {"meta", "link", "input", "img", "br", "hr"}
 
@@ -71,3 +77,10 @@ def all_of(html: str, tag: str, class_name: str = "", **attributes: str) -> list
         and (not class_name or one.has_class(class_name))
         and attributes.items() <= one.attributes.items()
     ]
+
+
+def get_page(client: Client, chapter: Session, name: str, **query: str) -> str:
+    """What is served at that address, in full."""
+    response = client.get(f"{address(chapter, name)}?{urlencode(query)}")
+    assert response.status_code == 200
+    return response.content.decode()

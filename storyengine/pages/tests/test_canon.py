@@ -11,8 +11,8 @@ from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock
 from sessions.models import Session
 from sessions.states import State
-from storyengine.pages.tests.addresses import address, get_page
-from storyengine.pages.tests.reading import Element, all_of, by_id, read
+from storyengine.pages.tests.addresses import address
+from storyengine.pages.tests.reading import Element, all_of, by_id, get_page, read
 
 pytestmark = pytest.mark.django_db
 

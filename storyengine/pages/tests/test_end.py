@@ -11,8 +11,8 @@ from agents.providers.scripted import ScriptedProvider
 from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
-from storyengine.pages.tests.addresses import address, get_page
-from storyengine.pages.tests.reading import all_of, by_id, read
+from storyengine.pages.tests.addresses import address
+from storyengine.pages.tests.reading import all_of, by_id, get_page, read
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +42,7 @@ class TestFailedEnd:
         assert "This chapter is ended." in get_page(htmx, unended, "play")
 
     def test_tab_3_says_so_too(self, client: Client, unended: Session) -> None:
-        html = client.get(address(unended, "draft")).content.decode()
+        html = get_page(client, unended, "draft")
         [banner] = all_of(html, "div", "message-error")
         assert banner.words == "The chapter could not be ended. Too busy. Retry on Tab 2"
 
@@ -50,8 +50,7 @@ class TestFailedEnd:
         unended.refresh_from_db()
         add_prompts(unended, 1)
         for tab in ("play", "draft"):
-            html = htmx.get(address(unended, tab)).content.decode()
-            assert not all_of(html, "div", "message-error")
+            assert not all_of(get_page(htmx, unended, tab), "div", "message-error")
         assert htmx.post(address(unended, "retry-memory")).status_code == 409
 
 

@@ -219,15 +219,15 @@ class TestMemory:
     def test_the_now_view_says_what_it_leaves_out(
         self, client: Client, long: Session, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        limit = BLOCKS_SHOWN + 1
+        limit = 5
         monkeypatch.setattr("storyengine.pages.now.ITEMS_SHOWN", limit)
         html = client.get(address(long, "draft")).content.decode()
         count = 2 * BLOCKS_SHOWN + 1
-        shown = [number for number in range(count) if f">truth {number}<" in html]
+        words = by_id(html, "memory-now").words
+        shown = [number for number in range(count) if f"truth {number} Prompts" in words]
         assert len(shown) == limit
         assert shown[-1] == count - 1
         # What canon leaves out stands before what is shown, and so does the line that says so.
-        words = by_id(html, "memory-now").words
         said, first = f"{count - limit} earlier: show all", f"truth {shown[0]}"
         assert words.index(said) < words.index(first)
         assert href(html, "show all").endswith("#memory")

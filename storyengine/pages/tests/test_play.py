@@ -10,8 +10,8 @@ from sessions.example import FIRST_PROMPT, fill_example
 from sessions.models import Event, Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from storyengine.pages.tests.addresses import address, get_page
-from storyengine.pages.tests.reading import all_of, by_id, read
+from storyengine.pages.tests.addresses import address
+from storyengine.pages.tests.reading import all_of, by_id, get_page, read
 
 pytestmark = pytest.mark.django_db
 
