@@ -11,15 +11,13 @@ from agents import replies
 from agents.database import in_database
 from agents.live import LIVE_REPLIES, ReplyEnded, ReplyText, follow
 from agents.models import LLMArtifact
-from agents.providers.exceptions import (
-    StreamBroken,
-)
+from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import keep_reply, start_prompt, stop_reply
-from agents.tests.playing import play, reply_is_over, texts_of
+from agents.tests.playing import play, replies_are_over, reply_is_over, texts_of
 from sessions.chapters import reset_chapter
 from sessions.models import Session, Turn
-from sessions.tests.factories import make_active_chapter
+from sessions.tests.factories import add_turn, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -99,8 +97,7 @@ def test_a_client_that_leaves_at_once_does_not_keep_the_reply_from_starting(
         await asyncio.wait({request})
         while not LIVE_REPLIES:
             await asyncio.sleep(0.01)
-        for turn_id in list(LIVE_REPLIES):
-            await reply_is_over(turn_id)
+        await replies_are_over()
 
     async_to_sync(run)()
     assert chapter.events.count() == 2
@@ -119,14 +116,8 @@ def test_following_a_reply_that_is_over_tells_how_it_ended(
 
 
 def test_following_a_dead_process_ends_with_the_text_it_flushed(chapter: Session) -> None:
-    turn = Turn.objects.create(
-        session=chapter,
-        submission_key="k",
-        agent_slot=1,
-        user_text="Go.",
-        partial_text="I st",
-        lease_until=timezone.now() - timedelta(seconds=1),
-    )
+    lapsed = timezone.now() - timedelta(seconds=1)
+    turn = add_turn(chapter, partial_text="I st", lease_until=lapsed)
     Session.objects.update(turn_in_flight=turn.pk)
 
     async def run() -> list[object]:

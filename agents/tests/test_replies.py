@@ -10,7 +10,6 @@ from django.db import OperationalError, connection
 
 from agents import replies
 from agents.calling.consent import grant
-from agents.live import LIVE_REPLIES
 from agents.models import Job, LLMArtifact
 from agents.prompting.declarations import CHARACTERS
 from agents.providers.exceptions import (
@@ -21,7 +20,7 @@ from agents.providers.exceptions import (
 )
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import start_prompt
-from agents.tests.playing import play, play_many, reply_is_over, reroll, texts_of
+from agents.tests.playing import play, play_many, replies_are_over, reroll, texts_of
 from sessions.models import Event, Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
@@ -304,8 +303,7 @@ def test_two_tabs_at_once_make_one_turn(chapter: Session, provider: ScriptedProv
             return_exceptions=True,
         )
         gate.set()
-        for turn_id in list(LIVE_REPLIES):
-            await reply_is_over(turn_id)
+        await replies_are_over()
         return attempts
 
     attempts = async_to_sync(run)()

@@ -1,8 +1,11 @@
 """Chapters in the states that tests start from."""
 
+from datetime import timedelta
 from typing import Any
 
-from sessions.models import Event, Session, Tab1Inputs
+from django.utils import timezone
+
+from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 
 
@@ -41,3 +44,20 @@ def add_prompts(chapter: Session, count: int, *, text: str = "beat", reply: str 
         )
     chapter.prompt_index += count
     chapter.save(update_fields=["prompt_index", "updated_at"])
+
+
+def add_turn(chapter: Session, **fields: Any) -> Turn:
+    """A prompt and what became of it: running in a live process, unless the fields say otherwise.
+
+    The chapter itself is left as it is.
+    """
+    return Turn.objects.create(
+        session=chapter,
+        **{
+            "submission_key": "key-1",
+            "agent_slot": 2,
+            "user_text": "The ice cracks.",
+            "lease_until": timezone.now() + timedelta(minutes=1),
+            **fields,
+        },
+    )

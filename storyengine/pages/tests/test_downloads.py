@@ -2,11 +2,11 @@ import uuid
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
 from memory.corrections import write_correction
 from memory.models import NarrativeDraft
 from sessions.models import Session, Turn
+from sessions.tests.factories import add_turn
 from storyengine.pages.tests.addresses import address
 
 pytestmark = pytest.mark.django_db
@@ -70,15 +70,8 @@ class TestEverything:
         chapter.narrative_agent_definition_text = "Close to Mara."
         chapter.save()
         add_draft(chapter, "The finished prose.")
-        Turn.objects.create(
-            session=chapter,
-            submission_key="k",
-            status=Turn.Status.FAILED,
-            agent_slot=1,
-            user_text="Unsent words.",
-            partial_text="Half a reply.",
-            lease_until=timezone.now(),
-        )
+        unsent = {"user_text": "Unsent words.", "partial_text": "Half a reply."}
+        add_turn(chapter, status=Turn.Status.FAILED, agent_slot=1, **unsent)
         text = client.get(address(chapter, "download-everything")).content.decode()
         for part in (
             *("The Dark Lamp", "A harbour town", "Night. The lighthouse", "A ferrywoman."),
@@ -98,14 +91,7 @@ class TestEverything:
 def test_words_that_were_set_aside_are_on_the_transcript_page_and_in_the_download(
     client: Client, chapter: Session
 ) -> None:
-    Turn.objects.create(
-        session=chapter,
-        submission_key="k",
-        agent_slot=1,
-        user_text="Words <i>nobody</i> answered.",
-        status=Turn.Status.SET_ASIDE,
-        lease_until=timezone.now(),
-    )
+    add_turn(chapter, user_text="Words <i>nobody</i> answered.", status=Turn.Status.SET_ASIDE)
     page = client.get(address(chapter, "transcript")).content.decode()
     assert "Words &lt;i&gt;nobody&lt;/i&gt; answered." in page
     everything = client.get(address(chapter, "download-everything")).content.decode()

@@ -14,7 +14,7 @@ from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
 from sessions.models import Session, Turn
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.tests.factories import add_prompts, add_turn, make_active_chapter, make_chapter
 from storyengine.pages.chapter import BLOCKS_SHOWN
 from storyengine.pages.library import CHAPTERS_A_PAGE
 from storyengine.pages.play import PROMPTS_A_PAGE
@@ -110,14 +110,7 @@ class TestTranscript:
         assert by_id(html, "prompt-1").words.startswith("1)")
 
     def test_what_was_set_aside_stands_at_the_end(self, client: Client, long: Session) -> None:
-        Turn.objects.create(
-            session=long,
-            submission_key="key-1",
-            status=Turn.Status.SET_ASIDE,
-            agent_slot=2,
-            user_text="The ice cracks.",
-            lease_until=timezone.now(),
-        )
+        add_turn(long, status=Turn.Status.SET_ASIDE)
         pages = [
             client.get(address(long, "transcript"), {"page": page}).content.decode()
             for page in ("1", "2")

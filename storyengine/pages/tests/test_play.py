@@ -9,7 +9,7 @@ from sessions.chapters import create_chapter
 from sessions.example import FIRST_PROMPT, fill_example
 from sessions.models import Event, Session, Turn
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.tests.factories import add_prompts, add_turn, make_active_chapter, make_chapter
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import all_of, by_id, get_page, read
 
@@ -19,19 +19,13 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)></p></div>"
 
 
 def break_turn(chapter: Session, **fields: Any) -> Turn:
-    return Turn.objects.create(
-        session=chapter,
-        **{
-            "submission_key": "key-1",
-            "status": Turn.Status.FAILED,
-            "agent_slot": 2,
-            "user_text": "The ice cracks.",
-            "partial_text": "I hear",
-            "error": "The line dropped.",
-            "lease_until": timezone.now(),
-            **fields,
-        },
-    )
+    broken = {
+        "status": Turn.Status.FAILED,
+        "partial_text": "I hear",
+        "error": "The line dropped.",
+        "lease_until": timezone.now(),
+    }
+    return add_turn(chapter, **{**broken, **fields})
 
 
 class TestBeforePlay:

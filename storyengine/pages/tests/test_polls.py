@@ -18,7 +18,7 @@ from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
 from sessions.models import Session, Turn
 from sessions.states import State
-from sessions.tests.factories import make_active_chapter, make_chapter
+from sessions.tests.factories import add_turn, make_active_chapter, make_chapter
 from storyengine.pages.chapter import ChapterSigns, glance, read_page
 from storyengine.pages.play_page import PlayPage, glance_at_play, read_play
 from storyengine.pages.tests.addresses import address
@@ -27,19 +27,6 @@ from storyengine.pages.tests.reading import by_id
 pytestmark = pytest.mark.django_db
 
 AtMost = Callable[[int], Any]
-
-
-def add_turn(chapter: Session, **fields: Any) -> Turn:
-    return Turn.objects.create(
-        session=chapter,
-        **{
-            "submission_key": "key-1",
-            "agent_slot": 2,
-            "user_text": "The ice cracks.",
-            "lease_until": timezone.now() + timedelta(minutes=1),
-            **fields,
-        },
-    )
 
 
 def summarize(chapter: Session, first: int, **fields: Any) -> Job:

@@ -8,7 +8,6 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient, Client
-from django.utils import timezone
 from pytest_django import Settings
 
 from agents.providers.exceptions import StreamBroken
@@ -18,6 +17,7 @@ from agents.tests.playing import replies_are_over
 from sessions.exceptions import TurnInFlight
 from sessions.models import Session, Turn
 from sessions.states import State
+from sessions.tests.factories import add_turn
 from storyengine.pages import replies
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import all_of, by_id
@@ -335,14 +335,7 @@ class TestStream:
     def test_who_comes_back_to_it_after_the_chapters_end_is_sent_on(
         self, htmx: Client, chapter: Session
     ) -> None:
-        Turn.objects.create(
-            session=chapter,
-            submission_key="key-1",
-            status=Turn.Status.COMMITTED,
-            agent_slot=2,
-            user_text="The ice cracks.",
-            lease_until=timezone.now(),
-        )
+        add_turn(chapter, status=Turn.Status.COMMITTED)
         Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
         name, html = async_to_sync(all_frames)(chapter)[-1]
         assert name == "ended"
