@@ -35,7 +35,7 @@ run: .venv/installed staticfiles/staticfiles.json ## start the program; Ctrl-C s
 	@arguments=$$(python manage.py prepare) && exec python -m storyengine.processes $$arguments
 
 test: .venv/installed-dev ## run the whole test suite; needs no server
-	@$(TEST_ENVIRONMENT) python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder $(PYTEST)
+	@$(TEST_ENVIRONMENT) python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder $(PYTEST)
 
 check: .venv/installed-dev ## lint, types, import contracts, migrations, production settings, then the tests
 	ruff check
@@ -75,7 +75,8 @@ $(shell test -x .venv/bin/python || rm -f .venv/installed .venv/installed-dev)
 
 .venv/installed-dev: .venv/installed requirements-dev.lock
 	@echo "Installing what the tests and checks need into .venv."
-	@$(PIP_INSTALL) requirements-dev.lock
+	@# Compiled when it is imported: much of it never is.
+	@$(PIP_INSTALL) requirements-dev.lock --no-compile
 	@touch $@
 
 # Style sheets and scripts under names made from their content, for caches to keep.

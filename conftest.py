@@ -16,6 +16,8 @@ from storyengine.tests.running import RunningProgram
 
 # What starts processes, and mostly waits for them.
 _LONG = {"browser", "processes", "real_model"}
+# Of each process, where a test fails: more would push away what failed.
+_LOG_LINES = 12
 
 
 @pytest.hookimpl(trylast=True)
@@ -33,7 +35,9 @@ def pytest_runtest_makereport(
     if report.failed:
         for started in item.funcargs.values():
             if isinstance(started, RunningProgram):
-                report.sections.append(("The program's logs", started.processes.end_of_logs()))
+                report.sections.append(
+                    ("The program's logs", started.processes.end_of_logs(_LOG_LINES))
+                )
     return report
 
 

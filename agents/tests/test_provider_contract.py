@@ -254,7 +254,7 @@ class TestEmbedded(ProviderContract):
         assert not {"dry_multiplier", "repeat_penalty", "xtc_probability"} & shaped.keys()
 
     def test_a_reply_is_written_beside_a_call_in_the_background(self) -> None:
-        long = Message("user", "The keeper counts the steps. " * 200)
+        long = Message("user", "The keeper counts the steps. " * 20)
         summary = replace(REQUEST, messages=(long,), max_output_tokens=400, is_background=True)
 
         async def test(provider: Provider) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import cached_property, wraps
 from inspect import iscoroutinefunction
 from typing import Any, NoReturn, cast
 
@@ -77,8 +77,13 @@ class ProblemAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
+        """Made once, which takes a second: the API has one address, without parameters."""
+        return self._schema
+
+    @cached_property
+    def _schema(self) -> OpenAPISchema:
         """Ninja knows one media type for all answers; problems have their own."""
-        schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
+        schema = super().get_openapi_schema()
         for methods in schema["paths"].values():
             for method in HTTP_METHODS:
                 for status, answer in methods.get(method, {}).get("responses", {}).items():

@@ -39,6 +39,12 @@ SCROLL_UP = """element => new Promise(resolve => {
   element.scrollTop = 40;
 })"""
 
+SHOW_NOTICE = """element => {
+  element.innerHTML = '<p class="quiet">A notice.</p>';
+}"""
+
+IS_AS_HIGH = "height => document.documentElement.scrollHeight === height"
+
 AT_END = """() => {
   const shown = document.getElementById("transcript");
   return shown.scrollHeight - shown.scrollTop - shown.clientHeight < 5;
@@ -255,9 +261,10 @@ class TestPlayArea:
         open_play(page, chapter)
         expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)
         page.locator("#prompt-text").fill("A line.\n" * 4)
-        page.locator(".notices").evaluate("element => { element.textContent = 'A notice.'; }")
+        page.locator(".notices").evaluate(SHOW_NOTICE)
+        expect(page.get_by_text("A notice.")).to_be_visible()
         expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)
-        assert page.evaluate("document.documentElement.scrollHeight") == height
+        page.wait_for_function(IS_AS_HIGH, arg=height)
 
     def test_in_a_window_that_is_too_small_the_page_scrolls(
         self, page: Page, chapter: ChapterClient
@@ -265,7 +272,7 @@ class TestPlayArea:
         chapter.prompt(1, "Beat. " + "The tide turns. " * 200)
         page.set_viewport_size({"width": 390, "height": 400})
         open_play(page, chapter)
-        assert page.locator("#transcript").evaluate("element => element.clientHeight") > 180
+        page.wait_for_function("document.getElementById('transcript').clientHeight > 160")
         page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
         expect(page.locator("#prompt-text")).to_be_in_viewport(ratio=1)
         expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)
