@@ -85,11 +85,11 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
 
 def rename_chapter(session_id: uuid.UUID, title: str) -> Session:
     chapter = get_chapter(session_id)
-    chapter.title = _clean_title(title)
-    if not chapter.title:
+    cleaned = _clean_title(title)
+    if not cleaned:
         raise InvalidInput("A chapter needs a title. The old one was kept.")
-    chapter.save(update_fields=["title", "updated_at"])
-    return chapter
+    Session.objects.filter(pk=chapter.pk).update(title=cleaned, updated_at=timezone.now())
+    return get_chapter(session_id)
 
 
 @transaction.atomic
@@ -113,15 +113,13 @@ def copy_setup(session_id: uuid.UUID) -> Session:
 def save_narrative_agent(
     session_id: uuid.UUID, *, definition_text: str | None = None, target_words: int | None = None
 ) -> Session:
-    """Save Tab 3's instructions and length; refused while the chapter is being written."""
-    chapter = get_chapter(session_id)
-    if chapter.state == State.NARRATING:
-        raise WrongState(
-            "The chapter is being written from the saved instructions. "
-            "Wait for it or cancel it, then change them."
-        )
+    """Save what was given of Tab 3's instructions and length; the last write wins, each by itself.
+
+    Refused while the chapter is being written.
+    """
+    change: dict[str, object] = {}
     if definition_text is not None:
-        chapter.narrative_agent_definition_text = clean_text(
+        change["narrative_agent_definition_text"] = clean_text(
             definition_text, limit=NARRATIVE_AGENT_CHAR_LIMIT, label="The narrative instructions"
         )
     if target_words is not None:
@@ -130,8 +128,15 @@ def save_narrative_agent(
                 f"The target length must be {MIN_TARGET_WORDS} to {MAX_TARGET_WORDS:,} words. "
                 "The old one was kept."
             )
-        chapter.target_words = target_words
-    chapter.save(update_fields=["narrative_agent_definition_text", "target_words", "updated_at"])
+        change["target_words"] = target_words
+    changeable = Session.objects.filter(pk=session_id).exclude(state=State.NARRATING)
+    is_saved = changeable.update(**change, updated_at=timezone.now())
+    chapter = get_chapter(session_id)
+    if not is_saved:
+        raise WrongState(
+            "The chapter is being written from the saved instructions. "
+            "Wait for it or cancel it, then change them."
+        )
     return chapter
 
 

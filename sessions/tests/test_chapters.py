@@ -1,5 +1,8 @@
 """Setting up, copying, resetting and deleting chapters."""
 
+import uuid
+from collections.abc import Callable
+
 import pytest
 
 from sessions.chapters import (
@@ -145,6 +148,41 @@ def test_narrative_instructions_have_caps() -> None:
         save_narrative_agent(chapter.pk, target_words=5_001)
     saved = save_narrative_agent(chapter.pk, definition_text="Plain words.", target_words=5_000)
     assert (saved.narrative_agent_definition_text, saved.target_words) == ("Plain words.", 5_000)
+
+
+def test_instructions_and_length_that_are_saved_at_once_are_both_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chapter = make_chapter()
+
+    def clean_while_another_field_is_saved(text: str, **_: object) -> str:
+        save_narrative_agent(chapter.pk, target_words=3_000)
+        return text
+
+    monkeypatch.setattr("sessions.chapters.clean_text", clean_while_another_field_is_saved)
+    saved = save_narrative_agent(chapter.pk, definition_text="Plain words.")
+    assert (saved.narrative_agent_definition_text, saved.target_words) == ("Plain words.", 3_000)
+
+
+@pytest.mark.parametrize(
+    ("cleaning", "change"),
+    [
+        ("clean_text", lambda pk: save_narrative_agent(pk, definition_text="Plain words.")),
+        ("_clean_title", lambda pk: rename_chapter(pk, "A title")),
+    ],
+)
+def test_a_change_of_a_chapter_that_is_deleted_meanwhile_is_refused(
+    monkeypatch: pytest.MonkeyPatch, cleaning: str, change: Callable[[uuid.UUID], Session]
+) -> None:
+    chapter = make_chapter()
+
+    def clean_while_another_window_deletes(text: str, **_: object) -> str:
+        delete_chapter(chapter.pk)
+        return text
+
+    monkeypatch.setattr(f"sessions.chapters.{cleaning}", clean_while_another_window_deletes)
+    with pytest.raises(UnknownChapter):
+        change(chapter.pk)
 
 
 def test_instructions_are_not_changed_under_a_build() -> None:

@@ -51,7 +51,8 @@
       if (field.value === sent.get(field)) unsaved.delete(field);
     } else {
       failed.add(field);
-      const mayHelp = !detail.xhr.status || detail.xhr.status >= 500;
+      // 409: a chapter that is being written takes its instructions again when it is done.
+      const mayHelp = !detail.xhr.status || detail.xhr.status === 409 || detail.xhr.status >= 500;
       if (mayHelp) setTimeout(() => unsaved.has(field) && htmx.trigger(field, "save"), RETRY_AFTER);
     }
     show();

@@ -122,3 +122,20 @@ class TestDrafts:
         expect(shown).to_have_count(0)
         page.get_by_role("button", name="Cancel").click()
         expect(shown).to_have_text(first)
+
+    def test_instructions_typed_while_one_is_written_are_saved_afterwards(
+        self, page: Page, program: ScriptedProgram, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        chapter.end(seconds=30)
+        program.model.timing.tokens_per_second = READABLE / 2
+        open_chapter(page, chapter)
+        page.get_by_role("button", name="Build Narrative").click()
+        expect(page.get_by_role("button", name="Cancel")).to_be_visible()
+        page.fill("#definition", "Plain words.")
+        state = page.locator("#saved-state")
+        expect(state).to_have_text("not saved")
+        page.get_by_role("button", name="Cancel").click()
+        expect(state).to_have_text("saved")
+        page.reload()
+        expect(page.locator("#definition")).to_have_value("Plain words.")
