@@ -35,6 +35,11 @@ class Spending:
         """What stands before figures that are estimated in part: "about " or nothing."""
         return "about " if self.estimated_tokens else ""
 
+    @property
+    def known_dollars(self) -> Decimal | None:
+        """At least so much; None where no price of anything that was used is known."""
+        return None if self.tokens and self.unpriced_tokens >= self.tokens else self.dollars
+
 
 def sum_of_tokens(kind: Literal["input", "output", "cached"]) -> Coalesce:
     """Of calls as providers reported them."""
