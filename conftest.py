@@ -16,8 +16,6 @@ from storyengine.tests.running import RunningProgram
 
 # What starts processes, and mostly waits for them.
 _LONG = {"browser", "processes", "real_model"}
-# Of each process, where a test fails: more would push away what failed.
-_LOG_LINES = 12
 
 
 @pytest.hookimpl(trylast=True)
@@ -35,9 +33,7 @@ def pytest_runtest_makereport(
     if report.failed:
         for started in item.funcargs.values():
             if isinstance(started, RunningProgram):
-                report.sections.append(
-                    ("The program's logs", started.processes.end_of_logs(_LOG_LINES))
-                )
+                report.sections.append(("The program's logs", started.processes.end_of_logs()))
     return report
 
 

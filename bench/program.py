@@ -103,7 +103,8 @@ class Processes:
     def log_of(self, name: str) -> str:
         return (self._log_folder / f"{name}.log").read_text(errors="replace")
 
-    def end_of_logs(self, lines: int = 30) -> str:
+    def end_of_logs(self, lines: int = 12) -> str:
+        """Of each process so many lines: more would push away what failed."""
         return "\n".join(
             "\n".join([f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-lines:]])
             for path in sorted(self._log_folder.glob("*.log"))

@@ -246,6 +246,9 @@ class TestEmbedded(ProviderContract):
         provider = EmbeddedProvider(base_url="http://127.0.0.1:1")
         prose = provider.extra_fields(REQUEST)
         assert prose["dry_penalty_last_n"] > prose["dry_allowed_length"] > 0
+        assert prose["dry_multiplier"] > 0
+        assert prose["repeat_penalty"] > 1
+        assert 0 < prose["min_p"] < 1
         assert "id_slot" not in prose
         shaped = provider.extra_fields(
             replace(REQUEST, json_schema={"type": "object"}, is_background=True)

@@ -18,7 +18,7 @@ from bench.program import Processes, open_processes, procfile_lines, start_progr
 
 # As many as a Redis server has unless it is told otherwise.
 _REDIS_DATABASES = 16
-# So many of them for each process that runs tests.
+# So many of them for each process that runs tests: enough for the four that `make test` starts.
 _QUEUES = 4
 _queue_numbers = count()
 

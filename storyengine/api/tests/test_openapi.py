@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from storyengine.api.app import api
+
 EXPECTED = {
     "/api/session": {"get", "post"},
     "/api/session/import": {"post"},
@@ -47,6 +49,10 @@ def schema() -> Any:
 
 def operations(schema: Any) -> list[Any]:
     return [operation for methods in schema["paths"].values() for operation in methods.values()]
+
+
+def test_it_is_made_once() -> None:
+    assert api.get_openapi_schema() is api.get_openapi_schema()
 
 
 def test_every_path_is_listed(schema: Any) -> None:

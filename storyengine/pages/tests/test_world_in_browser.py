@@ -16,6 +16,8 @@ from storyengine.pages.tests.in_browser import program as program
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 BLACK, WHITE = "rgb(0, 0, 0)", "rgb(255, 255, 255)"
+RED, ORANGE, YELLOW = "rgb(255, 107, 99)", "rgb(255, 160, 77)", "rgb(255, 224, 102)"
+BLUE = "rgb(37, 99, 235)"
 
 
 def world_text(chapter: ChapterClient) -> str:
@@ -145,7 +147,37 @@ class TestColours:
         open_play(page, chapter)
         entries = page.locator("#transcript .entry")
         expect(entries.nth(0)).to_have_css("color", WHITE)
-        expect(entries.nth(1)).to_have_css("color", "rgb(255, 107, 99)")
+        expect(entries.nth(1)).to_have_css("color", RED)
+
+    def test_panels_are_outlined_in_their_agents_colour(
+        self, page: Page, draft: ChapterClient, chapter: ChapterClient
+    ) -> None:
+        for slot, colour in ((1, RED), (2, ORANGE), (3, YELLOW)):
+            open_world(page, draft)
+            page.locator(f"#shown-{slot}").check()
+            expect(page.locator(f"#panel-{slot}")).to_have_css("border-top-color", colour)
+            open_play(page, chapter)
+            page.locator(f"#panel-{slot}").check()
+            expect(page.locator("#prompt-text")).to_have_css("border-top-color", colour)
+
+    def test_the_buttons_that_the_tabs_are_about_are_blue(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        open_play(page, chapter)
+        end = page.locator(".button-end")
+        expect(end).to_have_text("End Chapter")
+        expect(end).to_have_css("background-color", "rgb(29, 78, 216)")
+        chapter.end(seconds=30)
+        chapter.build_narrative("", 300, seconds=60)
+        open_world(page, chapter)
+        reset = page.get_by_role("button", name="Reset Chapter")
+        expect(reset).to_have_css("background-color", BLUE)
+        open_chapter(page, chapter)
+        build = page.get_by_role("button", name="Build Narrative")
+        expect(build).to_have_css("background-color", BLUE)
+        download = page.get_by_role("link", name="Download Chapter")
+        expect(download).to_have_css("background-color", BLUE)
 
 
 class TestLibrary:
