@@ -22,7 +22,7 @@ from agents.models import (
 )
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Event, Session, Tab1Inputs, Turn
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.factories import add_prompts, add_turn, make_active_chapter
 
 MODELS = [
     model
@@ -74,13 +74,8 @@ def add_records(chapter: Session, number: int = 1) -> None:
             raw_output_ref="It swings.",
         )
         Job.objects.create(session=chapter, kind="summarize", key=str(at), error="lantern")
-        Turn.objects.create(
-            session=chapter,
-            submission_key=str(at),
-            agent_slot=1,
-            user_text="lantern",
-            lease_until=chapter.created_at,
-        )
+        lapsed = {"user_text": "lantern", "lease_until": chapter.created_at}
+        add_turn(chapter, submission_key=str(at), **lapsed)
 
 
 def address(model: type[models.Model], page: str, *args: Any) -> str:

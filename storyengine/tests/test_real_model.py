@@ -24,21 +24,21 @@ def test_a_short_chapter_from_lock_to_draft(program: RunningProgram) -> None:
         Setup(
             world_text="A harbour town at the edge of the ice. Quiet dread.",
             chapter_text="Night. The lighthouse is dark, and the keeper is missing.",
-            names={"1": "Mara"},
-            identities={"1": "A ferrywoman of forty."},
+            names={"1": "Mara", "2": "Tom"},
+            identities={"1": "A ferrywoman of forty.", "2": "The keeper's brother."},
         )
     )
     # The lock waits while the model is fetched and loaded.
     chapter.lock(seconds=600)
     chapter.prompt(1, "Something knocks on the hull from below.")
-    chapter.prompt(1, "It knocks again, and waits. What do you do?")
+    chapter.prompt(2, "Tom hears it too. What does he do?")
     chapter.end(seconds=600)
     chapter.build_narrative("Plain words.", 100, seconds=600)
 
     document = chapter.read()
     assert document["state"] == "ENDED"
     lock, delta = document["memory_blocks"]
-    assert [agent["name"] for agent in lock["json_payload"]["agents"]] == ["Mara"]
+    assert [agent["name"] for agent in lock["json_payload"]["agents"]] == ["Mara", "Tom"]
     assert (delta["from_prompt_index"], delta["to_prompt_index"]) == (1, 2)
     replies = [event["text"] for event in document["events"] if event["role"] == "agent"]
     assert len(replies) == 2

@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
 from agents.models import Job
 from agents.tests.playing import play as play_a_prompt
@@ -18,7 +16,7 @@ from sessions.chapters import create_chapter
 from sessions.example import fill_example
 from sessions.models import Session, Turn
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.tests.factories import add_prompts, add_turn, make_active_chapter, make_chapter
 from storyengine.pages.now import text_key
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import Element, all_of, read
@@ -58,15 +56,7 @@ def a_broken_reply() -> str:
 
 def _with_turn(status: Turn.Status) -> str:
     chapter = make_active_chapter()
-    Turn.objects.create(
-        session=chapter,
-        submission_key="k",
-        status=status,
-        agent_slot=1,
-        user_text="Words.",
-        partial_text="Text.",
-        lease_until=timezone.now() + timedelta(minutes=5),
-    )
+    add_turn(chapter, status=status, partial_text="Text.")
     return address(chapter, "play")
 
 
