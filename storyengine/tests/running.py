@@ -46,17 +46,24 @@ class ScriptedProgram(RunningProgram):
 
 @contextmanager
 def run_program(environment: dict[str, str]) -> Iterator[RunningProgram]:
-    """On a database and a queue of its own: files, or on the servers that are named for tests.
+    """On a database and a queue of its own: files, or on the servers that are named for tests."""
+    with servers_for_tests() as servers, open_processes({**environment, **servers}) as processes:
+        yield RunningProgram(_start(processes), processes)
+
+
+@contextmanager
+def servers_for_tests() -> Iterator[dict[str, str]]:
+    """What names a database and a queue of a test's own on the servers for tests; {} without those.
 
     Never on those that the shell names for the program: somebody's chapters may lie there.
     """
+    named: dict[str, str] = {}
     with ExitStack() as servers:
         if url := os.environ.get("STORYENGINE_TEST_DATABASE_URL"):
-            environment = {**environment, "DATABASE_URL": servers.enter_context(_new_database(url))}
+            named["DATABASE_URL"] = servers.enter_context(_new_database(url))
         if url := os.environ.get("STORYENGINE_TEST_CELERY_BROKER_URL"):
-            environment = {**environment, "CELERY_BROKER_URL": servers.enter_context(_queue(url))}
-        with open_processes(environment) as processes:
-            yield RunningProgram(_start(processes), processes)
+            named["CELERY_BROKER_URL"] = servers.enter_context(_queue(url))
+        yield named
 
 
 def _start(processes: Processes) -> Server:

@@ -1,6 +1,7 @@
 """compose.yaml: what restarts, what is watched, what is limited, and what nobody can write to."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,15 @@ import yaml
 from django.conf import settings
 from django.core.management import get_commands
 
+from storyengine.tests.test_journey import SCREENSHOTS
+
 BASE = Path(settings.BASE_DIR)
 COMPOSE = yaml.safe_load((BASE / "compose.yaml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (BASE / "Dockerfile").read_text(encoding="utf-8")
+
+PASSWORD = "STORYENGINE_PASSWORD"
+REFUSED_WITHOUT = r"\$\{STORYENGINE_PASSWORD:\?[^}]+\}"
 
 each_service = pytest.mark.parametrize("service", SERVICES.values(), ids=SERVICES)
 
@@ -56,6 +62,34 @@ def test_it_cannot_take_the_whole_machine(service: dict[str, Any]) -> None:
 def test_nothing_is_published_beyond_this_machine_unasked(service: dict[str, Any]) -> None:
     for port in service.get("ports", []):
         assert port.startswith("${PUBLISH_ON:-127.0.0.1}:")
+
+
+def words_in(document: Any) -> Iterator[str]:
+    """Every word of a parsed document that compose would put values into."""
+    if isinstance(document, dict):
+        document = document.values()
+    elif not isinstance(document, list):
+        yield str(document)
+        return
+    for part in document:
+        yield from words_in(part)
+
+
+@each_service
+def test_none_of_the_program_starts_without_a_password(service: dict[str, Any]) -> None:
+    """`:?` is the form that refuses, also what is set and empty."""
+    given = service.get("environment", {}).get(PASSWORD)
+    if "build" in service:
+        assert re.fullmatch(REFUSED_WITHOUT, str(given))
+    else:
+        assert given is None
+
+
+def test_no_password_stands_in_for_one_that_is_not_set() -> None:
+    used = [words for words in words_in(COMPOSE) if PASSWORD in words]
+    assert used
+    assert [words for words in used if not re.fullmatch(REFUSED_WITHOUT, words)] == []
+    assert PASSWORD not in DOCKERFILE
 
 
 def test_only_what_serves_pages_is_published() -> None:
@@ -129,6 +163,18 @@ class TestWorkflow:
         assert {"requirements.lock", "requirements-dev.lock"} <= set(words)
         assert not {"||", ";", "true", "--ignore-vuln"} & set(words)
         assert "continue-on-error" not in self.text
+
+    def test_the_journeys_pictures_are_kept_also_when_something_failed(self) -> None:
+        steps = self.workflow["jobs"]["checks"]["steps"]
+        (kept,) = [
+            one for one in steps if one.get("uses", "").startswith("actions/upload-artifact@")
+        ]
+        assert Path(kept["with"]["path"]) == SCREENSHOTS
+        assert kept["if"] == "always()"
+        assert steps.index(kept) > steps.index({"run": ".ci/run"})
+
+    def test_no_job_runs_on_for_long(self) -> None:
+        assert all(job["timeout-minutes"] <= 30 for job in self.workflow["jobs"].values())
 
     def test_the_image_is_built(self) -> None:
         assert {"run": "docker compose build"} in self.workflow["jobs"]["image"]["steps"]

@@ -2,13 +2,14 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+
+from storyengine.tests.copying import copy_program
 
 BASE = Path(settings.BASE_DIR)
 DOCKERFILE = (BASE / "Dockerfile").read_text(encoding="utf-8")
@@ -29,10 +30,6 @@ def test_compose_has_the_commands_of_the_procfile() -> None:
         assert f"command: {procfile()[name].removeprefix('exec ')}" in compose.replace(">- ", "")
     (make,) = re.findall(r"@(arguments=.*? \$\$arguments)", read("Makefile"))
     assert f"command: sh -c '{make}'" in compose
-
-
-def test_compose_does_not_start_without_a_password() -> None:
-    assert "STORYENGINE_PASSWORD: ${STORYENGINE_PASSWORD:?" in read("compose.yaml")
 
 
 def test_the_image_does_not_run_as_root() -> None:
@@ -61,16 +58,7 @@ get_template("login.html")
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """The files that the image is made of, as .dockerignore lets them through."""
-    lines = (BASE / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    left_out = [line.removeprefix("**/") for line in lines if line.startswith("**/")]
-    (tmp_path / "app").mkdir()
-    for name in (line[1:] for line in lines if line.startswith("!")):
-        if (BASE / name).is_dir():
-            ignore = shutil.ignore_patterns(*left_out)
-            shutil.copytree(BASE / name, tmp_path / "app" / name, ignore=ignore)
-        else:
-            shutil.copy(BASE / name, tmp_path / "app")
+    copy_program(tmp_path / "app")
     return tmp_path / "app"
 
 

@@ -1,0 +1,59 @@
+"""What the process of the embedded model is told by its environment; nothing is started here."""
+
+import io
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.embedded.server import LlamaServer
+
+
+class NoProcess:
+    """Stands in for a started process and shows how it would have been started."""
+
+    def __init__(self, **options: Any) -> None:
+        self.environment: dict[str, str] = options["env"]
+        self.stdin = io.BytesIO()
+        self.stdout = io.BytesIO()
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[NoProcess]:
+    processes: list[NoProcess] = []
+
+    def start(_command: list[str], **options: Any) -> NoProcess:
+        processes.append(NoProcess(**options))
+        return processes[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    return processes
+
+
+def environment_of_the_model(started: list[NoProcess]) -> dict[str, str]:
+    LlamaServer(Path("model.gguf"), "some-model")
+    (process,) = started
+    return process.environment
+
+
+def test_its_threads_wait_awake_for_a_moment_only(
+    started: list[NoProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asleep at once they are slow on idle cores; awake for long, on busy ones."""
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    turns = int(environment_of_the_model(started)["GOMP_SPINCOUNT"])
+    assert 0 < turns < 1_000
+
+
+def test_whoever_knows_the_machine_better_has_the_last_word(
+    started: list[NoProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
+    assert environment_of_the_model(started)["GOMP_SPINCOUNT"] == "7"
+
+
+def test_it_keeps_the_rest_of_the_environment(started: list[NoProcess]) -> None:
+    given = environment_of_the_model(started)
+    assert {name: given.get(name) for name in os.environ} == dict(os.environ)

@@ -1,0 +1,20 @@
+"""Another folder with the program in it."""
+
+import shutil
+from pathlib import Path
+
+from django.conf import settings
+
+
+def copy_program(folder: Path) -> None:
+    """The files that the image is made of, as .dockerignore lets them through."""
+    base = Path(settings.BASE_DIR)
+    lines = (base / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    left_out = [line.removeprefix("**/") for line in lines if line.startswith("**/")]
+    folder.mkdir()
+    for name in (line[1:] for line in lines if line.startswith("!")):
+        if (base / name).is_dir():
+            ignore = shutil.ignore_patterns(*left_out)
+            shutil.copytree(base / name, folder / name, ignore=ignore)
+        else:
+            shutil.copy2(base / name, folder)

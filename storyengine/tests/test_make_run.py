@@ -1,0 +1,139 @@
+"""`make run` as it is: the Makefile's recipe, honcho, the Procfile, and Ctrl-C."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sysconfig
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from bench.http_calls import Server, call
+from bench.program import LOOPBACK, end_group, free_port, inherited_environment, wait_until
+from storyengine.tests.copying import copy_program
+from storyengine.tests.running import servers_for_tests
+
+pytestmark = pytest.mark.processes
+
+# Far longer than it takes, also on a busy machine.
+START_SECONDS = 120
+STOP_SECONDS = 60
+
+Make = subprocess.Popen[bytes]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A checkout in which nothing has to be installed: its .venv is the one that runs the tests."""
+    if shutil.which("make") is None:
+        pytest.skip("no make on this machine: `make run` is not tried")
+    project = tmp_path / "project"
+    copy_program(project)
+    shutil.copy2(Path(settings.BASE_DIR) / "Makefile", project)
+    venv.EnvBuilder(symlinks=True).create(project / ".venv")
+    place = {"base": str(project / ".venv"), "platbase": str(project / ".venv")}
+    packages = Path(sysconfig.get_path("purelib", "venv", place))
+    (packages / "of_the_tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    # As `make` leaves it once everything is installed.
+    (project / ".venv/installed").touch()
+    return project
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """As of a shell in which somebody types `make run`, with a model that is elsewhere."""
+    inherited = {
+        name: value
+        for name, value in inherited_environment().items()
+        # Of the make that runs the tests.
+        if not name.startswith(("MAKE", "MFLAGS"))
+    }
+    with servers_for_tests() as servers:
+        yield {
+            **inherited,
+            **servers,
+            "PORT": str(free_port()),
+            "STORYENGINE_DATA": str(tmp_path / "data"),
+            "STORYENGINE_LLM": "openai",
+            "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
+            "STORYENGINE_MODEL": "some-model",
+        }
+
+
+@pytest.fixture
+def make(project: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[Make]:
+    with (tmp_path / "output").open("wb") as output:
+        # A group of its own, as a shell gives to what is typed into it.
+        make = subprocess.Popen(
+            ["make", "run"],  # noqa: S607  (which make is the machine's own affair)
+            cwd=project,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        yield make
+        end_group(make)
+        # Each of these is the leader of a group, too.
+        for pid in started_by(tmp_path).values():
+            if is_running(pid):
+                os.killpg(pid, signal.SIGKILL)
+
+
+def output_of(folder: Path) -> str:
+    return (folder / "output").read_text(errors="replace")
+
+
+def started_by(folder: Path) -> dict[str, int]:
+    """What honcho says that it started: names and process ids."""
+    lines = re.findall(r"(\w+)\.1 started \(pid=(\d+)\)", output_of(folder))
+    return {name: int(pid) for name, pid in lines}
+
+
+def is_running(group: int) -> bool:
+    """Whether any process of the group is left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_it_serves_until_ctrl_c_and_leaves_nothing_running(
+    make: Make, environment: dict[str, str], tmp_path: Path
+) -> None:
+    server = Server(LOOPBACK, int(environment["PORT"]))
+    wait_until(lambda: is_ready(server, make), "`make run` to serve", seconds=START_SECONDS)
+    assert call(server, "GET", "/healthz").status == 200
+    page = call(server, "GET", "/")
+    assert page.status == 200
+    (style,) = re.findall(rb'href="(/static/css/base\.[^"]+)"', page.body)
+    assert call(server, "GET", style.decode()).status == 200
+    assert f"Story Engine is at http://localhost:{server.port} " in output_of(tmp_path)
+    started = started_by(tmp_path)
+    assert set(started) == {"web", "worker"}
+
+    os.killpg(make.pid, signal.SIGINT)
+    # Make ends by the signal that it was sent, as every program does that Ctrl-C ends.
+    assert make.wait(timeout=STOP_SECONDS) in (0, -signal.SIGINT), output_of(tmp_path)
+    # What honcho starts leads a group of its own, so its children count, too.
+    assert [name for name, pid in {"make": make.pid, **started}.items() if is_running(pid)] == []
+    with pytest.raises(ConnectionRefusedError):
+        call(server, "GET", "/healthz")
+    # Make says so when what it ran failed.
+    assert not re.search(r"Traceback|\*\*\*", output_of(tmp_path)), output_of(tmp_path)
+
+
+def is_ready(server: Server, make: Make) -> bool:
+    """Whether pages are served and a worker has reported; what has ended will never be."""
+    assert make.poll() is None, "`make run` ended by itself."
+    try:
+        return call(server, "GET", "/readyz").status == 200
+    except OSError:
+        return False
