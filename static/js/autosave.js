@@ -4,6 +4,8 @@
   const state = document.getElementById("saved-state");
   const unsaved = new Set();
   const failed = new Set();
+  // What no later try can save: its chapter is locked or gone. It keeps nobody on the page.
+  const refused = new Set();
   const sent = new WeakMap();
   // What goes on once everything is saved: a form to send, or an address to go to.
   let next = null;
@@ -23,7 +25,8 @@
     }
   };
 
-  const saveNow = () => unsaved.forEach((field) => htmx.trigger(field, "save"));
+  const waits = () => unsaved.size > refused.size;
+  const saveNow = () => unsaved.forEach((field) => refused.has(field) || htmx.trigger(field, "save"));
 
   const waitFor = (event, go) => {
     event.preventDefault();
@@ -37,6 +40,7 @@
       if (!isSaved(event.target) || (name === "change" && sent.get(event.target) === event.target.value)) return;
       if (name === "change" && event.target.tagName !== "SELECT") return;
       unsaved.add(event.target);
+      refused.delete(event.target);
       show();
     });
   }
@@ -48,24 +52,28 @@
     if (!isSaved(field)) return;
     if (detail.successful) {
       failed.delete(field);
+      refused.delete(field);
       if (field.value === sent.get(field)) unsaved.delete(field);
     } else {
       failed.add(field);
-      // 409: a chapter that is being written takes its instructions again when it is done.
-      const mayHelp = !detail.xhr.status || detail.xhr.status === 409 || detail.xhr.status >= 500;
+      const { status } = detail.xhr;
+      if (status === 423 || status === 404) refused.add(field);
+      // 409: a chapter that is being written takes its instructions again when it is done; one that
+      // is being started opens again when that fails.
+      const mayHelp = !status || status === 409 || status >= 500;
       if (mayHelp) setTimeout(() => unsaved.has(field) && htmx.trigger(field, "save"), RETRY_AFTER);
     }
     show();
   });
 
   document.addEventListener("submit", (event) => {
-    if (!unsaved.size || !event.target.matches("[data-waits-for-save]")) return;
+    if (!waits() || !event.target.matches("[data-waits-for-save]")) return;
     const { target, submitter } = event;
     waitFor(event, () => target.requestSubmit(submitter));
   }, true);
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href]:not([data-opens])");
-    if (!unsaved.size || !link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (!waits() || !link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     waitFor(event, () => link.click());
   }, true);
   // What was typed before the scripts had come counts as typed now.

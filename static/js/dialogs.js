@@ -1,4 +1,5 @@
 // Native dialogs: [data-opens="id"] opens one, a click beside it closes it; Esc works by itself.
+// [data-popup] is a <details> that Esc and its [data-closes] close, with its fields as they were.
 (() => {
   const isBeside = (dialog, event) => {
     const box = dialog.getBoundingClientRect();
@@ -6,6 +7,27 @@
     const isAlong = event.clientY >= box.top && event.clientY <= box.bottom;
     return !(isAcross && isAlong);
   };
+
+  const closePopup = (popup) => {
+    popup.open = false;
+    popup.querySelector("form").reset();
+    for (const field of popup.querySelectorAll("[data-limit]")) {
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+    popup.querySelector("summary").focus();
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.isComposing || document.querySelector("dialog[open]")) return;
+    const popup = event.target.closest("[data-popup][open]") ?? document.querySelector("[data-popup][open]");
+    if (popup) closePopup(popup);
+  });
+  document.addEventListener("click", (event) => {
+    const popup = event.target.closest("[data-closes]")?.closest("[data-popup]");
+    if (!popup || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    closePopup(popup);
+  });
 
   document.addEventListener("click", (event) => {
     const opener = event.target.closest("[data-opens]");

@@ -5,7 +5,10 @@
   const box = document.getElementById("prompt-text");
   const place = `storyengine.prompt.${form.dataset.chapter}`;
   const key = () => document.getElementById("submission-key");
+  const notice = document.getElementById("prompt-notice");
+  const WAITS = "The reply before is still being written. Your words stay here: send them when it is done, or press Stop first.";
   let sent = null;
+  let isSending = false;
 
   // Each window keeps its own words over a reload; those typed last anywhere are also kept for a
   // window that is opened later. Private windows may refuse both: the words are then only in the box.
@@ -55,12 +58,18 @@
     event.preventDefault();
     const send = form.querySelector("[data-send]");
     if (send && !send.disabled) form.requestSubmit(send);
+    // A second Enter, before the first has been answered, sends nothing that would have to wait.
+    else if (box.value.trim() && !(isSending && box.value === sent?.text)) notice.textContent = WAITS;
   });
 
   form.addEventListener("htmx:beforeRequest", (event) => {
     if (event.detail.elt !== form) return;
     sent = { text: box.value, key: key().value };
+    isSending = true;
     keep();
+  });
+  form.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.elt === form) isSending = false;
   });
   document.body.addEventListener("prompt-accepted", (event) => {
     if (!sent || event.detail.key !== sent.key) return;
@@ -83,6 +92,18 @@
     putIn(document.getElementById("suggested-words").textContent);
   });
 
+  // A reply that broke off brings back whom it was asked of; under words that are being typed for
+  // somebody else the choice stays, and the program is told of it as of any other.
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    const { detail } = event;
+    if (event.target.id !== "prompt-panels" || isSending || !box.value.trim()) return;
+    const chosen = event.target.querySelector("[name=agent_slot]:checked");
+    const coming = detail.fragment.querySelector("[name=agent_slot][checked]");
+    if (!chosen || chosen.value === coming?.value) return;
+    detail.shouldSwap = false;
+    htmx.trigger(chosen, "change");
+  });
+
   // The finished reply is newer than what a poll may be bringing.
   document.addEventListener("htmx:sseBeforeMessage", (event) => {
     if (event.target.id === "running") htmx.trigger("#main", "htmx:abort");
@@ -91,6 +112,7 @@
   // A button that was pressed is gone after the reply; the next words belong into the box.
   document.addEventListener("htmx:load", (event) => {
     const isDone = event.target.id === "prompt-controls" && event.target.querySelector("[data-send]");
+    if (isDone) notice.textContent = "";
     const isFree = document.activeElement === document.body;
     if (isDone && isFree && matchMedia("(pointer: fine)").matches) box.focus({ preventScroll: true });
   });

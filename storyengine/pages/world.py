@@ -21,6 +21,7 @@ from agents.recovery import is_left_behind, recover
 from sessions.access import get_chapter
 from sessions.chapters import SetupChange, save_setup
 from sessions.example import fill_example, is_empty
+from sessions.exceptions import WrongState
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
 from sessions.models import Session
 from sessions.roster import SLOTS, Character, character, default_name
@@ -29,6 +30,13 @@ from storyengine.pages.header import header_context
 from storyengine.pages.model_notice import read_model_notice
 from storyengine.pages.numbers import read_whole_number
 from storyengine.pages.render import HttpRequest, go, nothing_new, show
+
+
+class SetupLocked(WrongState):
+    """What is refused now is refused for good: a page that saves by itself stops trying."""
+
+    status = 423
+    title = "This chapter is locked now"
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,18 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Autosave: whichever fields were sent are saved, the others stay."""
-    save_setup(session_id, _read_change(request.POST))
+    try:
+        save_setup(session_id, _read_change(request.POST))
+    except WrongState as error:
+        # While agent 0 reads, the lock may still fail, and Tab 1 opens again.
+        if not get_chapter(session_id).tab1_locked:
+            raise
+        raise SetupLocked(
+            "It has been started since, perhaps in another window, and Tab 1 takes no more "
+            "changes. These words are not saved, but they are still on this page: copy them "
+            "before you leave it. To play with them, load the page anew, choose “New chapter "
+            "with this setup”, and put them in there."
+        ) from error
     if request.htmx:
         return nothing_new()
     return HttpResponseRedirect(reverse("pages:world", args=[session_id]))

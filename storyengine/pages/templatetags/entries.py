@@ -5,6 +5,7 @@ In Python, because a window may hold a thousand short entries and is rendered af
 
 import uuid
 from collections.abc import Iterable
+from itertools import zip_longest
 
 from django import template
 from django.urls import reverse
@@ -17,22 +18,38 @@ from sessions.transcript import Entry
 
 register = template.Library()
 
+# Drawn by the style sheet, like the link to what a character saw: a copy of the page stays the
+# text of the download.
+_REPLACED = '<span class="replaced" role="img" aria-label="Replaced by the reply below."></span>'
+
 
 @register.filter
 def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString:
     """One paragraph each, so that a copy of the page has two line breaks between entries."""
     calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
-    html = "".join(_paragraph(entry, calls) for entry in entries)
+    shown = list(entries)
+    html = "".join(
+        _paragraph(entry, calls, is_replaced=_is_replaced(entry, following))
+        for entry, following in zip_longest(shown, shown[1:])
+    )
     return mark_safe(html)  # noqa: S308 - every part is escaped
 
 
-def _paragraph(entry: Entry, calls: str) -> str:
+def _is_replaced(entry: Entry, following: Entry | None) -> bool:
+    """By a re-roll: the story goes by the latest reply to a prompt."""
+    if following is None or following.prompt_index != entry.prompt_index:
+        return False
+    return entry.role == following.role == Event.Role.AGENT
+
+
+def _paragraph(entry: Entry, calls: str, *, is_replaced: bool) -> str:
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
     # What memory says of a prompt leads to it.
     anchor = f' id="prompt-{entry.prompt_index}"' if entry.role == Event.Role.USER else ""
     link = _link(entry.character, entry.prompt_index, calls) if entry.character else ""
     words = f"<b>{escape(entry.prefix)}</b>{escape(entry.text)}"
-    return f'<p class="entry{color}"{anchor}>{words}{link}</p>'
+    mark = _REPLACED if is_replaced else ""
+    return f'<p class="entry{color}"{anchor}>{mark}{words}{link}</p>'
 
 
 def _link(speaker: Character, prompt_index: int, calls: str) -> str:

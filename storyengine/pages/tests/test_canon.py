@@ -158,6 +158,19 @@ class TestCorrect:
         assert by_id(html, "canon-replaces").words == "CANON-7"
         assert by_id(html, "canon-canon").words == ""
 
+    def test_the_scene_is_corrected_by_its_place(self, client: Client, chapter: Session) -> None:
+        asked = link_of(get_page(client, chapter, "draft"), "Correct: the quay")
+        replaced = by_id(client.get(asked).content.decode(), "canon-replaces").words
+        assert replaced == "the quay"
+        assert "the quay</location>" in prompt(chapter)
+        told = {"canon": "All are on the ferry.", "replaces": replaced}
+        client.post(address(chapter, "correct-canon"), told)
+        html = get_page(client, chapter, "draft")
+        assert "Correct: the quay" not in {
+            one.attributes.get("aria-label") for one in all_of(html, "a")
+        }
+        assert "the quay</location>" not in prompt(chapter)
+
     def test_an_item_that_is_gone_leaves_an_empty_form(
         self, client: Client, chapter: Session
     ) -> None:

@@ -295,6 +295,24 @@ class TestDrafts:
             == "The only one."
         )
 
+    def test_until_there_is_one_download_is_disabled_and_says_why(
+        self, client: Client, ended: Session
+    ) -> None:
+        def download(why: str) -> Element:
+            html = get_page(client, ended, "draft")
+            [button] = [one for one in all_of(html, "button") if one.words == "Download Chapter"]
+            assert why in by_id(html, button.attributes["aria-describedby"]).words
+            return button
+
+        assert "disabled" in download("no draft to download yet").attributes
+        ended.state = State.NARRATING
+        ended.save()
+        narrate(ended, status=Job.Status.RUNNING)
+        assert "disabled" in download("As soon as the first draft is finished").attributes
+        add_draft(ended, "One.")
+        html = get_page(client, ended, "draft")
+        assert "Download Chapter" not in [one.words for one in all_of(html, "button")]
+
     def test_download_takes_the_one_that_is_shown(self, client: Client, ended: Session) -> None:
         first, _ = add_draft(ended, "One."), add_draft(ended, "Two.")
         [link] = [

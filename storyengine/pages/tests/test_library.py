@@ -32,6 +32,14 @@ class TestLibrary:
         links = {one.attributes["href"] for one in all_of(html, "a")}
         assert address(chapter, "chapter") in links
 
+    def test_a_new_title_can_be_cancelled_without_scripts(self, client: Client) -> None:
+        make_chapter()
+        html = client.get("/").content.decode()
+        [popup] = all_of(html, "details", "rename")
+        [cancel] = [one for one in all_of(html, "a") if one.words == "Cancel"]
+        assert popup in cancel.parents
+        assert client.get("/" + cancel.attributes["href"]).status_code == 200
+
     def test_deleting_asks_first_and_offers_a_download(self, client: Client) -> None:
         chapter = make_chapter()
         html = client.get("/").content.decode()

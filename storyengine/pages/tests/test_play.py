@@ -112,6 +112,24 @@ class TestTranscript:
             "Agent Orange: again",
         ]
 
+    def test_a_reply_that_was_written_again_is_marked_in_a_word_that_is_no_text(
+        self, client: Client, chapter: Session
+    ) -> None:
+        for text in ("again", "and again"):
+            Event.objects.create(
+                session=chapter, prompt_index=8, role="agent", agent_slot=2, text=text
+            )
+        for name in ("play", "transcript"):
+            marks = all_of(get_page(client, chapter, name), "span", "replaced")
+            assert [one.parents[-1].text for one in marks] == [
+                "Agent Orange: reply 8",
+                "Agent Orange: again",
+            ]
+            assert {one.attributes["aria-label"] for one in marks} == {
+                "Replaced by the reply below."
+            }
+            assert {one.attributes["role"] for one in marks} == {"img"}
+
     def test_hostile_text_is_only_text(self, client: Client) -> None:
         chapter = make_active_chapter(agent_names={"1": HOSTILE})
         add_prompts(chapter, 1, text=HOSTILE, reply=HOSTILE)

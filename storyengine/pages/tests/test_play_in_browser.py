@@ -122,6 +122,56 @@ class TestPrompt:
             "placeholder", f"What happens in front of {name_of(page, 3)}?"
         )
 
+    def test_enter_while_a_reply_is_written_says_that_the_words_wait(
+        self, page: Page, program: ScriptedProgram, chapter: ChapterClient
+    ) -> None:
+        program.model.timing.tokens_per_second = READABLE
+        open_play(page, chapter)
+        box, notice = send(page, "Slowly."), page.locator("#prompt-notice")
+        expect(page.locator("#reply-text")).not_to_be_empty()
+        expect(box).to_have_value("")
+        box.press("Enter")
+        expect(notice).to_be_empty()
+        box.fill("Typed meanwhile.")
+        box.press("Enter")
+        expect(notice).to_contain_text("still being written")
+        expect(box).to_have_value("Typed meanwhile.")
+        expect_idle_later(page)
+        expect(notice).to_be_empty()
+        expect(box).to_have_value("Typed meanwhile.")
+
+    def test_a_reply_that_is_stopped_moves_nobody_under_words_that_are_typed(
+        self, page: Page, program: ScriptedProgram, chapter: ChapterClient
+    ) -> None:
+        program.model.timing.tokens_per_second = READABLE
+        open_play(page, chapter)
+        box = send(page, "Slowly.")
+        expect(page.locator("#reply-text")).not_to_be_empty()
+        box.fill("For the next one.")
+        with page.expect_response("**/play/panel"):
+            page.get_by_role("button", name="Stop").click()
+        expect(page.locator("#broken")).to_contain_text("Slowly.")
+        expect(page.locator("#panel-2")).to_be_checked()
+        expect(box).to_have_value("For the next one.")
+        page.reload()
+        expect(page.locator("#panel-2")).to_be_checked()
+        expect(box).to_have_value("For the next one.")
+        page.get_by_role("button", name="Set aside").click()
+        expect(page.locator("#broken")).to_have_count(0)
+        expect(page.locator("#panel-2")).to_be_checked()
+
+    def test_a_reply_that_is_stopped_brings_back_whom_it_was_asked_of(
+        self, page: Page, program: ScriptedProgram, chapter: ChapterClient
+    ) -> None:
+        program.model.timing.tokens_per_second = READABLE
+        open_play(page, chapter)
+        send(page, "Slowly.")
+        expect(page.locator("#reply-text")).not_to_be_empty()
+        expect(page.locator("#panel-2")).to_be_checked()
+        page.get_by_role("button", name="Stop").click()
+        expect(page.locator("#broken")).to_be_visible()
+        expect(page.locator("#panel-1")).to_be_checked()
+
     def test_a_look_at_the_prompt_opens_beside_it_and_leaves_the_words_to_be_sent(
         self, page: Page, chapter: ChapterClient
     ) -> None:
@@ -186,6 +236,8 @@ class TestExample:
     def test_its_first_beat_is_one_press_away(self, page: Page, draft: ChapterClient) -> None:
         open_world(page, draft)
         page.get_by_role("button", name="Fill in the example").click()
+        # The page that it fills has come.
+        expect(page.locator("#world-text")).not_to_have_value("")
         page.get_by_role("link", name="Start chapter").click()
         page.get_by_role("button", name="Lock and play").click()
         suggestion = page.locator("#suggested-words").inner_text()
@@ -214,6 +266,19 @@ class TestTranscript:
         saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
         assert copied.strip() == saved.strip()
         assert "\n\n-------------\n\n8) Beat <8> & more." in copied
+
+    def test_the_mark_of_a_replaced_reply_is_seen_and_not_copied(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "Knock.")
+        open_play(page, chapter)
+        page.get_by_role("button", name="Re-roll reply").click()
+        mark = page.get_by_role("img", name="Replaced by the reply below.")
+        expect(mark).to_be_visible()
+        assert mark.evaluate("one => getComputedStyle(one, '::before').content") == '"replaced"'
+        expect_idle(page)
+        saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
+        assert page.evaluate(READ_SELECTION).strip() == saved.strip()
 
     def test_only_a_reader_at_the_end_is_taken_along(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient

@@ -199,14 +199,20 @@ class TestSave:
 
     def test_locked_it_is_refused(self, htmx: Client, chapter: Session) -> None:
         response = htmx.post(address(chapter, "save-world"), {"world_text": "Other."})
+        assert response.status_code == 423
+        assert "This chapter is locked now" in response.content.decode()
+        assert "copy them" in response.content.decode()
+
+    def test_while_it_is_being_locked_a_later_try_may_help(self, htmx: Client) -> None:
+        starting = make_chapter(state=State.LOCKING)
+        response = htmx.post(address(starting, "save-world"), {"world_text": "Other."})
         assert response.status_code == 409
-        assert "Tab 1 is locked" in response.content.decode()
 
     def test_a_refused_plain_form_gives_the_words_back(
         self, client: Client, chapter: Session
     ) -> None:
         response = client.post(address(chapter, "save-world"), {"world_text": "My <b>words</b>."})
-        assert response.status_code == 409
+        assert response.status_code == 423
         [field] = all_of(response.content.decode(), "textarea")
         assert field.text == "\nMy <b>words</b>."
 

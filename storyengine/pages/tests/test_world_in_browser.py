@@ -1,9 +1,10 @@
 """What Tab 1's scripts and every tab's colours promise, in a real browser."""
 
+import re
 from typing import cast
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Dialog, FloatRect, Locator, Page, Route, expect
 
 from bench.chapter_client import ChapterClient
 from storyengine.pages.tests.in_browser import browser as browser
@@ -18,6 +19,23 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 BLACK, WHITE = "rgb(0, 0, 0)", "rgb(255, 255, 255)"
 RED, ORANGE, YELLOW = "rgb(255, 107, 99)", "rgb(255, 160, 77)", "rgb(255, 224, 102)"
 BLUE = "rgb(37, 99, 235)"
+
+
+COUNT_REQUESTS = """() => {
+  window.requestsSent = 0;
+  document.addEventListener("htmx:beforeRequest", () => { window.requestsSent += 1; });
+}"""
+
+
+def save_of(route: Route, chapter: ChapterClient) -> str:
+    """Where this request would go if its page were that chapter's."""
+    return re.sub(r"(?<=/chapters/)[^/]+", chapter.session_id, route.request.url)
+
+
+def box_of(element: Locator) -> FloatRect:
+    box = element.bounding_box()
+    assert box is not None
+    return box
 
 
 def world_text(chapter: ChapterClient) -> str:
@@ -76,6 +94,49 @@ class TestTab1:
         page.unroute("**/world/save")
         expect(page.locator("#saved-state")).to_have_text("saved", timeout=15_000)
         assert world_text(draft) == "Through a bad line."
+
+    def test_what_a_lock_elsewhere_refused_is_not_tried_again_and_keeps_nobody(
+        self, page: Page, chapter: ChapterClient, draft: ChapterClient
+    ) -> None:
+        page.clock.install()
+        open_world(page, draft)
+        # As a page that was opened before the lock.
+        page.route("**/world/save", lambda route: route.continue_(url=save_of(route, chapter)))
+        page.evaluate(COUNT_REQUESTS)
+        page.locator("#world-text").fill("Too late.")
+        expect(page.locator("#world-text + .refusal")).to_contain_text("This chapter is locked now")
+        expect(page.locator("#saved-state")).to_have_text("not saved")
+        page.clock.fast_forward(30_000)
+        assert page.evaluate("window.requestsSent") == 1
+        expect(page.locator("#world-text")).to_have_value("Too late.")
+        asked: list[str] = []
+
+        def leave(dialog: Dialog) -> None:
+            asked.append(dialog.type)
+            dialog.accept()
+
+        page.on("dialog", leave)
+        page.get_by_role("link", name="3 Chapter").click()
+        page.wait_for_url("**/chapter")
+        assert asked == ["beforeunload"]
+
+    def test_a_lock_that_is_refused_says_so_over_its_buttons(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 844})
+            open_world(page, draft)
+            page.get_by_role("link", name="Start chapter").click()
+            dialog = page.locator("#lock-dialog")
+            dialog.get_by_role("button", name="Lock and play").click()
+            refusal = dialog.locator(".message-error")
+            expect(refusal).to_contain_text("both empty")
+            said = box_of(refusal)
+            cancel, lock = (
+                box_of(dialog.get_by_role("button", name=name)) for name in ("Not yet", "Lock")
+            )
+            assert said["y"] + said["height"] <= min(cancel["y"], lock["y"])
+            assert cancel["y"] == pytest.approx(lock["y"], abs=1)
 
     def test_fewer_agents_hide_panels_and_more_bring_them_back(
         self, page: Page, draft: ChapterClient
@@ -190,6 +251,22 @@ class TestLibrary:
         expect(page.get_by_label("New title").first).to_be_in_viewport(ratio=1)
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
 
+    def test_a_new_title_can_be_given_up(self, page: Page, draft: ChapterClient) -> None:
+        page.goto("/")
+        rename = page.locator(".rename summary").first
+        title = page.get_by_label("New title").first
+        before = page.locator(".chapter-title").first.inner_text()
+        for give_up in ("Escape", "Cancel"):
+            rename.click()
+            title.fill("Another title")
+            if give_up == "Escape":
+                page.keyboard.press("Escape")
+            else:
+                page.get_by_role("link", name="Cancel").click()
+            expect(title).to_be_hidden()
+            expect(title).to_have_value(before)
+            expect(rename).to_be_focused()
+
     def test_a_new_title_is_capped_in_code_points(self, page: Page, draft: ChapterClient) -> None:
         page.goto("/")
         row = page.locator(".chapter-row").filter(
@@ -204,3 +281,20 @@ class TestLibrary:
         expect(row.locator(".refusal")).to_contain_text("1 too many")
         row.get_by_role("button", name="Save").click()
         expect(row.locator(".chapter-title")).to_have_text("😀" * 120)
+
+
+class TestTokens:
+    def test_on_a_narrow_screen_every_figure_is_seen_and_named(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.goto(f"/chapters/{chapter.session_id}/usage")
+        names = page.get_by_role("columnheader").all_inner_texts()[1:]
+        for row in page.locator(".usage tbody tr").all():
+            cells = row.get_by_role("cell")
+            named = "cells => cells.map(one => getComputedStyle(one, '::before').content)"
+            assert cells.evaluate_all(named) == [f'"{name}"' for name in names]
+            for cell in cells.all():
+                box = box_of(cell)
+                assert 0 <= box["x"] <= box["x"] + box["width"] <= 390
