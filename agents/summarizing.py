@@ -19,7 +19,7 @@ from agents.prompting.sandwich import Subject, compose
 from agents.providers.exceptions import ProviderError
 from agents.structured.json_replies import call_for_json
 from agents.structured.reply_forms import format_pieces
-from agents.structured.schemas import TurnDelta, json_schema_for
+from agents.structured.schemas import TurnDelta, delta_schema_for
 from agents.watch import Watch
 from memory.blocks import write_delta
 from memory.chunks import due_chunks
@@ -83,7 +83,12 @@ async def write_memory_delta(job: Job, watch: Watch) -> None:
         job.session_id,
         lambda: _compose(chapter, job),
         TurnDelta,
-        json_schema=json_schema_for(TurnDelta, tight=is_small_model(CONTEXT_SUMMARY.agent_id)),
+        json_schema=delta_schema_for(
+            job.from_prompt_index,
+            job.to_prompt_index,
+            chapter.characters,
+            tight=is_small_model(CONTEXT_SUMMARY.agent_id),
+        ),
         watch=watch,
         job_id=job.pk,
     )

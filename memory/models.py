@@ -12,7 +12,7 @@ from sessions.models import Session
 
 
 class MemoryBlock(AppendOnly):
-    """One piece of structured memory, exactly as its agent returned it.
+    """One piece of structured memory, as its agent returned it.
 
     Deltas tile the prompts without gap or overlap; corrections stand outside the tiling.
     """

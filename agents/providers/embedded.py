@@ -1,10 +1,12 @@
 """The llama.cpp server that this program runs itself, on loopback."""
 
+from dataclasses import replace
 from typing import Any
 
 from agents.embedded.access_key import access_key
 from agents.embedded.slots import BACKGROUND_SLOT
 from agents.providers.base import ModelRequest
+from agents.providers.east_asian import PROSE_WITHOUT_IT, is_east_asian, without_east_asian
 from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries, TimeOuts
 
 # Without these a small model repeats itself and the replies in its prompt. They suit prose only: in
@@ -21,6 +23,9 @@ _PROSE_SAMPLING = {
     "xtc_probability": 0.5,
     "xtc_threshold": 0.1,
 }
+# A model of this size says one thing in every field. A quotation mark ends what counts as a
+# repetition, so that keys are none; it looks back about as far as its own answer goes.
+_JSON_SAMPLING = {"dry_multiplier": 0.8, "dry_allowed_length": 5, "dry_penalty_last_n": 400}
 
 
 class EmbeddedProvider(OpenAICompatibleProvider):
@@ -37,7 +42,9 @@ class EmbeddedProvider(OpenAICompatibleProvider):
         self.subject = "The embedded model"
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
-        sampling = {} if request.json_schema else _PROSE_SAMPLING
+        if not is_east_asian(request.messages):
+            request = _without_east_asian(request)
+        sampling = _JSON_SAMPLING if request.json_schema else _PROSE_SAMPLING
         slot = {"id_slot": BACKGROUND_SLOT} if request.is_background else {}
         return {
             "cache_prompt": True,
@@ -46,3 +53,9 @@ class EmbeddedProvider(OpenAICompatibleProvider):
             **slot,
             **super().extra_fields(request),
         }
+
+
+def _without_east_asian(request: ModelRequest) -> ModelRequest:
+    if request.json_schema is not None:
+        return replace(request, json_schema=without_east_asian(request.json_schema))
+    return replace(request, extra_body={"grammar": PROSE_WITHOUT_IT, **request.extra_body})

@@ -3,7 +3,7 @@
 import logging
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from agents.calling.calls import Compose, call_model
 from agents.calling.model_access import model_name
@@ -12,6 +12,7 @@ from agents.exceptions import PromptTooLong
 from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer, Piece, Trim, text_layer
 from agents.prompting.prompt_files import render_prompt
+from agents.structured.cut_texts import end_at_words
 from agents.structured.reply_forms import Form, form_for, read_reply
 from agents.structured.schemas import InvalidReply, Payload, Reading, Shape, check_payload
 from agents.watch import Watch
@@ -33,7 +34,8 @@ async def call_for_json(
     check: Callable[[Payload], None] | None = None,
     job_id: uuid.UUID | None = None,
 ) -> Payload:
-    """The payload as the model returned it, after at most one repair.
+    """The payload as the model returned it, after at most one repair; a text that the schema cut
+    off ends with its last whole word.
 
     `check` may raise InvalidReply for what the shape cannot say. Raises InvalidReply when the
     repair failed too or leaves the window no room, and what `call_model` raises.
@@ -65,7 +67,7 @@ async def call_for_json(
         )
         if remark := readings[-1].remark:
             logger.warning("a reply of agent %s had to be mended: %s", agent.agent_id, remark)
-        return readings[-1].payload
+        return cast(Payload, end_at_words(readings[-1].payload, json_schema))
 
     try:
         return await ask(compose, is_last_try=False)

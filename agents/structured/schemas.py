@@ -1,6 +1,6 @@
 """What agents 0 and 8 return: shapes, the JSON schemas sent to a model, the check of a payload.
 
-A payload is kept exactly as it was returned; the models here only say whether it is acceptable.
+A payload is kept as it was returned; the models here only say whether it is acceptable.
 They accept what means the same (a number where text is due, null where nothing is to be said) and
 never fill in what is missing.
 """
@@ -230,6 +230,21 @@ def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict
         agents.pop("maxItems")
     else:
         agents["items"] = _roster_entry(roster)
+    return schema
+
+
+def delta_schema_for(
+    first: int, last: int, roster: Sequence[Character], *, tight: bool = False
+) -> dict[str, Any]:
+    """Agent 8's schema for these prompts, so that a model that follows it names no others; slot 0
+    is for whoever has none."""
+    schema = json_schema_for(TurnDelta, tight=tight)
+    chunk = schema["properties"]["range"]["properties"]
+    chunk["from_marker"] = {"type": "string", "enum": [str(first)]}
+    chunk["to_marker"] = {"type": "string", "enum": [str(last)]}
+    chunk["prompt_count_in_chunk"] = {"type": "integer", "enum": [last - first + 1]}
+    action = schema["properties"]["character_actions"]["items"]["properties"]
+    action["agent_slot"] = {"type": "integer", "enum": [0, *(one.slot for one in roster)]}
     return schema
 
 

@@ -1,6 +1,7 @@
 """What every provider keeps to: the scripted one, the OpenAI-compatible one, the embedded model."""
 
 import asyncio
+import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
@@ -12,6 +13,7 @@ import pytest
 from agents.embedded.server import LlamaServer
 from agents.embedded.slots import BACKGROUND_SLOT
 from agents.providers.base import Finished, Message, ModelRequest, Provider, StreamPart, TextDelta
+from agents.providers.east_asian import is_east_asian
 from agents.providers.embedded import EmbeddedProvider
 from agents.providers.exceptions import (
     ProviderBusy,
@@ -242,7 +244,7 @@ class TestEmbedded(ProviderContract):
 
         self.run(test)
 
-    def test_only_prose_is_kept_from_repeating_and_only_background_gives_way(self) -> None:
+    def test_prose_and_json_are_kept_from_repeating_and_only_background_gives_way(self) -> None:
         provider = EmbeddedProvider(base_url="http://127.0.0.1:1")
         prose = provider.extra_fields(REQUEST)
         assert prose["dry_penalty_last_n"] > prose["dry_allowed_length"] > 0
@@ -254,7 +256,36 @@ class TestEmbedded(ProviderContract):
             replace(REQUEST, json_schema={"type": "object"}, is_background=True)
         )
         assert shaped["id_slot"] == BACKGROUND_SLOT
-        assert not {"dry_multiplier", "repeat_penalty", "xtc_probability"} & shaped.keys()
+        # The marks and keys of JSON come again and again, whole sentences in it do not.
+        assert not {"repeat_penalty", "xtc_probability"} & shaped.keys()
+        assert shaped["dry_penalty_last_n"] > shaped["dry_allowed_length"] > 3
+        assert shaped["dry_multiplier"] > 0
+
+    def test_it_writes_no_script_that_its_prompt_does_not_have(self) -> None:
+        """Nonsense that any model goes on with; forbidden or not is all that differs."""
+        chinese = replace(
+            REQUEST,
+            messages=(Message("user", "山山山山山山山山"),),
+            extra_body={**REQUEST.extra_body, "logit_bias": [["山", 100.0]]},
+        )
+        english = replace(chinese, messages=(Message("user", "On and on and on."),))
+        shape = {
+            "type": "object",
+            "properties": {"said": {"type": "string", "maxLength": 20}},
+            "required": ["said"],
+            "additionalProperties": False,
+        }
+
+        async def test(provider: Provider) -> None:
+            assert "山" in text_of(await read_all(provider, chinese))
+            assert text_of(await read_all(provider, english)).isascii()
+            for request, is_free in [(chinese, True), (english, False)]:
+                request = replace(request, json_schema=shape, extra_body={})
+                said = json.loads(text_of(await read_all(provider, request)))["said"]
+                assert len(said) <= 20
+                assert is_free or not is_east_asian([Message("assistant", said)])
+
+        self.run(test, replies=4)
 
     def test_a_reply_is_written_beside_a_call_in_the_background(self) -> None:
         long = Message("user", "The keeper counts the steps. " * 20)

@@ -18,6 +18,7 @@ from agents.structured.schemas import (
     WorldChapterLock,
     check_payload,
     check_roster,
+    delta_schema_for,
     json_schema_for,
     lock_schema_for,
 )
@@ -200,6 +201,17 @@ class TestJsonSchemas:
         entry = lock_schema_for(twins)["properties"]["agents"]["items"]["properties"]
         assert entry["slot"]["enum"] == [1, 2]
         assert entry["name"]["enum"] == ["Ilse"]
+
+    @pytest.mark.parametrize("tight", [False, True])
+    def test_a_delta_schema_knows_only_its_prompts_and_the_roster(self, tight: bool) -> None:
+        properties = delta_schema_for(8, 14, ROSTER, tight=tight)["properties"]
+        chunk = properties["range"]["properties"]
+        assert [part["enum"] for part in chunk.values()] == [["8"], ["14"], [7]]
+        action = properties["character_actions"]["items"]["properties"]
+        assert action["agent_slot"]["enum"] == [0, 1, 2]
+        assert "enum" not in action["name"]
+        for node in _nodes(delta_schema_for(8, 14, ROSTER)):
+            assert node.keys() <= KEYWORDS_OF_STRICT_MODES
 
 
 def _most_characters(schema: dict[str, Any]) -> int:
