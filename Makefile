@@ -48,7 +48,7 @@ check: .venv/installed-dev ## lint, types, import contracts, migrations, product
 	@$(MAKE) --no-print-directory test
 
 bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replays a recorded session, LOAD=1 [SERVERS=1] how much it carries
-	@python -m $(if $(LOAD),bench.load,$(if $(EMBEDDED_MEMORY),bench.embedded_memory,bench)) $(if $(DATA),--data $(DATA)) $(if $(EMBEDDED),--embedded) $(if $(LOAD),$(if $(SERVERS),--servers) $(if $(PARTS),--parts $(PARTS)))
+	@python -m $(if $(LOAD),bench.load,$(if $(EMBEDDED_MEMORY),bench.embedded_memory,bench)) $(if $(DATA),--data $(DATA)) $(if $(EMBEDDED),--embedded) $(if $(EMBEDDED_MEMORY),$(if $(KEEP),--keep $(KEEP))) $(if $(LOAD),$(if $(SERVERS),--servers) $(if $(PARTS),--parts $(PARTS)))
 
 chaos: .venv/installed staticfiles/staticfiles.json ## break what can break while chapters are played; FAULTS, SEED, MINUTES, SERVERS=1
 	@python -m chaos --faults $(or $(FAULTS),1000) --seed $(or $(SEED),7) --minutes $(or $(MINUTES),30) $(if $(SERVERS),--servers)

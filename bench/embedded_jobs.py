@@ -1,7 +1,9 @@
 """Has agents 0 and 8 write memory on the embedded model, job by job, as a worker does.
 
-A program of its own (python -m bench.embedded_jobs SESSION_FILE COUNT), because it needs Django's
-settings; prints one JSON object a job, and lines for people. All deltas are of the first chapter.
+A program of its own (python -m bench.embedded_jobs SESSION_FILE COUNT NUMBER LOCKS), because it
+needs Django's settings; prints one JSON object a job, and lines for people. All deltas are of the
+first chapter. NUMBER is the first lock and delta to be made; where LOCKS is more, an earlier run on
+the same data has made that lock.
 """
 
 import json
@@ -26,21 +28,38 @@ if TYPE_CHECKING:
 READY_SECONDS = 1_800.0
 
 
-def main(file: Path, count: int) -> None:
+def main(file: Path, count: int, start: int, locks: int) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
     django.setup()
     session = load_session(file)
     wait_for_model()
-    played: Session | None = None
+    played = first_locked()
     # In turn, so that a run that is cut short has some of each.
-    for number in range(count):
-        chapter = lock_chapter_of(session, number)
-        played = played or chapter
+    for number in range(start, count):
+        if number >= locks:
+            chapter = lock_chapter_of(session, number)
+            played = played or chapter
         chunk = session.pairs[number * CHUNK : (number + 1) * CHUNK]
         if played is not None and len(chunk) == CHUNK:
             summarize_chunk(played.pk, chunk)
     if played is None:
         raise SystemExit("No lock was valid, so that no chapter could be played.")
+
+
+def first_locked() -> "Session | None":
+    """The chapter that an earlier run played, with the job that it was stopped in free again."""
+    from django.utils import timezone
+
+    from agents.models import Job
+    from memory.models import MemoryBlock
+    from sessions.models import Session
+
+    lock = MemoryBlock.objects.order_by("created_at").first()
+    if lock is None:
+        return None
+    stopped = Job.objects.filter(session=lock.session_id, status=Job.Status.RUNNING)
+    stopped.update(status=Job.Status.QUEUED, lease_token=None, attempts=0, run_after=timezone.now())
+    return Session.objects.get(pk=lock.session_id)
 
 
 def wait_for_model() -> None:
@@ -86,8 +105,10 @@ def summarize_chunk(session_id: uuid.UUID, pairs: Sequence[Pair]) -> None:
     from sessions.access import get_chapter
 
     chapter = get_chapter(session_id)
-    add_pairs(chapter, pairs)
-    queue_due_summary(chapter)
+    # Unless a run was stopped in this chunk.
+    if chapter.prompt_index == chapter.last_summarized_prompt_index:
+        add_pairs(chapter, pairs)
+        queue_due_summary(chapter)
     first, last = chapter.prompt_index - CHUNK + 1, chapter.prompt_index
     job = Job.objects.get(session=chapter, key=f"{first}-{last}")
     deltas = MemoryBlock.objects.filter(session=chapter, from_prompt_index=first)
@@ -152,4 +173,4 @@ def pass_over(chapter: "Session", first: int, last: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

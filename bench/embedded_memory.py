@@ -2,7 +2,7 @@
 
 Locks of small worlds made from a recorded session's summary, and deltas of its chunks of seven
 pairs in one chapter whose memory grows; with --count 40 some forty minutes. Ctrl-C ends it with
-what was measured so far.
+what was measured so far; with --keep the next run goes on from there.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from bench.report import report
 from bench.session_data import load_session, synthetic_session, write_session
 
 COUNT = 40
+RESULTS = "results.jsonl"
 CHUNK = 7
 # 38 of 40.
 LEAST_VALID = 0.95
@@ -32,6 +33,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.embedded_memory", description=__doc__)
     parser.add_argument("--data", type=Path, help="a recorded session instead of a synthetic one")
     parser.add_argument("--count", type=int, default=COUNT, help="how many locks, and deltas")
+    parser.add_argument("--keep", type=Path, help="a folder from which a later run goes on")
     return parser.parse_args(arguments)
 
 
@@ -39,7 +41,9 @@ def main(options: argparse.Namespace) -> int:
     load_before = os.getloadavg()[0]
     chosen = "STORYENGINE_EMBEDDED_MODEL"
     environment = {chosen: os.environ[chosen]} if chosen in os.environ else {}
-    results: list[dict[str, Any]] = []
+    if options.keep is not None:
+        environment["STORYENGINE_DATA"] = str(options.keep.resolve())
+    results = earlier_results(options.keep)
     with open_processes({"STORYENGINE_LLM": "embedded", **environment}) as processes:
         try:
             measure(processes, options, results)
@@ -53,6 +57,13 @@ def main(options: argparse.Namespace) -> int:
     return report(figures, session=played, load_before=load_before) if figures else 1
 
 
+def earlier_results(folder: Path | None) -> list[dict[str, Any]]:
+    """Of the runs that kept this folder, in their order."""
+    if folder is None or not (folder / RESULTS).exists():
+        return []
+    return [json.loads(line) for line in (folder / RESULTS).read_text().splitlines()]
+
+
 def measure(
     processes: Processes, options: argparse.Namespace, results: list[dict[str, Any]]
 ) -> None:
@@ -64,13 +75,20 @@ def measure(
     start_named(processes, ["model"])
     file = Path(processes.environment["STORYENGINE_DATA"]) / "session.jsonl"
     write_session(session, file)
-    command = [sys.executable, "-m", "bench.embedded_jobs", str(file), str(options.count)]
+    locks = sum(one["kind"] == "lock" for one in results)
+    # The delta that follows each lock may be missing.
+    number = locks - 1 if results and results[-1]["kind"] == "lock" else locks
+    numbers = map(str, (options.count, number, locks))
+    command = [sys.executable, "-m", "bench.embedded_jobs", str(file), *numbers]
+    kept = Path(processes.environment["STORYENGINE_DATA"]) / RESULTS
     for line in processes.follow("embedded_jobs", command):
         if not line.startswith("{"):
             print(line.rstrip(), flush=True)
             continue
         result = json.loads(line)
         results.append(result)
+        with kept.open("a") as lines:
+            lines.write(line)
         number = sum(one["kind"] == result["kind"] for one in results)
         outcome = "valid" if result["is_valid"] else "NOT VALID"
         repaired = " after a repair" if result["calls"] > 1 else ""

@@ -1,6 +1,8 @@
+import json
+from pathlib import Path
 from typing import Any
 
-from bench.embedded_memory import memory_figures
+from bench.embedded_memory import RESULTS, earlier_results, memory_figures
 
 
 def results(kind: str, valid: int, broken: int, seconds: float = 30.0) -> list[dict[str, Any]]:
@@ -27,3 +29,11 @@ def test_a_run_that_was_cut_short_tells_what_there_is() -> None:
         "30.0 s (worst 30.0 s)",
     ]
     assert memory_figures([]) == []
+
+
+def test_a_kept_folder_tells_what_earlier_runs_found(tmp_path: Path) -> None:
+    found = results("lock", 1, 1)
+    (tmp_path / RESULTS).write_text("".join(json.dumps(one) + "\n" for one in found))
+    assert earlier_results(tmp_path) == found
+    assert earlier_results(tmp_path / "new") == []
+    assert earlier_results(None) == []
