@@ -22,7 +22,8 @@ from bench.report import report
 from bench.session_data import load_session, synthetic_session, write_session
 
 COUNT = 40
-RESULTS = "results.jsonl"
+# In the folder that a run keeps: a line a job, and what was played.
+RESULTS, PLAYED = "results.jsonl", "played.txt"
 CHUNK = 7
 # 38 of 40.
 LEAST_VALID = 0.95
@@ -41,11 +42,16 @@ def main(options: argparse.Namespace) -> int:
     load_before = os.getloadavg()[0]
     chosen = "STORYENGINE_EMBEDDED_MODEL"
     environment = {chosen: os.environ[chosen]} if chosen in os.environ else {}
+    played = f"embedded memory, {options.data or 'synthetic'}"
     if options.keep is not None:
         environment["STORYENGINE_DATA"] = str(options.keep.resolve())
-    results = earlier_results(options.keep)
+    results: list[dict[str, Any]] = []
     with open_processes({"STORYENGINE_LLM": "embedded", **environment}) as processes:
         try:
+            if options.keep is not None:
+                model = environment.get(chosen, "the default model")
+                check_same_run(options.keep, f"{played}, {model}")
+                results += earlier_results(options.keep)
             measure(processes, options, results)
         except KeyboardInterrupt:
             print("\nCut short.", flush=True)
@@ -53,15 +59,31 @@ def main(options: argparse.Namespace) -> int:
             print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
             return 1
     figures = memory_figures(results)
-    played = f"embedded memory, {options.data or 'synthetic'}"
     return report(figures, session=played, load_before=load_before) if figures else 1
 
 
-def earlier_results(folder: Path | None) -> list[dict[str, Any]]:
+def earlier_results(folder: Path) -> list[dict[str, Any]]:
     """Of the runs that kept this folder, in their order."""
-    if folder is None or not (folder / RESULTS).exists():
-        return []
-    return [json.loads(line) for line in (folder / RESULTS).read_text().splitlines()]
+    file = folder / RESULTS
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def where_to_go_on(results: Sequence[dict[str, Any]]) -> tuple[int, int]:
+    """The number of the next delta, and of the next lock: after a lock its delta is missing."""
+    locks = sum(one["kind"] == "lock" for one in results)
+    is_delta_missing = bool(results) and results[-1]["kind"] == "lock"
+    return (locks - 1 if is_delta_missing else locks), locks
+
+
+def check_same_run(folder: Path, played: str) -> None:
+    """Raise BenchError where the folder keeps what another session or model gave."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = folder / PLAYED
+    if not name.exists():
+        name.write_text(played)
+    elif name.read_text() != played:
+        raise BenchError(f"{folder} keeps a run of {name.read_text()}, not of {played}.")
 
 
 def measure(
@@ -75,10 +97,7 @@ def measure(
     start_named(processes, ["model"])
     file = Path(processes.environment["STORYENGINE_DATA"]) / "session.jsonl"
     write_session(session, file)
-    locks = sum(one["kind"] == "lock" for one in results)
-    # The delta that follows each lock may be missing.
-    number = locks - 1 if results and results[-1]["kind"] == "lock" else locks
-    numbers = map(str, (options.count, number, locks))
+    numbers = map(str, (options.count, *where_to_go_on(results)))
     command = [sys.executable, "-m", "bench.embedded_jobs", str(file), *numbers]
     kept = Path(processes.environment["STORYENGINE_DATA"]) / RESULTS
     for line in processes.follow("embedded_jobs", command):

@@ -71,7 +71,7 @@ def present(folded: Fold, roster: Sequence[Character] = ()) -> Present:
             _fact_of(truth) for truth in folded.truths.values() if truth.ruling is not Ruling.UNTRUE
         ),
         withdrawn=rulings.withdrawn,
-        scene=_scene(folded, rulings),
+        scene=_scene(folded),
         around=folded.scene.around[-_MAX_AROUND:] if folded.scene else (),
         cast=tuple(one for one in whereabouts if one.name in cast.names),
         others=tuple(_by_latest(one for one in whereabouts if one.name not in cast.names)),
@@ -168,9 +168,14 @@ def _later(one: Sighting | None, other: Sighting) -> Sighting:
     return max(one, other, key=lambda sighting: (sighting.latest.last, sighting.is_stated))
 
 
-def _scene(folded: Fold, rulings: _Rulings) -> Fact | None:
+def _scene(folded: Fold) -> Fact | None:
+    """Unless the game master withdrew it since; the story may come back to a place later."""
     scene = folded.scene
-    if scene is None or not scene.place or not rulings.spare(scene.place):
+    if scene is None or not scene.place:
+        return None
+    truth = folded.truths.get(key_of(scene.place))
+    is_untrue = truth is not None and truth.ruling is Ruling.UNTRUE
+    if truth and is_untrue and truth.latest.last >= scene.prompts.last:
         return None
     return Fact(scene.place, scene.prompts, scene.prompts)
 

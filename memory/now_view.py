@@ -34,7 +34,10 @@ def now_view(folded: Fold, roster: Sequence[Character] = ()) -> list[NowSection]
     now = present(folded, roster)
     scene = [now.scene] if now.scene else []
     places = [
-        *(NowItem(fact.text, "; ".join(now.around), fact.first, fact.latest, "") for fact in scene),
+        *(
+            NowItem(fact.text, "; ".join(now.around), fact.first, fact.latest, fact.text)
+            for fact in scene
+        ),
         *(_now_place(one) for one in (*now.cast, *reversed(now.others))),
     ]
     sections = [

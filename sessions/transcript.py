@@ -143,6 +143,12 @@ def normalize_blank_lines(text: str) -> str:
     return _BLANK_LINES.sub("\n\n\n", text.strip("\n"))
 
 
+def is_replaced(entry: Entry | Event, following: Entry | Event) -> bool:
+    """Whether both are replies to one prompt: the story goes by the latest."""
+    is_reply = entry.role == following.role == Event.Role.AGENT
+    return is_reply and entry.prompt_index == following.prompt_index
+
+
 def chosen_events(
     chapter: Session, *, from_prompt: int = 1, to_prompt: int | None = None
 ) -> list[Event]:
@@ -152,13 +158,7 @@ def chosen_events(
         events = events.filter(prompt_index__lte=to_prompt)
     chosen: list[Event] = []
     for event in events.order_by("prompt_index", "created_at"):
-        replaces = (
-            chosen
-            and event.role == Event.Role.AGENT
-            and chosen[-1].role == Event.Role.AGENT
-            and chosen[-1].prompt_index == event.prompt_index
-        )
-        if replaces:
+        if chosen and is_replaced(chosen[-1], event):
             chosen.pop()
         chosen.append(event)
     return chosen

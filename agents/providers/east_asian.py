@@ -1,4 +1,5 @@
-"""Keeps a model to the scripts of its prompt: Qwen slips into Chinese within an English sentence.
+"""Keeps a model from the East Asian scripts that its prompt does not have: Qwen slips into Chinese
+within an English sentence.
 
 What it may write is told in llama.cpp's terms: a grammar for prose, patterns for the texts of JSON.
 """
@@ -10,7 +11,10 @@ from typing import Any
 from agents.providers.base import Message
 
 # Chinese, Japanese and Korean, with their marks and their wide letters.
-_EAST_ASIAN = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+_EAST_ASIAN = (
+    "\u1100-\u11ff\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f"
+    "\uff00-\uffef\U00020000-\U0003ffff"
+)
 _is_written = re.compile(f"[{_EAST_ASIAN}]").search
 
 PROSE_WITHOUT_IT = f"root ::= [^{_EAST_ASIAN}]*"

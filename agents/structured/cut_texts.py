@@ -15,7 +15,8 @@ _LONGEST_WORD = 30
 def end_at_words(value: Any, schema: Mapping[str, Any]) -> Any:
     """The value, in which each text that fills its `maxLength` ends with its last whole word."""
     match value:
-        case str() if len(value) >= schema.get("maxLength", len(value) + 1):
+        # A longer one shows that no grammar held it.
+        case str() if len(value) == schema.get("maxLength"):
             return _end_at_word(value)
         case dict():
             parts = schema.get("properties", {})

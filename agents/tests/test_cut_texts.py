@@ -25,6 +25,7 @@ SCHEMA = {"type": "string", "maxLength": 20}
         ("the lamp is lit now.", "the lamp is lit now."),
         ("the keeper wrote, ol", "the keeper wrote…"),
         ("the keeper lit it", "the keeper lit it"),
+        ("the keeper lit the lamp", "the keeper lit the lamp"),
         ("donaudampfschifffahr", "donaudampfschifffahr"),
         ("", ""),
     ],

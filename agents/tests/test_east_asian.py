@@ -1,5 +1,8 @@
 """A model that slips into another script: what it is told so that it does not."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from agents.providers.base import Message, ModelRequest
@@ -8,24 +11,28 @@ from agents.providers.embedded import EmbeddedProvider
 from agents.structured.schemas import WorldChapterLock, json_schema_for
 
 
-def request(text: str, **fields: object) -> ModelRequest:
+def request(text: str) -> ModelRequest:
     messages = (Message("system", "You write."), Message("user", text))
-    return ModelRequest(model="m", messages=messages, max_output_tokens=9, **fields)  # type: ignore[arg-type]
+    return ModelRequest(model="m", messages=messages, max_output_tokens=9)
 
 
-@pytest.mark.parametrize("text", ["门", "ひかり", "カ", "등대", "。", "「"])
+def fields_of(request: ModelRequest) -> dict[str, Any]:
+    """What the request's body has for the embedded server."""
+    return EmbeddedProvider(base_url="http://127.0.0.1:1").extra_fields(request)
+
+
+@pytest.mark.parametrize(
+    "text", ["门", "ひかり", "カ", "등대", "。", "「", "ᄀ", "﹁", "\U00020000"]
+)
 def test_any_of_its_letters_and_marks_count(text: str) -> None:
     assert is_east_asian(request(f"She said {text} and left").messages)
-    assert "grammar" not in EmbeddedProvider(base_url="http://127.0.0.1:1").extra_fields(
-        request(text)
-    )
+    assert "grammar" not in fields_of(request(text))
 
 
 @pytest.mark.parametrize("text", ["A lamp, “lit”…", "Лампа", "λύχνος", "مصباح", "é", "🕯"])
 def test_other_scripts_do_not(text: str) -> None:
     assert not is_east_asian(request(text).messages)
-    fields = EmbeddedProvider(base_url="http://127.0.0.1:1").extra_fields(request(text))
-    assert fields["grammar"] == PROSE_WITHOUT_IT
+    assert fields_of(request(text))["grammar"] == PROSE_WITHOUT_IT
 
 
 def test_free_texts_get_a_pattern_within_their_length_and_named_ones_none() -> None:
@@ -42,3 +49,12 @@ def test_free_texts_get_a_pattern_within_their_length_and_named_ones_none() -> N
 def test_a_schema_whose_field_is_called_like_a_keyword_keeps_it() -> None:
     schema = {"type": "object", "properties": {"type": {"type": "string"}}}
     assert without_east_asian(schema)["properties"]["type"]["type"] == "string"
+
+
+@pytest.mark.parametrize(("text", "is_held"), [("A lamp.", True), ("门", False)])
+def test_json_is_held_to_it_by_its_schema(text: str, is_held: bool) -> None:
+    schema = json_schema_for(WorldChapterLock, tight=True)
+    fields = fields_of(replace(request(text), json_schema=schema))
+    sent = fields["response_format"]["json_schema"]["schema"]
+    assert sent == (without_east_asian(schema) if is_held else schema)
+    assert "grammar" not in fields

@@ -261,29 +261,36 @@ class TestEmbedded(ProviderContract):
         assert shaped["dry_penalty_last_n"] > shaped["dry_allowed_length"] > 3
         assert shaped["dry_multiplier"] > 0
 
-    def test_it_writes_no_script_that_its_prompt_does_not_have(self) -> None:
-        """Nonsense that any model goes on with; forbidden or not is all that differs."""
+    def test_it_writes_nothing_east_asian_unless_its_prompt_does(self) -> None:
+        """However much it wants to: one sign is made the likeliest of all."""
         chinese = replace(
             REQUEST,
             messages=(Message("user", "山山山山山山山山"),),
+            temperature=0.0,
             extra_body={**REQUEST.extra_body, "logit_bias": [["山", 100.0]]},
         )
         english = replace(chinese, messages=(Message("user", "On and on and on."),))
         shape = {
             "type": "object",
-            "properties": {"said": {"type": "string", "maxLength": 20}},
+            "properties": {"said": {"type": "string", "minLength": 5, "maxLength": 20}},
             "required": ["said"],
             "additionalProperties": False,
         }
 
         async def test(provider: Provider) -> None:
-            assert "山" in text_of(await read_all(provider, chinese))
-            assert text_of(await read_all(provider, english)).isascii()
             for request, is_free in [(chinese, True), (english, False)]:
-                request = replace(request, json_schema=shape, extra_body={})
+                text = text_of(await read_all(provider, request))
+                assert is_east_asian([Message("assistant", text)]) is is_free
+                # A model that may not end never closes the object.
+                request = replace(
+                    request,
+                    json_schema=shape,
+                    max_output_tokens=400,
+                    extra_body={"logit_bias": request.extra_body["logit_bias"]},
+                )
                 said = json.loads(text_of(await read_all(provider, request)))["said"]
                 assert len(said) <= 20
-                assert is_free or not is_east_asian([Message("assistant", said)])
+                assert is_east_asian([Message("assistant", said)]) is is_free
 
         self.run(test, replies=4)
 

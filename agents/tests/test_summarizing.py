@@ -249,3 +249,18 @@ def test_a_chapter_whose_summary_is_on_its_way_is_left_alone(
     recover()
     chapter.refresh_from_db()
     assert (chapter.state, chapter.is_ending) == (State.SUMMARIZING, True)
+
+
+def test_agent_8_is_held_to_the_chunk_and_the_cast(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 7)
+    provider.enqueue(json.dumps(turn_delta(1, 7)))
+    request_end(chapter.pk)
+    run_jobs()
+    schema = provider.history[0].json_schema
+    assert schema is not None
+    chunk = schema["properties"]["range"]["properties"]
+    assert (chunk["from_marker"]["enum"], chunk["to_marker"]["enum"]) == (["1"], ["7"])
+    action = schema["properties"]["character_actions"]["items"]["properties"]
+    assert action["agent_slot"]["enum"] == [0, *chapter.selected_agent_slots]

@@ -2,7 +2,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench.embedded_memory import RESULTS, earlier_results, memory_figures
+import pytest
+
+from bench.embedded_memory import (
+    RESULTS,
+    check_same_run,
+    earlier_results,
+    memory_figures,
+    where_to_go_on,
+)
+from bench.http_calls import BenchError
 
 
 def results(kind: str, valid: int, broken: int, seconds: float = 30.0) -> list[dict[str, Any]]:
@@ -36,4 +45,19 @@ def test_a_kept_folder_tells_what_earlier_runs_found(tmp_path: Path) -> None:
     (tmp_path / RESULTS).write_text("".join(json.dumps(one) + "\n" for one in found))
     assert earlier_results(tmp_path) == found
     assert earlier_results(tmp_path / "new") == []
-    assert earlier_results(None) == []
+
+
+def test_a_run_goes_on_with_what_is_missing() -> None:
+    lock, delta, invalid = (*results("lock", 1, 0), *results("delta", 1, 0), *results("lock", 0, 1))
+    assert where_to_go_on([]) == (0, 0)
+    assert where_to_go_on([lock]) == (0, 1)
+    assert where_to_go_on([lock, delta]) == (1, 1)
+    assert where_to_go_on([lock, delta, invalid]) == (1, 2)
+
+
+def test_a_kept_folder_takes_no_other_run(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    check_same_run(folder, "a session")
+    check_same_run(folder, "a session")
+    with pytest.raises(BenchError, match="keeps a run of a session, not of another"):
+        check_same_run(folder, "another")

@@ -1,5 +1,6 @@
 """The page's Now view of a fold."""
 
+from memory.fold_records import Block
 from memory.folding import fold
 from memory.now_view import now_view
 from memory.tests.fold_blocks import DELTA, correction, delta, lock
@@ -31,6 +32,20 @@ class TestNowView:
             ("Tom: the ferry", ""),
             ("the boatman: the ferry", ""),
         ]
+
+    def test_a_scene_that_was_withdrawn_is_gone_until_the_story_comes_back_to_it(self) -> None:
+        def places(*blocks: Block) -> list[str]:
+            sections = {one.key: one.items for one in now_view(fold(list(blocks)))}
+            return [item.replaces for item in sections.get("where", ())]
+
+        ferry = delta(1, location_updates={"where": "the ferry"})
+        assert places(lock(), ferry) == ["the ferry"]
+        withdrawn = [lock(), ferry, correction(replaces="the ferry")]
+        assert places(*withdrawn) == []
+        light = delta(2, location_updates={"where": "the light"})
+        back = delta(3, location_updates={"where": "the ferry"})
+        assert places(*withdrawn, light) == ["the light"]
+        assert places(*withdrawn, light, back) == ["the ferry"]
 
     def test_what_is_asked_or_over_offers_no_correction_and_the_newest_comes_first(self) -> None:
         blocks = [

@@ -4,7 +4,7 @@
   const state = document.getElementById("saved-state");
   const unsaved = new Set();
   const failed = new Set();
-  // What no later try can save: its chapter is locked or gone. It keeps nobody on the page.
+  // What no later try can save: its chapter is locked or gone. It holds back no link and no form.
   const refused = new Set();
   const sent = new WeakMap();
   // What goes on once everything is saved: a form to send, or an address to go to.
@@ -57,7 +57,7 @@
     } else {
       failed.add(field);
       const { status } = detail.xhr;
-      if (status === 423 || status === 404) refused.add(field);
+      if (unsaved.has(field) && (status === 423 || status === 404)) refused.add(field);
       // 409: a chapter that is being written takes its instructions again when it is done; one that
       // is being started opens again when that fails.
       const mayHelp = !status || status === 409 || status >= 500;

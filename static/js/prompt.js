@@ -69,7 +69,10 @@
     keep();
   });
   form.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.elt === form) isSending = false;
+    if (event.detail.elt !== form) return;
+    isSending = false;
+    // Nothing is being written: what could not be sent says so by itself.
+    if (form.querySelector("[data-send]")) notice.textContent = "";
   });
   document.body.addEventListener("prompt-accepted", (event) => {
     if (!sent || event.detail.key !== sent.key) return;
@@ -96,7 +99,8 @@
   // somebody else the choice stays, and the program is told of it as of any other.
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     const { detail } = event;
-    if (event.target.id !== "prompt-panels" || isSending || !box.value.trim()) return;
+    const isBringingBack = event.target.id === "prompt-panels" && detail.fragment.querySelector("[data-brings-back]");
+    if (!isBringingBack || !box.value.trim()) return;
     const chosen = event.target.querySelector("[name=agent_slot]:checked");
     const coming = detail.fragment.querySelector("[name=agent_slot][checked]");
     if (!chosen || chosen.value === coming?.value) return;

@@ -49,7 +49,7 @@ BLOCKS_SHOWN = 10
 
 @dataclass(frozen=True)
 class ShownBlock:
-    """A memory block for reading, and exactly as its agent returned it; counted from 1."""
+    """A memory block for reading, and as its agent returned it; counted from 1."""
 
     number: int
     readable: ReadableBlock

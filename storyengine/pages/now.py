@@ -16,7 +16,7 @@ from memory.now_view import NowItem, NowSection, now_view
 from sessions.models import Session
 from sessions.roster import Character
 
-_QUESTIONS, _PLACES = "questions", "where"
+_QUESTIONS = "questions"
 _OLDEST_FIRST = ("canon", "timeline")
 # Of a section: a long chapter knows thousands of things.
 ITEMS_SHOWN = 25
@@ -110,9 +110,8 @@ def find_replaced(folded: Fold, roster: list[Character], key: str) -> str:
     """What the correction that is asked for names, in memory's words; empty if it is gone."""
     for section in now_view(folded, roster):
         for item in section.items:
-            replaces = _replaced(section, item)
-            if replaces and text_key(replaces) == key:
-                return replaces
+            if item.replaces and text_key(item.replaces) == key:
+                return item.replaces
     return ""
 
 
@@ -140,16 +139,10 @@ def _shown_section(section: NowSection, limit: int | None) -> ShownSection:
 
 
 def _shown_item(section: NowSection, item: NowItem) -> ShownItem:
-    replaces = _replaced(section, item)
     return ShownItem(
         item.text,
         item.aside,
         said_in(item.first, item.latest),
-        correct_key=text_key(replaces) if replaces else "",
+        correct_key=text_key(item.replaces) if item.replaces else "",
         answer_key=text_key(item.text) if section.key == _QUESTIONS else "",
     )
-
-
-def _replaced(section: NowSection, item: NowItem) -> str:
-    """The scene, which has no name of its own, is corrected by naming its place."""
-    return item.text if section.key == _PLACES else item.replaces

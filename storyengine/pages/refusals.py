@@ -36,7 +36,7 @@ class RefusalMiddleware(MiddlewareMixin):
 def refuse(request: HttpRequest, error: ChapterError) -> HttpResponse:
     context = {
         "error": error,
-        "reload_address": _way_back(request) if error.status == 409 else "",
+        "reload_address": _way_back(request) if error.status in (409, 423) else "",
         "consent_address": _consent_address(request) if isinstance(error, ConsentMissing) else "",
     }
     if request.htmx:

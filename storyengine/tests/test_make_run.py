@@ -29,7 +29,7 @@ Make = subprocess.Popen[bytes]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A checkout in which nothing has to be installed: its .venv is the one that runs the tests."""
+    """A checkout in which nothing has to be installed: its .venv sees our packages."""
     if shutil.which("make") is None:
         pytest.skip("no make on this machine: `make run` is not tried")
     project = tmp_path / "project"
@@ -38,7 +38,8 @@ def project(tmp_path: Path) -> Path:
     venv.EnvBuilder(symlinks=True).create(project / ".venv")
     place = {"base": str(project / ".venv"), "platbase": str(project / ".venv")}
     packages = Path(sysconfig.get_path("purelib", "venv", place))
-    (packages / "of_the_tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    folders = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
+    (packages / "of_the_tests.pth").write_text("\n".join(folders) + "\n")
     # As `make` leaves it once everything is installed.
     (project / ".venv/installed").touch()
     return project

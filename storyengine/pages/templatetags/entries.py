@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from sessions.models import Event
 from sessions.roster import Character
-from sessions.transcript import Entry
+from sessions.transcript import Entry, is_replaced
 
 register = template.Library()
 
@@ -29,26 +29,19 @@ def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString
     calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
     shown = list(entries)
     html = "".join(
-        _paragraph(entry, calls, is_replaced=_is_replaced(entry, following))
+        _paragraph(entry, calls, marked=following is not None and is_replaced(entry, following))
         for entry, following in zip_longest(shown, shown[1:])
     )
     return mark_safe(html)  # noqa: S308 - every part is escaped
 
 
-def _is_replaced(entry: Entry, following: Entry | None) -> bool:
-    """By a re-roll: the story goes by the latest reply to a prompt."""
-    if following is None or following.prompt_index != entry.prompt_index:
-        return False
-    return entry.role == following.role == Event.Role.AGENT
-
-
-def _paragraph(entry: Entry, calls: str, *, is_replaced: bool) -> str:
+def _paragraph(entry: Entry, calls: str, *, marked: bool) -> str:
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
     # What memory says of a prompt leads to it.
     anchor = f' id="prompt-{entry.prompt_index}"' if entry.role == Event.Role.USER else ""
     link = _link(entry.character, entry.prompt_index, calls) if entry.character else ""
     words = f"<b>{escape(entry.prefix)}</b>{escape(entry.text)}"
-    mark = _REPLACED if is_replaced else ""
+    mark = _REPLACED if marked else ""
     return f'<p class="entry{color}"{anchor}>{mark}{words}{link}</p>'
 
 

@@ -88,6 +88,7 @@ class TestPrompt:
         open_play(page, chapter)
         box = send_in_vain(page, "Sent twice.")
         expect(box).to_have_value("Sent twice.")
+        expect(page.locator("#prompt-notice")).to_be_empty()
         page.unroute(PROMPTS)
         # Whether its reply is still being written by then, or has just been committed.
         page.locator("[data-send]").click()
@@ -171,6 +172,25 @@ class TestPrompt:
         page.get_by_role("button", name="Stop").click()
         expect(page.locator("#broken")).to_be_visible()
         expect(page.locator("#panel-1")).to_be_checked()
+
+    @pytest.mark.parametrize("way_out", ["Keep this text as the reply", "Retry"])
+    def test_words_typed_under_a_broken_reply_do_not_hold_up_the_rotation(
+        self, page: Page, program: ScriptedProgram, chapter: ChapterClient, way_out: str
+    ) -> None:
+        program.model.timing.tokens_per_second = READABLE
+        open_play(page, chapter)
+        box = send(page, "Slowly.")
+        expect(page.locator("#reply-text")).not_to_be_empty()
+        page.get_by_role("button", name="Stop").click()
+        expect(page.locator("#panel-1")).to_be_checked()
+        box.fill("For whoever comes next.")
+        page.get_by_role("button", name=way_out).click()
+        expect(page.locator("#broken")).to_have_count(0)
+        expect(page.locator("#panel-2")).to_be_checked()
+        expect_idle_later(page)
+        page.reload()
+        expect(page.locator("#panel-2")).to_be_checked()
+        expect(box).to_have_value("For whoever comes next.")
 
     def test_a_look_at_the_prompt_opens_beside_it_and_leaves_the_words_to_be_sent(
         self, page: Page, chapter: ChapterClient

@@ -202,6 +202,7 @@ class TestSave:
         assert response.status_code == 423
         assert "This chapter is locked now" in response.content.decode()
         assert "copy them" in response.content.decode()
+        assert "Show the chapter as it is now" in response.content.decode()
 
     def test_while_it_is_being_locked_a_later_try_may_help(self, htmx: Client) -> None:
         starting = make_chapter(state=State.LOCKING)
