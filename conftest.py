@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 from django.conf import settings
 
@@ -13,6 +14,12 @@ from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import answer_in_form
 from agents.work import work_on
 from storyengine.tests.running import RunningProgram
+
+# How long an example takes is the machine's affair, and what else it does.
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
 
 # What starts processes, and mostly waits for them.
 _LONG = {"browser", "processes", "real_model"}

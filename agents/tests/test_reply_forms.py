@@ -98,7 +98,7 @@ def test_a_refusal_speaks_of_the_form_that_the_reply_has(form: Any, text: str, w
     form=st.sampled_from(["json", "xml"]),
     is_last_try=st.booleans(),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_brackets_and_tags_in_one_another_are_refused(
     begin: str, nested: str, end: str, form: Any, is_last_try: bool
 ) -> None:

@@ -225,7 +225,7 @@ class TestAnyText:
         is_last_try=st.booleans(),
         begin=st.sampled_from(["", "{", '{"memory_type": "turn_delta", ', TEXT[:-2]]),
     )
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=80)
     def test_it_is_a_payload_or_refused(self, text: str, is_last_try: bool, begin: str) -> None:
         assert_read_or_refused(lambda: read(begin + text, is_last_try=is_last_try))
 
@@ -237,7 +237,7 @@ class TestAnyText:
         end=st.sampled_from(["", "}", ",}", "]}", TEXT]),
         is_last_try=st.booleans(),
     )
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=80)
     def test_however_deep_it_is_a_payload_or_refused(
         self, begin: str, nested: str, end: str, is_last_try: bool
     ) -> None:
@@ -250,7 +250,7 @@ class TestAnyText:
         instead=st.text(alphabet="{}[]\",:0a\n\\'/", max_size=4),
         is_last_try=st.booleans(),
     )
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     def test_any_change_of_a_payload_is_read_or_refused(
         self, payload: Payload, at: int, length: int, instead: str, is_last_try: bool
     ) -> None:
@@ -260,7 +260,7 @@ class TestAnyText:
         assert_read_or_refused(lambda: read(changed_text, is_last_try=is_last_try))
 
     @given(payload=payloads_of(TurnDelta), at=st.integers(0, 10_000))
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     def test_a_payload_cut_anywhere_never_says_what_was_not_written(
         self, payload: Payload, at: int
     ) -> None:
@@ -272,19 +272,19 @@ class TestAnyText:
         assert_says_no_more(cut, payload)
 
     @given(payload=payloads_of(TurnDelta))
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     def test_any_texts_survive_fences_and_prose(self, payload: Payload) -> None:
         text = written(payload)
         assert read(f"Sure!\n```json\n{text}\n```\nDone.") == Reading(payload)
 
     @given(payload=payloads_of(TurnDelta))
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     def test_any_texts_survive_trailing_commas(self, payload: Payload) -> None:
         for last in (",", " ,\n"):
             assert read(f"```\n{written(payload, last=last)}\n```").payload == payload
 
     @given(payload=payloads_of(TurnDelta, alphabet="abcdeéß .!?'-0123"))
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     def test_plain_texts_survive_single_quotes(self, payload: Payload) -> None:
         for last in ("", ","):
             assert read(written(payload, quote="'", last=last)).payload == payload

@@ -206,7 +206,7 @@ class TestAnyText:
         begin=st.sampled_from(["", "<turn_delta>", TEXT[:-40]]),
         is_last_try=st.booleans(),
     )
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=80)
     def test_it_is_a_payload_or_refused(
         self, parts: list[str], begin: str, is_last_try: bool
     ) -> None:
@@ -218,7 +218,7 @@ class TestAnyText:
         end=st.sampled_from(["", "</turn_delta>", TEXT[-40:]]),
         is_last_try=st.booleans(),
     )
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=80)
     def test_however_deep_it_is_a_payload_or_refused(
         self, begin: str, nested: str, end: str, is_last_try: bool
     ) -> None:
@@ -226,7 +226,7 @@ class TestAnyText:
 
     @pytest.mark.parametrize("shape", [WorldChapterLock, TurnDelta])
     @given(data=st.data())
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     def test_any_payload_comes_back_as_it_was_written(self, shape: Any, data: Any) -> None:
         payload = data.draw(payloads_of(shape))
         reading = read_xml(
@@ -235,7 +235,7 @@ class TestAnyText:
         assert reading == Reading(payload)
 
     @given(payload=payloads_of(TurnDelta), at=st.integers(0, 10_000))
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     def test_a_payload_cut_anywhere_never_says_what_was_not_written(
         self, payload: Payload, at: int
     ) -> None:

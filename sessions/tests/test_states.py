@@ -34,7 +34,7 @@ def test_every_state_but_resetting_can_be_reset(state: State) -> None:
 
 
 class AnySequenceOfMoves(TestCase):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(targets=st.lists(st.sampled_from(State), max_size=12))
     def test_follows_the_table(self, targets: list[State]) -> None:
         row = Session.objects.filter(pk=make_chapter().pk)

@@ -52,7 +52,7 @@ def import_again(chapter: Session) -> Session:
     return import_chapter(export_chapter(chapter.pk).to_json())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_chapter_comes_back_the_same(data: st.DataObject) -> None:
     chapter = build_chapter(data)
