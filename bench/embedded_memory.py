@@ -95,18 +95,18 @@ def measure(
         session = load_session(options.data).first(options.count * CHUNK)
     processes.run("migrate", [sys.executable, "manage.py", "migrate", "--verbosity=0"])
     start_named(processes, ["model"])
-    file = Path(processes.environment["STORYENGINE_DATA"]) / "session.jsonl"
+    folder = Path(processes.environment["STORYENGINE_DATA"])
+    file = folder / "session.jsonl"
     write_session(session, file)
     numbers = map(str, (options.count, *where_to_go_on(results)))
     command = [sys.executable, "-m", "bench.embedded_jobs", str(file), *numbers]
-    kept = Path(processes.environment["STORYENGINE_DATA"]) / RESULTS
     for line in processes.follow("embedded_jobs", command):
         if not line.startswith("{"):
             print(line.rstrip(), flush=True)
             continue
         result = json.loads(line)
         results.append(result)
-        with kept.open("a") as lines:
+        with (folder / RESULTS).open("a") as lines:
             lines.write(line)
         number = sum(one["kind"] == result["kind"] for one in results)
         outcome = "valid" if result["is_valid"] else "NOT VALID"

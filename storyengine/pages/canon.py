@@ -21,7 +21,7 @@ from sessions.exceptions import ChapterError, InvalidInput, WrongState
 from sessions.limits import CANON_CHAR_LIMIT
 from sessions.models import Session
 from storyengine.pages.header import header_context
-from storyengine.pages.now import find_question, find_replaced, said_in, text_key
+from storyengine.pages.now import find_item, find_question, said_in, text_key
 from storyengine.pages.render import HttpRequest, show
 
 _CORRECTION = "chapter/correction.html"
@@ -34,9 +34,10 @@ def show_correction(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse
     """The form, with the text that it replaces where an item of the Now view leads here."""
     chapter = get_chapter(session_id)
     key = request.GET.get("item", "")
-    replaces = find_replaced(fold_chapter(chapter), chapter.characters, key) if key else ""
-    context = _context(chapter, {"replaces": replaces})
-    return show(request, _CORRECTION, context | {"is_gone": bool(key) and not replaces})
+    item = find_item(fold_chapter(chapter), chapter.characters, key) if key else None
+    typed = {"replaces": item.replaces if item else ""}
+    is_gone = bool(key) and item is None
+    return show(request, _CORRECTION, _context(chapter, typed) | {"is_gone": is_gone})
 
 
 @require_POST

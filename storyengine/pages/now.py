@@ -6,6 +6,7 @@ up in an address, and so in a log.
 
 import hashlib
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memory.contradictions import Contradiction, read_contradiction
@@ -106,13 +107,10 @@ def text_key(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def find_replaced(folded: Fold, roster: list[Character], key: str) -> str:
-    """What the correction that is asked for names, in memory's words; empty if it is gone."""
-    for section in now_view(folded, roster):
-        for item in section.items:
-            if item.replaces and text_key(item.replaces) == key:
-                return item.replaces
-    return ""
+def find_item(folded: Fold, roster: list[Character], key: str) -> NowItem | None:
+    """The item that a correction is asked for, if memory still says it."""
+    items = (item for section in now_view(folded, roster) for item in section.items)
+    return next((item for item in items if item.replaces and text_key(item.replaces) == key), None)
 
 
 def find_question(folded: Fold, key: str) -> Question | None:
@@ -130,19 +128,21 @@ def said_in(first: Prompts, latest: Prompts) -> list[Prompts]:
 
 
 def _shown_section(section: NowSection, limit: int | None) -> ShownSection:
+    asks = section.key == _QUESTIONS
     # Canon and the timeline end with the latest, the others begin with it.
     first = max(len(section.items) - limit, 0) if limit and section.key in _OLDEST_FIRST else 0
     kept = section.items[first : first + limit] if limit else section.items
-    shown = [_shown_item(section, item) for item in kept]
+    shown = list(_shown_items(kept, asks=asks))
     after = len(section.items) - first - len(shown)
     return ShownSection(section.key, section.title, shown, first, after)
 
 
-def _shown_item(section: NowSection, item: NowItem) -> ShownItem:
-    return ShownItem(
-        item.text,
-        item.aside,
-        said_in(item.first, item.latest),
-        correct_key=text_key(item.replaces) if item.replaces else "",
-        answer_key=text_key(item.text) if section.key == _QUESTIONS else "",
-    )
+def _shown_items(items: Iterable[NowItem], *, asks: bool) -> Iterable[ShownItem]:
+    for item in items:
+        yield ShownItem(
+            item.text,
+            item.aside,
+            said_in(item.first, item.latest),
+            correct_key=text_key(item.replaces) if item.replaces else "",
+            answer_key=text_key(item.text) if asks else "",
+        )

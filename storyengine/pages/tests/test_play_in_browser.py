@@ -111,10 +111,7 @@ class TestPrompt:
     def test_a_panel_chosen_while_a_reply_is_written_stays_chosen(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
-        program.model.timing.tokens_per_second = READABLE
-        open_play(page, chapter)
-        send(page, "Slowly.")
-        expect(page.locator("#reply-text")).not_to_be_empty()
+        send_slowly(page, program, chapter)
         expect(page.locator("#panel-2")).to_be_checked()
         page.locator("#panel-3").check()
         expect_idle_later(page)
@@ -126,10 +123,7 @@ class TestPrompt:
     def test_enter_while_a_reply_is_written_says_that_the_words_wait(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
-        program.model.timing.tokens_per_second = READABLE
-        open_play(page, chapter)
-        box, notice = send(page, "Slowly."), page.locator("#prompt-notice")
-        expect(page.locator("#reply-text")).not_to_be_empty()
+        box, notice = send_slowly(page, program, chapter), page.locator("#prompt-notice")
         expect(box).to_have_value("")
         box.press("Enter")
         expect(notice).to_be_empty()
@@ -144,10 +138,7 @@ class TestPrompt:
     def test_a_reply_that_is_stopped_moves_nobody_under_words_that_are_typed(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
-        program.model.timing.tokens_per_second = READABLE
-        open_play(page, chapter)
-        box = send(page, "Slowly.")
-        expect(page.locator("#reply-text")).not_to_be_empty()
+        box = send_slowly(page, program, chapter)
         box.fill("For the next one.")
         with page.expect_response("**/play/panel"):
             page.get_by_role("button", name="Stop").click()
@@ -164,10 +155,7 @@ class TestPrompt:
     def test_a_reply_that_is_stopped_brings_back_whom_it_was_asked_of(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
-        program.model.timing.tokens_per_second = READABLE
-        open_play(page, chapter)
-        send(page, "Slowly.")
-        expect(page.locator("#reply-text")).not_to_be_empty()
+        send_slowly(page, program, chapter)
         expect(page.locator("#panel-2")).to_be_checked()
         page.get_by_role("button", name="Stop").click()
         expect(page.locator("#broken")).to_be_visible()
@@ -177,10 +165,7 @@ class TestPrompt:
     def test_words_typed_under_a_broken_reply_do_not_hold_up_the_rotation(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient, way_out: str
     ) -> None:
-        program.model.timing.tokens_per_second = READABLE
-        open_play(page, chapter)
-        box = send(page, "Slowly.")
-        expect(page.locator("#reply-text")).not_to_be_empty()
+        box = send_slowly(page, program, chapter)
         page.get_by_role("button", name="Stop").click()
         expect(page.locator("#panel-1")).to_be_checked()
         box.fill("For whoever comes next.")
@@ -386,6 +371,15 @@ class TestPlayArea:
         page.get_by_role("button", name="Stop").click()
         expect(page.locator("#broken")).to_be_visible()
         expect(waited).to_have_count(0)
+
+
+def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) -> Locator:
+    """The prompt's box, while the first words of a reply are shown and more are to come."""
+    program.model.timing.tokens_per_second = READABLE
+    open_play(page, chapter)
+    box = send(page, "Slowly.")
+    expect(page.locator("#reply-text")).not_to_be_empty()
+    return box
 
 
 def send(page: Page, words: str) -> Locator:
