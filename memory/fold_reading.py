@@ -236,8 +236,8 @@ def _read_moments(payload: dict[str, Any], prompts: Prompts) -> tuple[Moment, ..
         if says_nothing(event):
             event, effect = effect, ""
         cause = _text(entry, "cause")
-        parts = [f"because {cause}"] if not says_nothing(cause) else []
-        parts += [f"so {effect}"] if not says_nothing(effect) else []
+        parts = [f"cause: {cause}"] if not says_nothing(cause) else []
+        parts += [f"effect: {effect}"] if not says_nothing(effect) else []
         if not says_nothing(event):
             moments.setdefault(key_of(event), Moment(event, "; ".join(parts), prompts))
     if not moments:

@@ -169,7 +169,7 @@ def _event(entry: dict[str, Any]) -> str:
     event = _text(entry, "event")
     told = event.casefold()
     others = [one for one in _texts(entry, "participants") if one.casefold() not in told]
-    why = _aside([("because", _text(entry, "cause")), ("so", _text(entry, "effect"))])
+    why = _aside([("cause:", _text(entry, "cause")), ("effect:", _text(entry, "effect"))])
     return _join(" ", [event, why, f"[{', '.join(others)}]" if event and others else ""])
 
 

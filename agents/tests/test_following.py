@@ -89,6 +89,8 @@ def test_a_client_that_leaves_at_once_does_not_keep_the_reply_from_starting(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
     async def run() -> None:
+        gate = asyncio.Event()
+        provider.enqueue(Script("I step in.", gate=gate))
         request = asyncio.create_task(
             start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
         )
@@ -97,6 +99,7 @@ def test_a_client_that_leaves_at_once_does_not_keep_the_reply_from_starting(
         await asyncio.wait({request})
         while not LIVE_REPLIES:
             await asyncio.sleep(0.01)
+        gate.set()
         await replies_are_over()
 
     async_to_sync(run)()

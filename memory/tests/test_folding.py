@@ -378,7 +378,10 @@ class TestLastValues:
 class TestTimeline:
     def test_it_has_one_line_per_major_event(self) -> None:
         (moment,) = now(lock(), delta(**DELTA)).timeline
-        assert (moment.text, moment.aside) == ("Three knocks under the hull", "so Tom steps back")
+        assert (moment.text, moment.aside) == (
+            "Three knocks under the hull",
+            "effect: Tom steps back",
+        )
 
     def test_a_block_without_events_tells_its_deeds(self) -> None:
         deed = {"name": "Tom", "did": "lit the lamp", "result": "unknown"}

@@ -119,7 +119,7 @@ class TestRenderDelta:
             "Where: the ferry\n"
             "Around: fog lifts\n"
             "Events:\n"
-            "- Three knocks under the hull (so Tom steps back) [Tom, Mara]\n"
+            "- Three knocks under the hull (effect: Tom steps back) [Tom, Mara]\n"
             "- Mara kneels\n"
             "Deeds: Tom: raised the lamp (intent: see)\n"
             "Changed: lamp: lit -> dark\n"
