@@ -13,7 +13,9 @@ from django.utils.module_loading import import_string
 from pytest_django import Settings
 from redis.exceptions import RedisError
 
+from agents.embedded.exceptions import ServerFailed, WeightsUnavailable
 from storyengine.access.redaction import RedactingFormatter
+from storyengine.backups.exceptions import BackupError
 
 SECRETS = {
     "SECRET_KEY": "secret-key-of-the-test-0123456789-0123456789-0123456789",
@@ -193,8 +195,11 @@ class Telling(Exception):
     is_for_the_log = True
 
 
-@pytest.mark.parametrize("error", [OSError(OWN_WORDS), RedisError(OWN_WORDS), Telling(OWN_WORDS)])
-def test_errors_of_files_and_connections_are_told(error: Exception) -> None:
+@pytest.mark.parametrize(
+    "kind", [OSError, RedisError, Telling, BackupError, WeightsUnavailable, ServerFailed]
+)
+def test_errors_of_files_and_connections_are_told(kind: type[Exception]) -> None:
+    error = kind(OWN_WORDS)
     record = logging.LogRecord("x", logging.ERROR, "x", 1, "it broke: %s", (error,), None)
     assert RedactingFormatter().format(record) == f"it broke: {OWN_WORDS}"
 
