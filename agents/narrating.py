@@ -14,7 +14,7 @@ from typing import Any
 from django.db import transaction
 
 from agents.calling.calls import call_model, check_allowed, fit_prompt
-from agents.calling.model_access import model_facts, model_name, tier_of
+from agents.calling.model_access import is_small_model, model_facts, model_name, tier_of
 from agents.capabilities.facts import facts_of
 from agents.database import in_database
 from agents.exceptions import BudgetSpent, PromptTooLong, RateLimited
@@ -162,11 +162,17 @@ async def _call(
     job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
 ) -> tuple[str, bool]:
     room = round(target_words * TOKENS_PER_WORD * 1.3) + 100
+
+    def is_enough(text: str) -> bool:
+        return len(text.split()) >= target_words * MORE_THAN_ENOUGH
+
     reply = await call_model(
         NARRATOR,
         job.session_id,
         lambda: layers,
         on_text=watch.add,
+        # A small model comes to no end by itself.
+        is_enough=is_enough if is_small_model(NARRATOR.agent_id) else None,
         # Hidden reasoning counts as output, so that a reasoning model keeps its own cap.
         output_tokens=None if facts_of(model_name(NARRATOR.agent_id)).reasons else room,
         job_id=job.pk,

@@ -53,6 +53,7 @@ logger = logging.getLogger(__name__)
 # Run where the ORM may be used.
 Compose = Callable[[], Sequence[Layer]]
 OnText = Callable[[str], None]
+IsEnough = Callable[[str], bool]
 
 # The artifact's error of a call that the GM stopped, or that a shutdown did.
 STOPPED = "Stopped before the end."
@@ -66,7 +67,7 @@ _FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model wrote; `was_cut` when its output limit ended it."""
+    """What a model wrote; `was_cut` when its output limit ended it, or whoever called."""
 
     text: str
     was_cut: bool
@@ -118,6 +119,7 @@ async def call_model(
     *,
     json_schema: Mapping[str, Any] | None = None,
     on_text: OnText | None = None,
+    is_enough: IsEnough | None = None,
     validate: Callable[[str], None] | None = None,
     output_tokens: int | None = None,
     job_id: uuid.UUID | None = None,
@@ -132,7 +134,7 @@ async def call_model(
         output_tokens=output_tokens,
         job_id=job_id,
     )
-    return await make_call(call, on_text=on_text, validate=validate)
+    return await make_call(call, on_text=on_text, is_enough=is_enough, validate=validate)
 
 
 def prepare_call(
@@ -185,15 +187,16 @@ async def make_call(
     call: PreparedCall,
     *,
     on_text: OnText | None = None,
+    is_enough: IsEnough | None = None,
     validate: Callable[[str], None] | None = None,
 ) -> Reply:
     """Call the model and store an artifact, however the call ends.
 
-    `on_text` gets each piece of text as it arrives; `validate` may raise UnusableReply for the
-    whole of it. Raises ProviderError.
+    `on_text` gets each piece of text as it arrives; `is_enough` may cut the reply by the text so
+    far; `validate` may raise UnusableReply for the whole of it. Raises ProviderError.
     """
     async with _recorded(call) as outcome:
-        await _stream(call, outcome, on_text)
+        await _stream(call, outcome, on_text, is_enough)
         if validate is not None:
             # In a thread: mending much nonsense takes longer than a job's lease, which is renewed.
             await asyncio.to_thread(validate, outcome.text)
@@ -286,7 +289,9 @@ def _count_calls() -> int:
 _latest_count: int | None = None
 
 
-async def _stream(call: PreparedCall, outcome: _Outcome, on_text: OnText | None) -> None:
+async def _stream(
+    call: PreparedCall, outcome: _Outcome, on_text: OnText | None, is_enough: IsEnough | None
+) -> None:
     # A server that heeds no limit would write until there is no memory left.
     room = call.request.max_output_tokens * _MOST_CHARACTERS_A_TOKEN
     # Closed at once when the reply is stopped, so that the server stops writing too.
@@ -301,7 +306,7 @@ async def _stream(call: PreparedCall, outcome: _Outcome, on_text: OnText | None)
             if on_text is not None:
                 on_text(part.text)
             room -= len(part.text)
-            if room < 0:
+            if room < 0 or (is_enough is not None and is_enough(outcome.text)):
                 outcome.finished = Finished(was_cut=True)
                 break
     if not outcome.text.strip():

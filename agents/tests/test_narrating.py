@@ -5,13 +5,11 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from hypothesis import given
-from hypothesis import strategies as st
 from pytest_django import Settings
 
 from agents.exceptions import RateLimited
 from agents.jobs import claim, latest_jobs
-from agents.models import Job
+from agents.models import Job, LLMArtifact
 from agents.narrating import (
     ENDING_CHARACTERS,
     Material,
@@ -23,12 +21,10 @@ from agents.narrating import (
 )
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import AssembledPrompt, LayerRecord
-from agents.prose import end_at_sentence, last_sentences, last_words, repeats
 from agents.providers.base import ModelRequest
 from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.recovery import recover
-from agents.scenes import NarratorLimits, plan_scenes
 from agents.tests.narrations import (
     make_chapter_of_two_scenes,
     make_ended_chapter,
@@ -265,6 +261,33 @@ def test_a_cut_chapter_ends_with_a_sentence(provider: ScriptedProvider, run_jobs
     assert NarrativeDraft.objects.get().chapter_text == words(199)
 
 
+def test_the_embedded_model_that_comes_to_no_end_is_stopped_near_the_target(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(target_words=200)
+    told = "".join(f"It rained all night again, {number}. " for number in range(100))
+    provider.enqueue(told)
+    request_build(chapter.pk)
+    run_jobs()
+    draft = NarrativeDraft.objects.get()
+    assert 200 <= draft.word_count <= 230
+    assert draft.chapter_text.endswith(".")
+    assert len(provider.history) == 1
+    made = LLMArtifact.objects.get()
+    assert made.error == ""
+    assert len(made.raw_output_ref.split()) == 230
+
+
+def test_a_larger_model_tells_its_scene_to_the_end(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(target_words=200)
+    provider.enqueue(words(260))
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(260)
+
+
 def test_a_continuation_that_has_no_room_ends_the_scene(
     small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, settings: Settings
 ) -> None:
@@ -336,75 +359,3 @@ def test_a_long_scene_gives_way_to_its_end_when_it_is_continued(
     assert so_far.content != scene
     assert second.messages[: len(first.messages)] == first.messages
     assert NarrativeDraft.objects.get().chapter_text == scene
-
-
-@given(
-    prompts=st.integers(1, 60),
-    target=st.integers(100, 5_000),
-    words_per_call=st.integers(200, 6_000),
-    tokens=st.integers(1, 900),
-    room=st.integers(200, 90_000),
-)
-def test_scenes_tile_the_prompts_and_fit_a_call(
-    prompts: int, target: int, words_per_call: int, tokens: int, room: int
-) -> None:
-    chunks = [(first, min(first + 6, prompts)) for first in range(1, prompts + 1, 7)]
-    scenes = plan_scenes(chunks, [tokens] * prompts, target, NarratorLimits(room, words_per_call))
-    covered = [n for scene in scenes for n in range(scene.first, scene.last + 1)]
-    assert covered == list(range(1, prompts + 1))
-    assert abs(sum(scene.target_words for scene in scenes) - target) <= len(scenes)
-    for scene in scenes:
-        if scene.first != scene.last:
-            assert scene.target_words <= words_per_call
-            assert tokens * (scene.last - scene.first + 1) <= room
-
-
-def test_a_reasoning_model_with_a_small_window_keeps_room_for_prose(settings: Settings) -> None:
-    settings.LLM = "openai"
-    settings.OPENAI_BASE_URL = "http://localhost:9/v1"
-    settings.MODEL = "qwen3:14b"
-    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
-    settings.CONTEXT_WINDOW = 8_192
-    chapter = make_ended_chapter(14)
-    pieces = transcript_pieces(chapter, 1, 14)
-    assert len(plan_build(chapter, pieces, 2_000)) == 2
-
-
-def test_a_chapter_without_memory_is_divided_too() -> None:
-    scenes = plan_scenes([], [100.0] * 8, 2_000, NarratorLimits(400, 1_000))
-    assert [(scene.first, scene.last) for scene in scenes] == [(1, 4), (5, 8)]
-
-
-@pytest.mark.parametrize(
-    ("text", "ends"),
-    [
-        ("One. Two", "One."),
-        ('He said "no." Then', 'He said "no."'),
-        ("No end", "No end"),
-        ("One? Two! Th", "One? Two!"),
-    ],
-)
-def test_a_broken_sentence_is_left_out(text: str, ends: str) -> None:
-    assert end_at_sentence(text) == ends
-
-
-def test_the_end_of_a_scene_starts_at_a_paragraph() -> None:
-    assert last_words("one two\n\nthree four\n\nfive", 2) == "three four\n\nfive"
-
-
-@pytest.mark.parametrize(
-    ("text", "end"),
-    [
-        ("One. Two", "One. Two"),
-        ("The end. One two. Three four five six.", "Three four five six."),
-        ("One two three four five six seven", "four five six seven"),
-        ("Onetwothreefourfivesix seven", "threefourfivesix seven"),
-    ],
-)
-def test_the_end_of_a_long_paragraph_starts_at_a_sentence_or_a_word(text: str, end: str) -> None:
-    assert last_sentences(text, 22) == end
-
-
-def test_repetition_is_recognised() -> None:
-    assert repeats(words(30), words(60))
-    assert not repeats(words(30, "other"), words(60))

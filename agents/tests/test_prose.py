@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.narrating import request_build
-from agents.prose import as_prose
+from agents.prose import as_prose, end_at_sentence, last_sentences, last_words, repeats
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.narrations import make_ended_chapter, words
 from memory.models import NarrativeDraft
@@ -87,3 +87,38 @@ def test_a_draft_is_stored_without_them(
     request_build(chapter.pk)
     run_jobs()
     assert NarrativeDraft.objects.get().chapter_text == words(200)
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("One. Two", "One."),
+        ('He said "no." Then', 'He said "no."'),
+        ("No end", "No end"),
+        ("One? Two! Th", "One? Two!"),
+    ],
+)
+def test_a_broken_sentence_is_left_out(text: str, ends: str) -> None:
+    assert end_at_sentence(text) == ends
+
+
+def test_the_end_of_a_scene_starts_at_a_paragraph() -> None:
+    assert last_words("one two\n\nthree four\n\nfive", 2) == "three four\n\nfive"
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("One. Two", "One. Two"),
+        ("The end. One two. Three four five six.", "Three four five six."),
+        ("One two three four five six seven", "four five six seven"),
+        ("Onetwothreefourfivesix seven", "threefourfivesix seven"),
+    ],
+)
+def test_the_end_of_a_long_paragraph_starts_at_a_sentence_or_a_word(text: str, end: str) -> None:
+    assert last_sentences(text, 22) == end
+
+
+def test_repetition_is_recognised() -> None:
+    assert repeats(words(30), words(60))
+    assert not repeats(words(30, "other"), words(60))
