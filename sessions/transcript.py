@@ -6,6 +6,9 @@ Sizes are code points of the rendered plain text, which is also what a copy of t
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
+
+from django.db.models import QuerySet
 
 from sessions.limits import TAB2_CHAR_LIMIT
 from sessions.models import Event, Session
@@ -15,6 +18,7 @@ DASHED_LINE = "-------------"
 TRUNCATION_NOTE = "(Earlier transcript truncated for display.)"
 BOUNDARY_ABOVE_NOTE = "(summary boundary above)"
 _SEPARATOR = "\n\n"
+EventT = TypeVar("EventT", "Entry", Event)
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
@@ -130,12 +134,18 @@ def _cut_start(entry: Entry, room: int) -> Entry:
 
 
 def render_event(event: Event, chapter: Session) -> Entry:
-    text = normalize_blank_lines(event.text)
-    if event.role == Event.Role.AGENT and event.agent_slot is not None:
-        speaker = character(event.agent_slot, chapter.agent_names)
-        return Entry(event.prompt_index, event.role, f"{speaker.name}: ", text, speaker)
-    prefix = f"{event.prompt_index}) " if event.role == Event.Role.USER else ""
-    return Entry(event.prompt_index, event.role, prefix, text)
+    return _render(chapter, event.prompt_index, event.role, event.agent_slot, event.text)
+
+
+def _render(
+    chapter: Session, prompt_index: int, role: str, agent_slot: int | None, text: str
+) -> Entry:
+    text = normalize_blank_lines(text)
+    if role == Event.Role.AGENT and agent_slot is not None:
+        speaker = character(agent_slot, chapter.agent_names)
+        return Entry(prompt_index, role, f"{speaker.name}: ", text, speaker)
+    prefix = f"{prompt_index}) " if role == Event.Role.USER else ""
+    return Entry(prompt_index, role, prefix, text)
 
 
 def normalize_blank_lines(text: str) -> str:
@@ -153,11 +163,28 @@ def chosen_events(
     chapter: Session, *, from_prompt: int = 1, to_prompt: int | None = None
 ) -> list[Event]:
     """The events of these prompts in order, with the latest reply of each prompt only."""
-    events = chapter.events.filter(prompt_index__gte=from_prompt)
-    if to_prompt is not None:
-        events = events.filter(prompt_index__lte=to_prompt)
-    chosen: list[Event] = []
-    for event in events.order_by("prompt_index", "created_at"):
+    return _with_latest_replies(_events_between(chapter, from_prompt, to_prompt))
+
+
+def chosen_entries(
+    chapter: Session, *, from_prompt: int = 1, to_prompt: int | None = None
+) -> list[Entry]:
+    """The same as they are shown, without their rows: a chapter may have ten thousand."""
+    events = _events_between(chapter, from_prompt, to_prompt)
+    rows = events.values_list("prompt_index", "role", "agent_slot", "text")
+    return _with_latest_replies(_render(chapter, *row) for row in rows)
+
+
+def _events_between(chapter: Session, first: int, last: int | None) -> QuerySet[Event]:
+    events = chapter.events.filter(prompt_index__gte=first)
+    if last is not None:
+        events = events.filter(prompt_index__lte=last)
+    return events.order_by("prompt_index", "created_at")
+
+
+def _with_latest_replies(events: Iterable[EventT]) -> list[EventT]:
+    chosen: list[EventT] = []
+    for event in events:
         if chosen and is_replaced(chosen[-1], event):
             chosen.pop()
         chosen.append(event)

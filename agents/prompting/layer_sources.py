@@ -20,7 +20,7 @@ from memory.session_state import Detail, cast_lines, memory_lines, play_lines
 from sessions.access import get_chapter
 from sessions.models import Session
 from sessions.roster import Character, character
-from sessions.transcript import chosen_events, render_event
+from sessions.transcript import chosen_entries
 
 # What an element of memory is called beside one of session state, and where it is all of that.
 _MEMORY, _SESSION_STATE = "memory", "session_state"
@@ -140,10 +140,10 @@ def recent_context(subject: Subject, tier: Tier) -> tuple[Piece, ...]:
 
 def transcript_pieces(chapter: Session, first: int, last: int) -> tuple[Piece, ...]:
     """One piece a prompt: the GM's words with the chosen reply; in brief, without long middles."""
-    events = chosen_events(chapter, from_prompt=first, to_prompt=last)
+    entries = chosen_entries(chapter, from_prompt=first, to_prompt=last)
     pieces = []
-    for _, turn in groupby(events, key=lambda event: event.prompt_index):
-        texts = [render_event(event, chapter).rendered for event in turn]
+    for _, turn in groupby(entries, key=lambda entry: entry.prompt_index):
+        texts = [entry.rendered for entry in turn]
         brief = "\n\n".join(without_middle(text) for text in texts)
         pieces.append(Piece("\n\n".join(texts), brief))
     return tuple(pieces)
