@@ -19,8 +19,11 @@ class ConsentMissing(ChapterError):
 
 
 class RateLimited(ChapterError):
+    """Calls are counted by the minute."""
+
     status = 429
     title = "Too many model calls"
+    retry_seconds = 60
 
 
 class BudgetSpent(ChapterError):

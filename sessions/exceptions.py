@@ -7,10 +7,17 @@ class ChapterError(Exception):
     """A request that a chapter refuses; nothing was changed.
 
     `status` is the HTTP status that fits and `title` names the kind of refusal in a few words.
+    `retry_seconds` says when the same may succeed, where waiting alone helps.
     """
 
     status = 409
     title = "The chapter cannot do that now"
+    retry_seconds: int | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """For the answer that tells it."""
+        return {"Retry-After": str(self.retry_seconds)} if self.retry_seconds else {}
 
     @classmethod
     def kind(cls) -> str:

@@ -15,7 +15,6 @@ logger = logging.getLogger(__name__)
 
 # What Django raises, also for the database's want of memory or room, and for a lock.
 DATABASE_ERRORS = (OperationalError, InterfaceError)
-RETRY_SECONDS = 5
 # SQLite calls also a mistake in a query, or a missing table, an OperationalError.
 _SQLITE_AWAY = {
     sqlite3.SQLITE_BUSY,
@@ -30,6 +29,7 @@ _SQLITE_AWAY = {
 class DatabaseAway(ChapterError):
     status = 503
     title = "The database is away"
+    retry_seconds = 5
 
     def __init__(self) -> None:
         super().__init__(
@@ -62,5 +62,6 @@ def answer_error(request: HttpRequest) -> HttpResponse:
     if away is None:
         return server_error(request)
     response = render(request, "503.html", {"error": away}, status=away.status)
-    response["Retry-After"] = str(RETRY_SECONDS)
+    for name, value in away.headers.items():
+        response[name] = value
     return response

@@ -15,15 +15,13 @@ from agents.calling.consent import provider_host
 from agents.exceptions import BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
 from sessions.exceptions import ChapterError, WrongState
 from storyengine.api.documents import JobDocument, PendingTurn
-from storyengine.database_away import DATABASE_ERRORS, RETRY_SECONDS, find_database_away
+from storyengine.database_away import DATABASE_ERRORS, find_database_away
 
 logger = logging.getLogger("django.request")
 
 CONTENT_TYPE = "application/problem+json"
 # A body of the largest size could hold a hundred thousand wrong values.
 MAX_FIELD_ERRORS = 20
-# The engine counts model calls by the minute.
-RATE_RETRY_SECONDS = 60
 CONSENT_HINT = 'POST /api/consent with {"host": "…", "allowed": true} allows this host.'
 
 
@@ -72,6 +70,7 @@ class TurnRefused(TurnBroken):
 
     def __init__(self, refusal: ChapterError, pending: PendingTurn) -> None:
         self.refusal = refusal
+        self.retry_seconds = refusal.retry_seconds
         super().__init__(str(refusal), pending)
 
 
@@ -94,6 +93,7 @@ class JobRefused(JobBroken):
     def __init__(self, refusal: type[ChapterError], job: JobDocument) -> None:
         self.refusal = refusal
         self.status, self.title = refusal.status, refusal.title
+        self.retry_seconds = refusal.retry_seconds
         super().__init__(job.error, job)
 
 
@@ -194,9 +194,7 @@ def add_problem_handlers(api: NinjaAPI) -> None:
 
 
 def _on_chapter_error(request: HttpRequest, error: Any) -> HttpResponse:
-    is_rate = issubclass(_refusal_behind(error), RateLimited)
-    headers = {"Retry-After": str(RATE_RETRY_SECONDS)} if is_rate else None
-    return problem_response(problem_of(request, error), headers)
+    return problem_response(problem_of(request, error), error.headers)
 
 
 def _on_invalid(request: HttpRequest, error: Any) -> HttpResponse:
@@ -243,9 +241,7 @@ def unknown_path(request: HttpRequest) -> Problem:
 
 def _on_database_error(request: HttpRequest, error: Any) -> HttpResponse:
     away = find_database_away(error)
-    if away is None:
-        return _on_bug(request, error)
-    return problem_response(problem_of(request, away), {"Retry-After": str(RETRY_SECONDS)})
+    return _on_chapter_error(request, away) if away else _on_bug(request, error)
 
 
 def _on_bug(request: HttpRequest, error: Any) -> HttpResponse:

@@ -9,7 +9,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 from agents.exceptions import ConsentMissing
 from sessions.exceptions import ChapterError
-from storyengine.database_away import RETRY_SECONDS, DatabaseAway, find_database_away
+from storyengine.database_away import find_database_away
 from storyengine.pages.render import HttpRequest, show
 
 # The slot inside the form that was sent, else the next one after it, else the page's own.
@@ -28,8 +28,8 @@ class RefusalMiddleware(MiddlewareMixin):
         if refusal is None:
             return None
         response = refuse(cast(HttpRequest, request), refusal)
-        if isinstance(refusal, DatabaseAway):
-            response["Retry-After"] = str(RETRY_SECONDS)
+        for name, value in refusal.headers.items():
+            response[name] = value
         return response
 
 

@@ -1,7 +1,9 @@
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from sessions.models import Session
+from sessions.states import State
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import all_of
 
@@ -31,6 +33,17 @@ def test_a_missing_chapter_leads_to_the_list(client: Client, draft: Session) -> 
     response = client.get(gone)
     assert response.status_code == 404
     assert "may have been reset or deleted" in response.content.decode()
+
+
+def test_what_helps_by_waiting_says_how_long(
+    client: Client, chapter: Session, settings: Settings
+) -> None:
+    Session.objects.update(state=State.ENDED)
+    settings.CALLS_PER_MINUTE = 0
+    response = client.post(address(chapter, "build"))
+    assert response.status_code == 429
+    assert response["Retry-After"] == "60"
+    assert "Retry-After" not in client.post(address(chapter, "cancel")).headers
 
 
 def test_an_unknown_address_is_answered_in_the_same_style(client: Client) -> None:
