@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import connection
 
 from agents.ending import retry_summary
 from agents.jobs import due_jobs
@@ -19,20 +18,18 @@ from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.replies import keep_reply, start_prompt, start_reroll
 from agents.summarizing import queue_due_summary
+from agents.tests.racing import check, opening
 from agents.tests.replies import answer_in_form
 from agents.work import work_on
 from memory.models import MemoryBlock
 from sessions.chapters import reset_chapter
-from sessions.exceptions import ChapterError, TurnInFlight, WrongState
+from sessions.exceptions import TurnInFlight, WrongState
 from sessions.models import Event, Session, Turn
 from sessions.tests.factories import add_prompts, make_active_chapter
-from sessions.turns import OpenedTurn, commit_turn, open_prompt, stop_turn
+from sessions.tests.racing import LONG, Work, at_once, refusals, successes
+from sessions.turns import OpenedTurn, commit_turn, stop_turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Work = Callable[[], Any]
-# Longer than any test may take; who waits so long waits for the other.
-LONG = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -48,69 +45,12 @@ def chapter() -> Session:
     return make_active_chapter()
 
 
-def at_once(*works: Work) -> list[Any]:
-    """What each returned, or the refusal it raised; any other error is raised here."""
-    results: list[Any] = [None] * len(works)
-    all_are_here = threading.Barrier(len(works))
-
-    def run(number: int, work: Work) -> None:
-        try:
-            all_are_here.wait(timeout=LONG)
-            results[number] = work()
-        except BaseException as error:  # noqa: BLE001  (it is raised again, in the test's thread)
-            results[number] = error
-        finally:
-            connection.close()
-
-    threads = [
-        threading.Thread(target=run, args=(number, work), daemon=True)
-        for number, work in enumerate(works)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=LONG)
-    assert not any(thread.is_alive() for thread in threads), "They wait for each other."
-    for result in results:
-        if isinstance(result, BaseException) and not isinstance(result, ChapterError):
-            raise result
-    return results
-
-
-def refusals(results: list[Any]) -> list[ChapterError]:
-    return [result for result in results if isinstance(result, ChapterError)]
-
-
-def successes(results: list[Any]) -> list[Any]:
-    return [result for result in results if not isinstance(result, ChapterError)]
-
-
-def check(chapter: Session) -> None:
-    """Prompts 1 to n, each once and answered; memory that tiles them; no turn left in flight."""
-    chapter.refresh_from_db()
-    prompts = chapter.events.filter(role=Event.Role.USER).values_list("prompt_index", flat=True)
-    assert list(prompts) == list(range(1, chapter.prompt_index + 1))
-    answered = chapter.events.filter(role=Event.Role.AGENT).values_list("prompt_index", flat=True)
-    assert set(answered) == set(prompts)
-    blocks = chapter.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
-    spans = blocks.order_by("from_prompt_index").values_list("from_prompt_index", "to_prompt_index")
-    covered = [index for first, last in spans for index in range(first, last + 1)]
-    assert covered == list(range(1, chapter.last_summarized_prompt_index + 1))
-    assert chapter.turn_in_flight is None
-    assert chapter.rerolling_prompt_index is None
-    assert not chapter.turns.filter(status=Turn.Status.RUNNING).exists()
-
-
 def do_what_is_due() -> None:
     """One job after another; a second for what the first made due is all there can be."""
     for _ in range(3):
         if job_id := due_jobs().values_list("pk", flat=True).first():
             work_on(job_id)
     assert not due_jobs().exists()
-
-
-def opening(chapter: Session, text: str, key: str) -> Callable[[], OpenedTurn]:
-    return lambda: open_prompt(chapter.pk, agent_slot=1, user_text=text, submission_key=key)
 
 
 def opened(chapter: Session) -> Turn:

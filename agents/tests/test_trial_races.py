@@ -6,11 +6,12 @@ from pytest_django import Settings
 from agents.models import Job, LLMArtifact
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.playing import play
-from agents.tests.test_races import at_once, check, opening, refusals, successes
+from agents.tests.racing import check, opening
 from agents.trials import adopt_trial, read_reply, request_trial
 from agents.work import work_on
 from sessions.models import Event, Session
 from sessions.tests.factories import make_active_chapter
+from sessions.tests.racing import at_once, refusals, successes
 from sessions.turns import fail_turn
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -3,10 +3,13 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+# Where the pictures of the three tabs are left to be looked at.
+SCREENSHOTS = Path("test-results/screenshots")
 # For the browser's own steps and for what is expected of a page; Playwright expects it in five
 # seconds, which a machine that does something else besides may need for one answer.
 PATIENCE_MS = 60_000

@@ -10,11 +10,10 @@ import yaml
 from django.conf import settings
 from django.core.management import get_commands
 
-from storyengine.tests.test_journey import SCREENSHOTS
+from storyengine.tests.browsing import SCREENSHOTS
+from storyengine.tests.compose_file import COMPOSE, SERVICES
 
 BASE = Path(settings.BASE_DIR)
-COMPOSE = yaml.safe_load((BASE / "compose.yaml").read_text(encoding="utf-8"))
-SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (BASE / "Dockerfile").read_text(encoding="utf-8")
 
 PASSWORD = "STORYENGINE_PASSWORD"

@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from storyengine.tests.browsing import SCREENSHOTS, open_page
 from storyengine.tests.browsing import browser as browser
-from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
-# Where the pictures of the three tabs are left to be looked at.
-SCREENSHOTS = Path("test-results/screenshots")
 WIDTHS = {"1280": (1280, 900), "390": (390, 844)}
 WORLD = "A harbour at the edge of the ice.\nDread."
 WARNING = (

@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 from django.test import Client
 
-from agents.tests.test_races import at_once
 from sessions.chapters import create_chapter
 from sessions.models import Session
+from sessions.tests.racing import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

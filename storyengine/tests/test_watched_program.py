@@ -13,8 +13,8 @@ from django.conf import settings
 from bench.fake_server import start_fake_server
 from bench.http_calls import call
 from bench.program import wait_until
+from storyengine.tests.compose_file import SERVICES
 from storyengine.tests.running import RunningProgram, run_program
-from storyengine.tests.test_compose import SERVICES
 
 pytestmark = pytest.mark.processes
 

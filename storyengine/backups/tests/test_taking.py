@@ -4,8 +4,6 @@ import errno
 import os
 import sqlite3
 import stat
-import threading
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +15,7 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
+from sessions.tests.racing import at_once
 from storyengine.backups import postgresql, tasks
 from storyengine.backups.exceptions import BackupError, ToolMissing
 from storyengine.backups.folder import Backup, Reason, backups, is_due, throw_away_old_ones
@@ -37,23 +36,6 @@ def lay(folder: Path, made_at: datetime) -> Path:
     return path
 
 
-def at_once(work: Callable[[], object]) -> list[object]:
-    """What two threads get that start together."""
-    start, results = threading.Barrier(2), list[object]()
-
-    def run() -> None:
-        start.wait()
-        results.append(work())
-        connection.close()
-
-    threads = [threading.Thread(target=run) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
-
-
 @pytest.mark.django_db(transaction=True)
 class TestBackUp:
     def test_only_its_owner_can_read_it(self, folder: Path) -> None:
@@ -70,7 +52,8 @@ class TestBackUp:
                 assert copy.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
     def test_two_at_once_are_two_whole_ones(self) -> None:
-        assert set(at_once(lambda: back_up(Reason.ASKED_FOR))) == {one.path for one in backups()}
+        made = at_once(*[lambda: back_up(Reason.ASKED_FOR)] * 2)
+        assert set(made) == {one.path for one in backups()}
         assert len(backups()) == 2
 
     def test_what_a_killed_one_left_is_cleared_away(self, folder: Path) -> None:
@@ -105,7 +88,7 @@ class TestDaily:
         assert back_up_if_due() is None
 
     def test_several_workers_make_one(self) -> None:
-        made = at_once(back_up_if_due)
+        made = at_once(back_up_if_due, back_up_if_due)
         assert made.count(None) == 1
         assert len(backups()) == 1
 

@@ -1,0 +1,50 @@
+"""Several at once, in real threads on the real database."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connection
+
+from sessions.exceptions import ChapterError
+
+Work = Callable[[], Any]
+# Longer than any test may take; who waits so long waits for the other.
+LONG = 60.0
+
+
+def at_once(*works: Work) -> list[Any]:
+    """What each returned, or the refusal it raised; any other error is raised here."""
+    results: list[Any] = [None] * len(works)
+    all_are_here = threading.Barrier(len(works))
+
+    def run(number: int, work: Work) -> None:
+        try:
+            all_are_here.wait(timeout=LONG)
+            results[number] = work()
+        except BaseException as error:  # noqa: BLE001  (it is raised again, in the test's thread)
+            results[number] = error
+        finally:
+            connection.close()
+
+    threads = [
+        threading.Thread(target=run, args=(number, work), daemon=True)
+        for number, work in enumerate(works)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=LONG)
+    assert not any(thread.is_alive() for thread in threads), "They wait for each other."
+    for result in results:
+        if isinstance(result, BaseException) and not isinstance(result, ChapterError):
+            raise result
+    return results
+
+
+def refusals(results: list[Any]) -> list[ChapterError]:
+    return [result for result in results if isinstance(result, ChapterError)]
+
+
+def successes(results: list[Any]) -> list[Any]:
+    return [result for result in results if not isinstance(result, ChapterError)]
