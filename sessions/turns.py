@@ -51,7 +51,8 @@ def open_prompt(
     """Store the GM's prompt as the turn in flight.
 
     Sent again under the same key it is the same turn: TurnInFlight while it runs, the committed
-    turn after success, a new attempt after a failure. Raises ChapterError when refused.
+    turn after success, a new attempt after a failure. KeyReused for other words or another agent:
+    the first ones were accepted, and stay in their row. Raises ChapterError when refused.
     """
     text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     if not text.strip():
@@ -60,17 +61,23 @@ def open_prompt(
     chapter = get_chapter_to_change(session_id)
     concerned = _concerned_turns(chapter, key)
     earlier = _find_earlier(concerned, key, Turn.Kind.PROMPT)
-    if earlier is not None and not earlier.may_run_again:
+    if earlier is not None:
         if (earlier.user_text, earlier.agent_slot) != (text, agent_slot):
             raise KeyReused(
                 "This prompt was sent already, with other words or to another agent. "
                 "Nothing was changed; send yours again under an id of its own."
             )
-        return _answer_again(earlier)
+        if not earlier.may_run_again:
+            return _answer_again(earlier)
     if agent_slot not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {agent_slot} in this chapter. Nothing was sent.")
-    turn = earlier or Turn(session=chapter, submission_key=key)
-    turn.kind, turn.agent_slot, turn.user_text = Turn.Kind.PROMPT, agent_slot, text
+    turn = earlier or Turn(
+        session=chapter,
+        submission_key=key,
+        kind=Turn.Kind.PROMPT,
+        agent_slot=agent_slot,
+        user_text=text,
+    )
     _claim_flight(chapter, turn)
     return OpenedTurn(_start_attempt(turn, concerned), must_run=True)
 

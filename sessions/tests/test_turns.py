@@ -21,6 +21,7 @@ from sessions.turns import (
     pending_turn,
     recover_stale_turns,
     renew_turn,
+    set_aside,
     set_aside_turns,
     stop_turn,
     take_broken_text,
@@ -120,6 +121,29 @@ def test_other_words_under_a_key_that_was_answered_are_refused(chapter: Session)
         send(chapter, "Other words.")
     with pytest.raises(KeyReused):
         send(chapter, slot=2)
+
+
+@pytest.mark.parametrize("status", ["failed", "stopped", "set-aside"])
+def test_words_that_were_accepted_stay_when_others_come_under_their_key(
+    chapter: Session, status: str
+) -> None:
+    turn = send(chapter)
+    if status == "stopped":
+        stop_turn(turn, partial_text="I st")
+    else:
+        fail_turn(turn, error="No answer.", partial_text="I st")
+    if status == "set-aside":
+        assert set_aside(turn)
+    before = chapter.turns.values().get()
+    with pytest.raises(KeyReused):
+        send(chapter, "Other words.")
+    with pytest.raises(KeyReused):
+        send(chapter, slot=2)
+    assert chapter.turns.values().get() == before
+    chapter.refresh_from_db()
+    assert chapter.turn_in_flight is None
+    # The same words are the same submission: it runs again.
+    assert send(chapter).pk == turn.pk
 
 
 def test_a_broken_turn_that_was_kept_in_another_window_is_not_kept_twice(chapter: Session) -> None:

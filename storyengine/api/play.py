@@ -36,7 +36,8 @@ IdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         description="At most 100 characters. Sent again under the same key it is the same turn: "
-        "409 while it is in flight, the same answer after success, another try after a failure. "
+        "409 while it is in flight, the same answer after success, another try after a failure, "
+        "and 409 for other words or another agent. "
         "Without a key each request is a turn of its own.",
     ),
 ]

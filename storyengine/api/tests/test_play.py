@@ -150,6 +150,16 @@ class TestIdempotency:
         assert send(chapter, key="k1").status_code == 201
         assert Turn.objects.get().status == Turn.Status.COMMITTED
 
+    def test_other_words_after_a_failure_are_refused_and_leave_the_first(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(ProviderTimeout("The model took too long."))
+        assert send(chapter, key="k1").status_code == 502
+        other = send(chapter, {**PROMPT, "user_text": "Something else."}, key="k1")
+        assert_problem(other, 409, "key-reused")
+        assert Turn.objects.get().user_text == "The door opens."
+        assert len(provider.history) == 1
+
     def test_a_key_that_is_too_long_is_refused(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:

@@ -10,7 +10,7 @@ from django.http import StreamingHttpResponse
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
-from agents.providers.exceptions import StreamBroken
+from agents.providers.exceptions import ProviderTimeout, StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import start_prompt
 from agents.tests.playing import replies_are_over
@@ -162,6 +162,26 @@ class TestSendPrompt:
         assert "prompt-accepted" in response["HX-Trigger-After-Swap"]
         chapter.refresh_from_db()
         assert chapter.prompt_index == 9
+
+    def test_a_form_whose_words_changed_after_a_failure_is_a_turn_of_its_own(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(ProviderTimeout("The model took too long."))
+
+        async def scenario() -> Any:
+            # The answer is lost on its way, so that the form has its key still.
+            await send(chapter)
+            await replies_are_over()
+            response = await send(chapter, "Something else.")
+            await replies_are_over()
+            return response
+
+        assert async_to_sync(scenario)().status_code == 200
+        turns = Turn.objects.order_by("submitted_at").values_list("user_text", "status")
+        assert list(turns) == [
+            ("The ice cracks.", Turn.Status.SET_ASIDE),
+            ("Something else.", Turn.Status.COMMITTED),
+        ]
 
     def test_two_windows_at_once_the_second_keeps_its_words(
         self, chapter: Session, provider: ScriptedProvider
