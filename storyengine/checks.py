@@ -21,6 +21,20 @@ PROTECTION = tuple(
     f"storyengine.access.browser.{name}"
     for name in ("SecurityMiddleware", "CsrfViewMiddleware", "XFrameOptionsMiddleware")
 )
+# What those classes are told by storyengine/settings, and what follows where they are told less.
+# Django's own checks of these settings, too, take them for unused without its classes.
+ALWAYS = {
+    "SECURE_CONTENT_TYPE_NOSNIFF": "browsers may take a download for a page",
+    "SECURE_REFERRER_POLICY": "other sites learn the addresses of chapters",
+    "SECURE_CROSS_ORIGIN_OPENER_POLICY": "pages of other sites keep hold of a window of this one",
+}
+WITH_HTTPS = {
+    "SECURE_SSL_REDIRECT": "pages are also answered unencrypted",
+    "SECURE_HSTS_SECONDS": "browsers come back unencrypted",
+    "SECURE_PROXY_SSL_HEADER": "every page is redirected to itself for ever",
+    "SESSION_COOKIE_SECURE": "the login also travels unencrypted",
+    "CSRF_COOKIE_SECURE": "the token of forms also travels unencrypted",
+}
 
 
 @register(Tags.security)
@@ -190,4 +204,31 @@ def check_production(
                 id="storyengine.W005",
             )
         )
+    if "*" in settings.ALLOWED_HOSTS:
+        messages.append(
+            checks.Warning(
+                "ALLOWED_HOSTS is not set, or has a *: requests for every host name are answered.",
+                hint="Set it to the name that the program is reached by.",
+                id="storyengine.W012",
+            )
+        )
     return messages
+
+
+@register(Tags.security, deploy=True)
+def check_guards(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    """No variable of the environment sets these: what is wrong here was changed in the source."""
+    harm = ALWAYS | (WITH_HTTPS if settings.HTTPS else {})
+    wrong = {name: what for name, what in harm.items() if not getattr(settings, name)}
+    if settings.X_FRAME_OPTIONS != "DENY":
+        wrong["X_FRAME_OPTIONS"] = "pages of other sites may show pages of this one inside them"
+    return [
+        checks.Warning(
+            f"{name} is {getattr(settings, name)!r}: {what}.",
+            hint="Put it back to what storyengine/settings sets it to.",
+            id="storyengine.W013",
+        )
+        for name, what in wrong.items()
+    ]

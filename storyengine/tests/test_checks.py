@@ -19,7 +19,11 @@ def _good_configuration(settings: Settings) -> None:
     settings.DEBUG = False
     settings.PASSWORD = "correct horse battery staple"
     settings.API_TOKEN = "token"
+    settings.ALLOWED_HOSTS = ["story.example.org", *settings.LOOPBACK_HOSTS]
     settings.HTTPS = True
+    for name in ("SSL_REDIRECT", "HSTS_SECONDS", "PROXY_SSL_HEADER"):
+        setattr(settings, f"SECURE_{name}", True)
+    settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
     settings.SECRET_KEY_IS_GENERATED = False
     settings.LLM = "openai"
     settings.OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -36,6 +40,7 @@ def all_checks() -> list[CheckMessage]:
         *checks.check_models_file(),
         *checks.check_caps(),
         *checks.check_production(),
+        *checks.check_guards(),
     ]
 
 
@@ -58,6 +63,7 @@ def test_a_good_configuration_is_silent() -> None:
         ({"SECRET_KEY_IS_GENERATED": True}, "storyengine.W004"),
         ({"PASSWORD": "short"}, "storyengine.W005"),
         ({"HTTPS": False}, "storyengine.W007"),
+        ({"ALLOWED_HOSTS": ["*", "localhost"]}, "storyengine.W012"),
         ({"OPENAI_BASE_URL": "http://localhost:11434/v1"}, "storyengine.W006"),
         ({"CHAPTER_BUDGET": Decimal(1), "MODEL": "nobody-knows"}, "storyengine.W008"),
         ({"CHAPTER_BUDGET": Decimal(1), "MODELS_FILE": "/no/such.toml"}, "storyengine.E004"),
@@ -159,6 +165,44 @@ class TestServers:
 
 class Synchronous:
     """A middleware of the old kind."""
+
+
+class TestGuards:
+    """Django's own checks pass these over: they look for its middleware by name."""
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            *((name, False) for name in (*checks.ALWAYS, *checks.WITH_HTTPS)),
+            ("SECURE_HSTS_SECONDS", 0),
+            ("SECURE_PROXY_SSL_HEADER", None),
+            ("X_FRAME_OPTIONS", "SAMEORIGIN"),
+        ],
+    )
+    def test_one_that_is_off_is_named(self, settings: Settings, name: str, value: object) -> None:
+        setattr(settings, name, value)
+        (message,) = all_checks()
+        assert (message.id, message.level) == ("storyengine.W013", WARNING)
+        assert message.msg.startswith(f"{name} is {value!r}: ")
+        assert message.hint
+
+    @pytest.mark.parametrize("name", checks.WITH_HTTPS)
+    def test_what_only_https_needs_is_not_missed_without_it(
+        self, settings: Settings, name: str
+    ) -> None:
+        settings.HTTPS = False
+        setattr(settings, name, False)
+        assert checks.check_guards() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_only_a_deployment_is_told_stops_no_container(settings: Settings) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+    settings.X_FRAME_OPTIONS = "SAMEORIGIN"
+    ours = {"storyengine.W012", "storyengine.W013"}
+    assert not ours & {one.id for one in run_checks(tags=["security"])}
+    named = run_checks(tags=["security"], include_deployment_checks=True)
+    assert ours <= {one.id for one in named if one.level == WARNING}
 
 
 @pytest.mark.parametrize("name", checks.PROTECTION)

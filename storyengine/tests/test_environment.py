@@ -56,6 +56,43 @@ class TestBadValues:
         assert "hush-hush" not in run.stderr + run.stdout
 
 
+def answer_of(program: str, **variables: str) -> str:
+    """What it prints, after Django's start in a process of its own."""
+    unset = {"STORYENGINE_HTTPS": "", "STORYENGINE_HSTS": "", "STORYENGINE_PASSWORD": ""}
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", f"import django; django.setup()\n{program}"],
+        cwd=settings.BASE_DIR,
+        env=os.environ | {"DJANGO_SETTINGS_MODULE": "storyengine.settings"} | unset | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return run.stdout.strip()
+
+
+class TestHTTPS:
+    """What the one switch turns on: behind a proxy, and for whoever comes without it."""
+
+    PROGRAM = """
+from django.test import Client
+client = Client(SERVER_NAME="localhost")
+direct = client.get("/login")
+print(direct.status_code, direct.get("Location"))
+# As a proxy says that it was asked by HTTPS.
+through_proxy = client.get("/login", headers={"X-Forwarded-Proto": "https"})
+cookie = through_proxy.cookies["storyengine_csrf"]
+print(through_proxy.status_code, through_proxy.wsgi_request.is_secure(), bool(cookie["secure"]))
+"""
+
+    def test_with_it_nothing_goes_unencrypted(self) -> None:
+        told = answer_of(self.PROGRAM, STORYENGINE_HTTPS="true", STORYENGINE_PASSWORD="a password")
+        assert told.splitlines() == ["301 https://localhost/login", "200 True True"]
+
+    def test_without_it_a_visitor_s_own_header_counts_for_nothing(self) -> None:
+        told = answer_of(self.PROGRAM, STORYENGINE_PASSWORD="a password")
+        assert told.splitlines() == ["200 None", "200 False False"]
+
+
 class TestHSTS:
     """What browsers are told to keep to for a year is no more than was asked for."""
 
@@ -79,21 +116,11 @@ class TestHSTS:
         self, variables: dict[str, str], header: str
     ) -> None:
         program = (
-            "import django; django.setup()\n"
             "from django.test import Client\n"
             "answer = Client(SERVER_NAME='localhost').get('/healthz', secure=True)\n"
             "print(answer.get('Strict-Transport-Security'))"
         )
-        unset = {"STORYENGINE_HTTPS": "", "STORYENGINE_HSTS": ""}
-        run = subprocess.run(  # noqa: S603
-            [sys.executable, "-c", program],
-            cwd=settings.BASE_DIR,
-            env=os.environ | {"DJANGO_SETTINGS_MODULE": "storyengine.settings"} | unset | variables,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert run.stdout.strip() == header
+        assert answer_of(program, **variables) == header
 
 
 class TestReaders:
