@@ -5,6 +5,7 @@ The broker is only a bell. Whoever rings it after the commit may be lost; the sw
 
 import logging
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -76,6 +77,14 @@ def ring_now(job_id: uuid.UUID, *, delay_seconds: float = 0) -> bool:
         )
         return False
     return True
+
+
+def ring_each_now(job_ids: Iterable[uuid.UUID]) -> bool:
+    """Whether the broker could be told of all of them; it is not asked again after it could not.
+
+    One that hangs takes seconds to say so, each time.
+    """
+    return all(ring_now(job_id) for job_id in job_ids)
 
 
 def claim(job_id: uuid.UUID) -> Job | None:
@@ -232,20 +241,19 @@ def cancel_jobs(session_id: uuid.UUID, kind: Job.Kind, **which: Any) -> int:
 
 @dataclass(frozen=True)
 class Expired:
-    """Jobs whose workers died: how many are queued again, and which were tried too often."""
+    """Jobs whose workers died: which are queued again, and which were tried too often."""
 
-    requeued: int
+    requeued: list[uuid.UUID]
     hopeless: list[Job]
 
 
 def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
-    """Queue the jobs of dead workers again, unless they were tried too often."""
+    """Queue the jobs of dead workers again, unless they were tried too often; rings for none."""
     now = timezone.now()
     expired = Job.objects.filter(status=Job.Status.RUNNING, lease_until__lt=now)
     if session_id is not None:
         expired = expired.filter(session_id=session_id)
-    hopeless = []
-    requeued = 0
+    hopeless, requeued = [], []
     for job in expired:
         if job.attempts >= MAX_ATTEMPTS:
             hopeless.append(job)
@@ -254,8 +262,7 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
             .filter(lease_until__lt=now)
             .update(status=Job.Status.QUEUED, lease_token=None, run_after=now, updated_at=now)
         ):
-            requeued += 1
-            ring(job.pk)
+            requeued.append(job.pk)
     return Expired(requeued, hopeless)
 
 

@@ -3,12 +3,13 @@
 import logging
 import uuid
 from collections.abc import Mapping
+from functools import partial
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from agents.jobs import due_jobs, requeue_expired, ring_now
+from agents.jobs import due_jobs, requeue_expired, ring_each_now
 from agents.models import Job
 from agents.providers.exceptions import ProviderUnreachable
 from agents.work import FLOWS
@@ -34,12 +35,15 @@ def recover(session_id: uuid.UUID | None = None) -> None:
     """
     turns = recover_stale_turns(session_id)
     found = requeue_expired(session_id)
+    if found.requeued and session_id is not None:
+        # Who looks through all chapters rings for all that is due (see `ring_due_jobs`).
+        transaction.on_commit(partial(ring_each_now, found.requeued))
     for job in found.hopeless:
         FLOWS[job.kind].give_up(job, GIVEN_UP)
     chapters = _free_from_summaries(session_id)
     counts = {
         "turns": turns,
-        "jobs": found.requeued,
+        "jobs": len(found.requeued),
         "given_up": len(found.hopeless),
         "chapters": chapters,
     }
@@ -64,12 +68,12 @@ def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Turn | No
     return has_dead_job or waits_in_vain or (pending is not None and pending.has_died)
 
 
-def ring_due_jobs() -> None:
-    """Ring for every job that is due; a job rung twice is still done once."""
-    for job_id in due_jobs().values_list("pk", flat=True):
-        if not ring_now(job_id):
-            # A broker that hangs takes seconds to say so, each time.
-            break
+def ring_due_jobs() -> bool:
+    """Ring for every job that is due, and say whether the broker could be told of all.
+
+    A job rung twice is still done once.
+    """
+    return ring_each_now(due_jobs().values_list("pk", flat=True))
 
 
 def _free_from_summaries(session_id: uuid.UUID | None) -> int:

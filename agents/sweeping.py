@@ -17,24 +17,26 @@ from agents.work import AT_WORK, STOPPING, traceback_of, work_on
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 15.0
-# What is due for so long beside a worker with free hands was not rung for, or nobody listens.
-UNHEARD_AFTER = timedelta(seconds=20)
+# What is due for so long beside a worker with free hands was not rung for, or nobody listens. Less
+# than the pause between two looks: what one of them queued again and rang for is met by the next.
+UNHEARD_AFTER = timedelta(seconds=10)
 # How long the work of these hands may take to be given back when the worker ends.
 _LETTING_GO_SECONDS = 5.0
 
 
-def sweep() -> None:
-    """Find what a dead process left behind and what the bell missed."""
+def sweep() -> bool:
+    """Find what a dead process left behind and what the bell missed; whether it could be rung."""
     recover()
-    ring_due_jobs()
+    has_rung = ring_due_jobs()
     if not STOPPING.is_set():
         ask_server(in_passing=True)
+    return has_rung
 
 
-def unheard_jobs(hands: int) -> list[uuid.UUID]:
+def unheard_jobs(hands: int, *, after: timedelta = UNHEARD_AFTER) -> list[uuid.UUID]:
     """The oldest jobs that nobody takes up, as many as this worker of `hands` threads can do."""
     free = max(0, hands - len(AT_WORK))
-    unheard = due_jobs().filter(run_after__lte=timezone.now() - UNHEARD_AFTER)
+    unheard = due_jobs().filter(run_after__lte=timezone.now() - after)
     return list(unheard.order_by("run_after").values_list("pk", flat=True)[:free])
 
 
@@ -73,7 +75,10 @@ class SweepThread(threading.Thread):
             if takes_up:
                 # Before the rest: a broker that is away makes ringing slow.
                 self._take_up(unheard_jobs(self.hands))
-            sweep()
+            if not sweep():
+                # Nobody can have heard. The next look would be too late for the work of a worker
+                # that died: its lease and the broker's silence have taken half a minute already.
+                self._take_up(unheard_jobs(self.hands, after=timedelta(0)))
         except DatabaseError as error:
             logger.warning("the sweep was cut short: %s", type(error).__name__)
         except Exception as error:  # noqa: BLE001  (nothing would start this thread again)

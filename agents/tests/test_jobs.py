@@ -35,6 +35,18 @@ def chapter() -> Session:
     return make_active_chapter()
 
 
+def refuse_to_ring(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What the broker was asked for, which is away."""
+    asked: list[object] = []
+
+    def refuse(*_args: object, **kwargs: object) -> None:
+        asked.append(kwargs)
+        raise OperationalError("no broker")
+
+    monkeypatch.setattr("agents.jobs.current_app.send_task", refuse)
+    return asked
+
+
 def test_a_job_is_queued_once_and_claimed_once(chapter: Session, rung: list[str]) -> None:
     job = queue_job(chapter.pk, Job.Kind.NARRATE, "k")
     assert queue_job(chapter.pk, Job.Kind.NARRATE, "k") == job
@@ -59,13 +71,7 @@ def test_a_broker_out_of_reach_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: Callable[..., object],
 ) -> None:
-    asked: list[object] = []
-
-    def refuse(*_args: object, **kwargs: object) -> None:
-        asked.append(kwargs)
-        raise OperationalError("no broker")
-
-    monkeypatch.setattr("agents.jobs.current_app.send_task", refuse)
+    asked = refuse_to_ring(monkeypatch)
     chapter = make_chapter()
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
         request_lock(chapter.pk)
@@ -81,6 +87,40 @@ def test_a_broker_out_of_reach_loses_nothing(
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
         sweep()
     assert set(rung) == {str(job.pk) for job in Job.objects.all()}
+
+
+@pytest.mark.parametrize("of_one_chapter", [True, False])
+def test_a_broker_that_hangs_is_asked_once_for_all_that_dead_workers_left(
+    chapter: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Callable[..., object],
+    of_one_chapter: bool,
+) -> None:
+    for number in range(3):
+        job = claim(queue_job(chapter.pk, Job.Kind.NARRATE, f"k{number}").pk)
+        assert job is not None
+        expire(job)
+    asked = refuse_to_ring(monkeypatch)
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
+        if of_one_chapter:
+            recover(chapter.pk)
+        else:
+            sweep()
+    assert len(asked) == 1
+    assert set(Job.objects.values_list("status", flat=True)) == {Job.Status.QUEUED}
+
+
+def test_who_asks_for_a_chapter_rings_for_what_a_dead_worker_left(
+    chapter: Session,
+    rung: list[str],
+    django_capture_on_commit_callbacks: Callable[..., object],
+) -> None:
+    job = claim(queue_job(chapter.pk, Job.Kind.NARRATE, "k").pk)
+    assert job is not None
+    expire(job)
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
+        recover(chapter.pk)
+    assert rung == [str(job.pk)]
 
 
 def test_the_bell_rings_after_the_commit(

@@ -8,12 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 from django.db import OperationalError
+from django.db.models import F
 from django.utils import timezone
+from kombu.exceptions import OperationalError as BrokerError
 
 from agents import sweeping
-from agents.jobs import queue_job
+from agents.jobs import claim, queue_job
 from agents.models import Job
-from agents.sweeping import UNHEARD_AFTER, SweepThread, unheard_jobs
+from agents.sweeping import SWEEP_SECONDS, UNHEARD_AFTER, SweepThread, sweep, unheard_jobs
+from agents.tests.bookkeeping import expire
 from agents.work import AT_WORK, STOPPING, work_on
 from sessions.tests.factories import make_active_chapter
 from storyengine.celery import Sweep, app
@@ -45,6 +48,18 @@ class TestUnheard:
         assert unheard_jobs(2) == []
         assert unheard_jobs(1) == []
 
+    def test_what_a_look_queued_again_is_met_by_the_next_if_nobody_heard(
+        self, rung: list[str]
+    ) -> None:
+        job = claim(queue(due_for=timedelta(0)))
+        assert job is not None
+        expire(job)
+        sweep()
+        assert rung == [str(job.pk)]
+        assert unheard_jobs(1) == []
+        Job.objects.update(run_after=F("run_after") - timedelta(seconds=SWEEP_SECONDS))
+        assert unheard_jobs(1) == [job.pk]
+
 
 @pytest.mark.django_db(transaction=True)
 class TestThread:
@@ -53,7 +68,12 @@ class TestThread:
         """Released after each look; there is no pause between them."""
         done = threading.Semaphore(0)
         monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 0.01)
-        monkeypatch.setattr(sweeping, "sweep", done.release)
+
+        def look() -> bool:
+            done.release()
+            return True
+
+        monkeypatch.setattr(sweeping, "sweep", look)
         yield done
         STOPPING.clear()
 
@@ -95,6 +115,33 @@ class TestThread:
         assert taken == [job_id]
         thread.join(LONG)
 
+    def test_what_cannot_be_rung_for_is_taken_up_in_the_same_look(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = claim(queue(due_for=timedelta(0)))
+        assert job is not None
+        expire(job)
+        taken: list[uuid.UUID] = []
+        has_begun = threading.Event()
+
+        def refuse(*_args: object, **_kwargs: object) -> None:
+            raise BrokerError("no broker")
+
+        def work(taken_id: uuid.UUID) -> None:
+            taken.append(taken_id)
+            has_begun.set()
+
+        monkeypatch.setattr("agents.jobs.current_app.send_task", refuse)
+        monkeypatch.setattr(sweeping, "work_on", work)
+        # One look, without another to follow.
+        monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 2 * LONG)
+        thread = SweepThread(hands=1)
+        thread.start()
+        assert has_begun.wait(LONG)
+        thread.let_go()
+        thread.join(LONG)
+        assert taken == [job.pk]
+
     def test_a_worker_that_ends_takes_nothing_up_and_waits_for_no_look(
         self, looks: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -102,7 +149,7 @@ class TestThread:
         was_let_go_meanwhile: list[bool] = []
         taken: list[uuid.UUID] = []
 
-        def find(_hands: int) -> list[uuid.UUID]:
+        def find(_hands: int, **_after: timedelta) -> list[uuid.UUID]:
             is_looking.set()
             was_let_go_meanwhile.append(is_let_go.wait(LONG))
             return [uuid.uuid4()]
