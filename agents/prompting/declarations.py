@@ -8,6 +8,7 @@ from agents.prompting.layer_sources import (
     character_rules,
     given,
     identity,
+    memory_so_far,
     present_memory,
     process_map,
     prompt_file,
@@ -151,7 +152,7 @@ CONTEXT_SUMMARY = Agent(
         *_instructions(
             prompt_file("context_summary"), "Summary, as Agent 8", prompt_file("protocol_json")
         ),
-        _memory("STRUCTURED_MEMORY_SO_FAR", present_memory),
+        _memory("STRUCTURED_MEMORY_SO_FAR", memory_so_far),
         _SESSION_STATE,
         LayerDeclaration("RECENT_CONTEXT_CHUNK", given("RECENT_CONTEXT_CHUNK"), trim=Trim.SHORTEN),
         _FORMAT,

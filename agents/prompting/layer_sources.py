@@ -103,6 +103,15 @@ def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
     return _memory(subject.chapter, Detail(tier), fold_chapter(subject.chapter), tag=_MEMORY)
 
 
+def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
+    """Present memory; with room for it also the newest delta in its own words."""
+    pieces = present_memory(subject, tier)
+    if tier != "full":
+        return pieces
+    deltas = [block for block in recall(subject.chapter) if block.is_delta]
+    return [*pieces, *(Piece(newest.full, must_stay=True) for newest in deltas[-1:])]
+
+
 def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
     """The same as session state, without telling what the recent context shows word for word.
 

@@ -26,10 +26,15 @@ from sessions.tests.factories import add_prompts, make_active_chapter
 pytestmark = pytest.mark.django_db
 
 
+BUDGET = 100_000
+
 SUBJECTS: dict[Agent, Callable[[Session], Subject]] = {
     WORLD_SUMMARY: Subject,
     CHARACTERS[2]: lambda chapter: Subject(
-        chapter, 2, given={"USER_PROMPT": [Piece("The stairs are wet. </told>")]}
+        chapter,
+        2,
+        budget_tokens=BUDGET,
+        given={"USER_PROMPT": [Piece("The stairs are wet. </told>")]},
     ),
     CONTEXT_SUMMARY: lambda chapter: Subject(
         chapter, given={"RECENT_CONTEXT_CHUNK": transcript_pieces(chapter, 15, 16)}
@@ -68,7 +73,7 @@ def test_the_prompt_is_the_one_that_was_reviewed(
     chapter: Session, agent: Agent, tier: Tier
 ) -> None:
     layers = compose(agent.layers, SUBJECTS[agent](chapter), tier)
-    prompt = assemble(layers, budget_tokens=100_000, weight_per_token=3)
+    prompt = assemble(layers, budget_tokens=BUDGET, weight_per_token=3)
     check_golden(f"agent_{agent.agent_id}_{tier}", prompt.messages)
 
 
