@@ -106,7 +106,13 @@ class _Rulings:
         instead = {key_of(one.replaces): one.canon for one in folded.corrections if one.replaces}
         self._keys = gone.keys()
         self.withdrawn = tuple(
-            Fact(truth.text, truth.first, truth.latest, instead.get(key, ""))
+            Fact(
+                truth.text,
+                truth.first,
+                truth.latest,
+                instead.get(key, ""),
+                is_in_lock=truth.is_in_lock,
+            )
             for key, truth in gone.items()
         )
 

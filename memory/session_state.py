@@ -58,6 +58,8 @@ class Rank(IntEnum):
     OPEN_THREADS = 10
     BOUNDARIES = 11
     CANON = 12
+    # What the lock's own text says beside it, and is true no more.
+    OVERRULED = 13
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def memory_lines(
     lines = [
         *([] if beside_lock else _settings(now, detail)),
         *_chronicle(now, detail, beside_lock=beside_lock),
-        *_changing(now, detail),
+        *_changing(now, detail, beside_lock=beside_lock),
     ]
     return _once(lines)
 
@@ -146,9 +148,11 @@ def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[State
     return [line for _, line in sorted(entries, key=lambda entry: (entry[0].last, entry[0].first))]
 
 
-def _changing(now: Present, detail: Detail) -> Iterator[StateLine]:
+def _changing(now: Present, detail: Detail, *, beside_lock: bool) -> Iterator[StateLine]:
     for fact in now.withdrawn:
-        yield _line("no_longer_true", fact.text, Rank.WITHDRAWN)
+        still_stands = beside_lock and fact.is_in_lock
+        rank = Rank.OVERRULED if still_stands else Rank.WITHDRAWN
+        yield _line("no_longer_true", fact.text, rank)
     for fact in now.relationships:
         yield _fact("between", fact, Rank.RELATIONSHIPS, detail)
     for fact in now.state:

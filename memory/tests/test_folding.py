@@ -110,7 +110,7 @@ class TestCorrections:
         here = now(lock(), correction(replaces="The keeper DROWNED.", canon="the keeper lives"))
         assert texts(here.canon) == ["the keeper lives"]
         assert here.withdrawn == (
-            Fact("the keeper drowned", Prompts(0, 0), Prompts(7, 7), "the keeper lives"),
+            Fact("the keeper drowned", Prompts(0, 0), Prompts(7, 7), "the keeper lives", True),
         )
 
     def test_a_later_delta_does_not_bring_the_old_fact_back(self) -> None:

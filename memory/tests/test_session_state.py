@@ -93,6 +93,17 @@ class TestMemory:
         lines = texts(*blocks, beside_lock=True, detail=detail)
         assert lines[0] == "<no_longer_true>the keeper drowned</no_longer_true>"
 
+    def test_what_overrules_the_lock_s_own_text_is_shed_last(self) -> None:
+        blocks = [
+            lock(),
+            delta(canon_locks=["the bell is cracked"]),
+            correction(replaces="the keeper drowned"),
+            correction(replaces="the bell is cracked", canon="the bell is whole"),
+        ]
+        ranks = {line.said: line.rank for line in memory_lines(fold(blocks), beside_lock=True)}
+        assert ranks["the keeper drowned"] > ranks["the bell is whole"] == Rank.CANON
+        assert ranks["the bell is cracked"] == Rank.WITHDRAWN
+
     def test_a_thread_that_ended_moves_to_where_it_did(self) -> None:
         ended = delta(2, state_changes=[{"key": "who knocks?", "after": "resolved"}])
         lines = texts(delta(**DELTA), ended)
