@@ -44,5 +44,10 @@ def without_forgeries(text: str, *, has_elements: bool = False) -> str:
     return text
 
 
+def is_guarded(name: str) -> bool:
+    """Whether a line of others' text that looks like this layer's heading is changed."""
+    return without_forgeries(f"## {name}") != f"## {name}"
+
+
 def _with_backslash(found: re.Match[str]) -> str:
     return f"{found[0]}\\"

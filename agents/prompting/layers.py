@@ -44,8 +44,13 @@ _EDITABLE = {
 }
 # Only in a copy of the chapter, once it is played: named where the prompt is not enough.
 _LOCKED = "AGENT_IDENTITY"
-# What was played stays as it is.
-_TRANSCRIPTS = ("RECENT_CONTEXT", "RECENT_CONTEXT_CHUNK", "FULL_CHAPTER_CONTEXT")
+# What was played stays as it is, and so does what is remembered of it.
+_NOT_EDITABLE = {
+    **dict.fromkeys(
+        ("RECENT_CONTEXT", "RECENT_CONTEXT_CHUNK", "FULL_CHAPTER_CONTEXT"), "transcript"
+    ),
+    **dict.fromkeys(("STRUCTURED_MEMORY", "STRUCTURED_MEMORY_SO_FAR"), "memory"),
+}
 
 
 @dataclass(frozen=True)
@@ -255,8 +260,8 @@ def _too_long(
         way_out = f"Shorten {named} by so much, or use a model with a larger window."
         return PromptTooLong(f"{said} {way_out} {kept}")
     longest = max(layers, key=tokens_of)
-    if longest.name in _TRANSCRIPTS:
-        said += f" The transcript alone has about {round(tokens_of(longest)):,}."
+    if named_so := _NOT_EDITABLE.get(longest.name):
+        said += f" The {named_so} alone has about {round(tokens_of(longest)):,}."
     return PromptTooLong(
         f"{said} Shortening what you wrote would not be enough: a model with a larger window is "
         f"needed. {kept}"

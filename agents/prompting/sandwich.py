@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from agents.prompting.escaping import is_guarded
 from agents.prompting.layers import TIERS, Layer, Piece, Role, Tier, Trim, keep_last
 from memory.keeping import KeptRecent
 from sessions.models import Session
@@ -60,6 +61,10 @@ class LayerDeclaration:
     floor: int = 0
     tiers: tuple[Tier, ...] = TIERS
     is_kept: bool = False
+
+    def __post_init__(self) -> None:
+        if self.has_heading and not is_guarded(self.name):
+            raise ValueError(f"Others' texts could forge the heading {self.name}.")
 
     def layer(self, subject: Subject, tier: Tier) -> Layer:
         return Layer(

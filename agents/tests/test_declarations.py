@@ -29,7 +29,7 @@ COACH = Agent(
     layers=(
         LayerDeclaration("SYSTEM", prompt_file("coach"), role="system", has_heading=False),
         LayerDeclaration("SESSION_STATE", session_state),
-        LayerDeclaration("DRAFT", given("DRAFT"), trim=Trim.OLDEST_FIRST, floor=1),
+        LayerDeclaration("PROSE_DRAFT", given("PROSE_DRAFT"), trim=Trim.OLDEST_FIRST, floor=1),
     ),
 )
 
@@ -43,11 +43,18 @@ def _coach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) 
     settings.OPENAI_BASE_URL = "http://localhost:9/v1"
 
 
+def test_a_heading_that_texts_could_forge_is_refused() -> None:
+    with pytest.raises(ValueError, match="could forge the heading DRAFT"):
+        LayerDeclaration("DRAFT", given("DRAFT"))
+
+
 @pytest.mark.usefixtures("_coach")
 def test_it_is_called_recorded_and_shown(provider: ScriptedProvider, client: Client) -> None:
     chapter = make_active_chapter()
     provider.enqueue("Show it, do not tell it.")
-    subject = Subject(chapter, given={"DRAFT": [Piece("It was dark."), Piece("It was late.")]})
+    subject = Subject(
+        chapter, given={"PROSE_DRAFT": [Piece("It was dark."), Piece("It was late.")]}
+    )
     reply = async_to_sync(call_model)(
         COACH, chapter.pk, lambda: compose(COACH.layers, subject, "full")
     )
@@ -56,6 +63,10 @@ def test_it_is_called_recorded_and_shown(provider: ScriptedProvider, client: Cli
     assert "<prompt_index>" in provider.history[0].messages[1].content
     artifact = LLMArtifact.objects.get()
     assert (artifact.agent_id, artifact.model) == (10, "o4-mini")
-    assert [layer["name"] for layer in artifact.layers] == ["SYSTEM", "SESSION_STATE", "DRAFT"]
+    assert [layer["name"] for layer in artifact.layers] == [
+        "SYSTEM",
+        "SESSION_STATE",
+        "PROSE_DRAFT",
+    ]
     page = client.get(reverse("pages:usage", args=[chapter.pk])).content.decode()
     assert "Writing Coach" in page

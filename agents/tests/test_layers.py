@@ -52,6 +52,14 @@ def test_the_oldest_pieces_go_first_and_the_newest_stay() -> None:
     assert prompt.records[0].dropped > 0
 
 
+def test_the_newest_go_first_where_the_beginning_matters_more() -> None:
+    outline = Layer("H", pieces(9), trim=Trim.NEWEST_FIRST)
+    prompt = assemble([outline], budget_tokens=200, weight_per_token=2)
+    content = prompt.messages[0].content
+    assert "1" * 100 in content
+    assert "9" * 100 not in content
+
+
 def test_condensing_shortens_before_it_drops_and_spares_the_first() -> None:
     first, *others = keep_last(pieces(9, brief=10), 1)
     memory = Layer("M", (replace(first, must_stay=True), *others), trim=Trim.CONDENSE)
@@ -100,7 +108,7 @@ class TestTooLong:
 
     def test_all_that_can_be_named_are_layers_of_an_agent(self) -> None:
         declared = {layer.name for agent in AGENTS.values() for layer in agent.layers}
-        assert {*layers._EDITABLE, *layers._TRANSCRIPTS} <= declared
+        assert {*layers._EDITABLE, *layers._NOT_EDITABLE} <= declared
 
     def test_what_the_engine_wrote_is_not_named_though_it_is_longer(self) -> None:
         said = self.refusal(room=2_000, SYSTEM=900, STRUCTURED_MEMORY=800, USER_PROMPT=700)
@@ -134,6 +142,10 @@ class TestTooLong:
         said = self.refusal(room=500, FORMAT=200, RECENT_CONTEXT_CHUNK=900)
         assert "The transcript alone has about 900." in said
         assert "a model with a larger window is needed" in said
+
+    def test_so_is_memory(self) -> None:
+        said = self.refusal(room=500, STRUCTURED_MEMORY=900, USER_PROMPT=100)
+        assert "The memory alone has about 900." in said
 
 
 @given(
