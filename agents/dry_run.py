@@ -11,7 +11,7 @@ from agents.capabilities.prices import FREE, price_of
 from agents.characters import agent_of, compose_reply
 from agents.exceptions import PromptTooLong
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
-from agents.prompting.layers import AssembledPrompt, Layer, assemble
+from agents.prompting.layers import AssembledPrompt, Layer, Tier, assemble
 from agents.prompting.prompt_parts import PromptPart, characters_of, split_prompt
 from agents.records.call_records import CallRecord, shared_with_call_before
 from sessions.exceptions import InvalidInput, WrongState
@@ -32,6 +32,7 @@ class DryRun:
     """
 
     model: str
+    tier: Tier
     budget_tokens: int
     parts: list[PromptPart]
     characters: int
@@ -87,6 +88,7 @@ def look_ahead(chapter: Session, *, agent_slot: int, user_text: str) -> DryRun:
     shared, previous = shared_with_call_before(chapter, agent_slot, messages)
     return DryRun(
         model=model,
+        tier=facts.tier,
         budget_tokens=input_budget(facts, limit),
         parts=split_prompt(messages, [asdict(record) for record in prompt.records]),
         characters=characters_of(messages),

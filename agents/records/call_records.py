@@ -61,10 +61,23 @@ class CallRecord:
         return counts
 
     @property
+    def counted_tokens(self) -> dict[str, int]:
+        """The same; of a call that may have cost something unreported, as the caps count it."""
+        artifact = self.artifact
+        if not self.is_estimated:
+            return self.tokens
+        return {"input": artifact.estimated_input, "output": artifact.estimated_output}
+
+    @property
+    def is_estimated(self) -> bool:
+        return bool(self.artifact.estimated_input)
+
+    @property
     def dollars(self) -> Decimal | None:
-        """None where the tokens or the model's price are not known."""
-        price = price_of(self.artifact.model) if self.tokens else None
-        return None if price is None else price.of(self.tokens)
+        """Of what is counted; None where that or the model's price is not known."""
+        counted = self.counted_tokens
+        price = price_of(self.artifact.model) if counted else None
+        return None if price is None else price.of(counted)
 
     @property
     def estimated_tokens(self) -> int:

@@ -13,6 +13,7 @@ from agents.narrating import request_build
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.records.call_records import (
+    CallRecord,
     CallsBehind,
     Outcome,
     calls_behind_block,
@@ -52,6 +53,15 @@ def uses(behind: CallsBehind) -> list[str]:
 def add_call(chapter: Session, **fields: Any) -> LLMArtifact:
     values = {"agent_id": 1, "provider": "scripted", "model": "m", "raw_output_ref": "Yes."}
     return LLMArtifact.objects.create(session=chapter, **{**values, **fields})
+
+
+def test_a_call_that_nobody_reported_counts_as_the_caps_count_it(chapter: Session) -> None:
+    artifact = add_call(chapter, model="o4-mini", estimated_input=900, estimated_output=40)
+    call = CallRecord(artifact, Outcome.STOPPED, "1 Agent Red")
+    assert (call.tokens, call.is_estimated) == ({}, True)
+    assert call.counted_tokens == {"input": 900, "output": 40}
+    spent = spending_of(chapter.llm_artifacts.all())
+    assert call.dollars == spent.dollars > 0
 
 
 class TestReplies:

@@ -336,6 +336,8 @@ class TestUsage:
         settings.MODEL = "o4-mini"
         play(chapter)
         assert costs() == [unknown, "under $0.01", "under $0.01 + unknown"]
+        meter = by_id(html_of(client, chapter, "usage"), "meter").words
+        assert "under $0.01 + unknown" in meter
 
     @pytest.mark.usefixtures("uncapped")
     def test_a_model_that_the_cap_cannot_stop_is_named_with_a_way_out(
