@@ -1,9 +1,9 @@
-"""Plays a chapter of 2,000 prompts straight into the database and takes the time that prompts need.
+"""Plays a chapter of 2,000 prompts straight into the database and takes the time that each needs.
 
 A program of its own (python -m bench.long_prompts TIER), because it needs Django's settings; prints
 a JSON object with the chapter's `session_id` and `samples`. Given such an id too, it takes one
 sample of that chapter, of which its process knows nothing. All models have a window of 8,192
-tokens; none is called.
+tokens; none is called, and a stand-in tokenizer reports what each prompt would have cost.
 """
 
 import gc
@@ -21,12 +21,12 @@ import django
 
 from bench.long_memory import CHUNK, ROSTER, delta_payload, long_lock
 from bench.session_data import beat_text, reply_text
+from bench.token_figures import count_tokens
 
 if TYPE_CHECKING:
     from sessions.models import Event
 
 PROMPTS = 2_000
-SAMPLED = (1, 50, 100, 208, *range(400, PROMPTS + 1, 200))
 REPLY_WORDS = 80
 # What chooses a model of this tier: the embedded one, or one that nobody knows.
 MODELS = {
@@ -42,7 +42,7 @@ MODELS = {
 
 @dataclass(frozen=True)
 class Sample:
-    """One assembled prompt; `tokens` as estimated, separators of messages included.
+    """One assembled prompt; `tokens` as the stand-in counts them, separators of messages included.
 
     `kind` is "memory" for the first prompt after a delta, "cold" where the process knew nothing
     of the chapter, else "reply".
@@ -52,7 +52,7 @@ class Sample:
     kind: str
     milliseconds: float
     characters: int
-    tokens: float
+    tokens: int
     budget: int
 
 
@@ -67,7 +67,8 @@ def main(tier: str, session_id: str = "") -> None:
     if session_id:
         samples = [take_sample(uuid.UUID(session_id), PROMPTS, "cold")]
     else:
-        samples = [sample for prompt in SAMPLED for sample in chapter.sample_around(prompt)]
+        chunks = range(0, PROMPTS, CHUNK)
+        samples = [sample for covered in chunks for sample in chapter.sample_chunk(covered)]
     print(
         json.dumps(
             {
@@ -116,13 +117,10 @@ class LongChapter:
     def session_id(self) -> uuid.UUID:
         return self.session.pk
 
-    def sample_around(self, prompt: int) -> Iterator[Sample]:
-        """A sample of each prompt of the chunk that this one is in."""
-        covered = (prompt - 1) // CHUNK * CHUNK
-        if covered:
-            self._play_to(covered - CHUNK)
-            # Known when the next delta arrives, as in a chapter that is being played.
-            take_sample(self.session_id, covered - CHUNK + 1, "before")
+    def sample_chunk(self, covered: int) -> Iterator[Sample]:
+        """A sample of each prompt of the chunk that follows so many."""
+        # What building the chapter left behind is not the prompts' to clear away.
+        gc.collect()
         for number in range(covered + 1, min(covered + CHUNK, PROMPTS) + 1):
             self._play_to(number - 1)
             is_first = covered and number == covered + 1
@@ -183,31 +181,28 @@ def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
     from agents.calling.model_access import model_name
     from agents.capabilities.facts import facts_of
     from agents.characters import agent_of, compose_reply
-    from agents.prompting.budget import (
-        TOKENS_PER_MESSAGE,
-        input_budget,
-        output_limit,
-        read_weight_per_token,
-    )
+    from agents.prompting.budget import TOKENS_PER_MESSAGE, calibrate, input_budget, output_limit
+    from agents.providers.base import Usage
     from sessions.access import get_chapter
     from sessions.models import Turn
 
     slot = slot_of(number)
     facts = facts_of(model_name(slot))
-    # What building the chapter left behind is not the prompt's to clear away.
-    gc.collect()
     started = time.perf_counter()
     turn = Turn(session=get_chapter(session_id), agent_slot=slot, user_text=beat_text(number))
     agent = agent_of(turn)
     prompt = fit_prompt(agent, facts, lambda: compose_reply(turn))
     taken = time.perf_counter() - started
-    weight_per_token = read_weight_per_token(model_name(slot), slot)
+    texts = [message.content for message in prompt.messages]
+    tokens = sum(map(count_tokens, texts)) + TOKENS_PER_MESSAGE * len(texts)
+    # As after a call, so that the next prompt is as full as a real one.
+    calibrate(model_name(slot), slot, prompt.weight, Usage(tokens, 0))
     return Sample(
         prompt=number,
         kind=kind,
         milliseconds=taken * 1_000,
-        characters=sum(len(message.content) for message in prompt.messages),
-        tokens=prompt.weight / weight_per_token + TOKENS_PER_MESSAGE * len(prompt.records),
+        characters=sum(map(len, texts)),
+        tokens=tokens,
         budget=input_budget(facts, output_limit(agent, facts)),
     )
 
