@@ -25,6 +25,16 @@ _LONGEST_WAIT = 0.5
 
 
 class Channel(filesystem.Channel):
+    @property
+    def transport_options(self) -> Any:
+        """A queue that could not be declared closes the channel, and kombu goes on to send over it.
+
+        What it hears then it takes for a reason to send again over a new one.
+        """
+        if self.connection is None:
+            raise ChannelError("The channel was closed.")
+        return super().transport_options
+
     def _put(  # type: ignore[override]  # kombu's own class differs from its base in this way too
         self, queue: str, payload: dict[str, Any], **kwargs: Any
     ) -> None:

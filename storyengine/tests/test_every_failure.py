@@ -2,11 +2,14 @@
 
 A chapter is played from its lock to its draft with the N-th of them failing, for N = 1, 2, 3 and so
 on until the chapter is done before it is reached. Of the many writes and commits it is every
-fifteenth, from another one each time, unless STORYENGINE_TEST_STRIDE says 1. What a dead process
-leaves is recovered, as the sweep does it; then every invariant holds, and the chapter can be
-finished.
+fifteenth, unless STORYENGINE_TEST_STRIDE says 1. The first one is another with each run, and the
+same with the same --randomly-seed, which pytest prints: it seeds `random` anew for every test. What
+a dead process leaves is recovered, as the sweep does it; then every invariant holds, and the
+chapter can be finished.
 """
 
+import builtins
+import io
 import os
 import random
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -50,6 +53,7 @@ from sessions.models import Session, Turn
 from sessions.states import State
 from sessions.tests.factories import make_chapter
 from sessions.turns import events_of
+from storyengine.folder_broker import Transport
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -192,7 +196,8 @@ def sweep(
 
     `expected` is what a request of a client may end with while something fails.
     """
-    for at in range(random.randint(1, stride), MOST_FAILURES, stride):  # noqa: S311 - no secret
+    first = random.randint(1, stride)  # noqa: S311 - no secret
+    for at in range(first, MOST_FAILURES, stride):
         failing = make(at)
         play = Play(make_chapter(target_words=TARGET_WORDS))
         play.begin()
@@ -213,7 +218,7 @@ def sweep(
             assert play.chapter.narrative_drafts.count() == 1
         except Exception as error:
             # Whatever it is goes on as it is, with the number to look for.
-            error.add_note(f"after the failure of number {at}")
+            error.add_note(f"after the failure of number {at}; the first one was number {first}")
             raise
         delete_chapter(play.chapter.pk)
         if not failing.was_reached:
@@ -289,41 +294,91 @@ def test_every_send_to_the_broker(
     assert sweep(make, arm) >= 3
 
 
+class Writing:
+    """How one kind of write fails in a folder: before it, or once the file was opened and is empty.
+
+    `times` is how often a chapter does so at least.
+    """
+
+    def __init__(self, *owners: Any, name: str, leaves_empty: bool = False, times: int = 3) -> None:
+        self.owners, self.name, self.leaves_empty, self.times = owners, name, leaves_empty, times
+
+    @contextmanager
+    def failing_in(self, folder: Path, failing: Failing) -> Iterator[None]:
+        write = getattr(self.owners[0], self.name)
+
+        def fail_or_write(file: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self._is_write(file, folder, *args, **kwargs):
+                return write(file, *args, **kwargs)
+            opened = write(file, *args, **kwargs) if self.leaves_empty else None
+            try:
+                failing.pass_by()
+            except OSError:
+                if opened is not None:
+                    opened.close()
+                raise
+            return opened or write(file, *args, **kwargs)
+
+        with pytest.MonkeyPatch.context() as patch:
+            for owner in self.owners:
+                patch.setattr(owner, self.name, fail_or_write)
+            yield
+
+    def _is_write(self, file: Any, folder: Path, mode: Any = "r", *_: Any, **__: Any) -> bool:
+        if isinstance(file, int) or folder not in Path(file).parents:
+            return False
+        return self.name != "open" or not set("wax+").isdisjoint(mode)
+
+
+# pathlib opens what it writes through `io`. Four messages, the table of queues and its lock.
+WRITES = {
+    "text": Writing(Path, name="write_text"),
+    "name": Writing(os, name="replace"),
+    "opening": Writing(io, builtins, name="open", times=6),
+    "opened": Writing(io, builtins, name="open", leaves_empty=True, times=6),
+}
+
+
 @pytest.mark.skipif(
     not settings.CELERY_BROKER_URL.startswith("filesystem://"),
     reason="with a broker of its own, play writes no files",
 )
-@pytest.mark.parametrize("name", ["write_text", "replace"])
+@pytest.mark.parametrize("lasts", [False, True], ids=["once", "from-then-on"])
+@pytest.mark.parametrize("writing", WRITES.values(), ids=WRITES)
 def test_every_write_of_a_file(
-    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+    provider: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    writing: Writing,
+    lasts: bool,
 ) -> None:
-    """The only files that play writes are the messages of a queue in a folder."""
-    broker = Celery("folder", broker="filesystem://localhost", set_as_current=False)
-    broker.conf.broker_transport_options = {
-        "data_folder_in": str(tmp_path),
-        "data_folder_out": str(tmp_path),
-        "control_folder": str(tmp_path / "control"),
-    }
-    (tmp_path / "control").mkdir()
-    monkeypatch.setattr("agents.jobs.current_app.send_task", broker.send_task)
-    owner: Any = Path if name == "write_text" else os
-    write = getattr(owner, name)
+    """The only files that play writes are those of a queue in a folder."""
 
     @contextmanager
     def arm(failing: Failing) -> Iterator[None]:
-        def fail_or_write(*args: Any, **kwargs: Any) -> Any:
-            if tmp_path in Path(args[0]).parents:
-                failing.pass_by()
-            return write(*args, **kwargs)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(owner, name, fail_or_write)
+        # A new one each time: a queue is entered in its exchange's table only once.
+        folder = tmp_path / str(failing.at)
+        monkeypatch.setattr("agents.jobs.current_app.send_task", broker_in(folder).send_task)
+        with writing.failing_in(folder, failing):
             yield
 
     def make(at: int) -> Failing:
-        return Failing(at, OSError(28, "No space left on device"), lasts=True)
+        return Failing(at, OSError(28, "No space left on device"), lasts=lasts)
 
-    assert sweep(make, arm) >= 3
+    assert sweep(make, arm) >= writing.times
+
+
+def broker_in(folder: Path) -> Celery:
+    """As a process finds it that has sent nothing yet."""
+    Transport.global_state.clear()
+    (folder / "control").mkdir(parents=True)
+    broker = Celery("folder", broker="filesystem://localhost", set_as_current=False)
+    broker.conf.broker_transport_options = {
+        "data_folder_in": str(folder),
+        "data_folder_out": str(folder),
+        "control_folder": str(folder / "control"),
+    }
+    return broker
 
 
 @pytest.mark.parametrize(
