@@ -67,7 +67,8 @@ def page_figure(times: PageTimes) -> Figure:
         target = f"204, under {MOST_POLL_MS:.0f} ms, at most {MOST_POLL_QUERIES} queries"
         passed = middle < MOST_POLL_MS and times.queries <= MOST_POLL_QUERIES
     else:
-        target, passed = f"at most {MOST_PAGE_MS:.0f} ms", middle <= MOST_PAGE_MS
+        target = f"at most {MOST_PAGE_MS:.0f} ms each time"
+        passed = max(times.milliseconds) <= MOST_PAGE_MS
     return Figure(times.name, middle, shown, target, passed)
 
 
