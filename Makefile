@@ -51,7 +51,7 @@ bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replay
 	@python -m $(if $(LOAD),bench.load,$(if $(EMBEDDED_MEMORY),bench.embedded_memory,bench)) $(if $(DATA),--data $(DATA)) $(if $(EMBEDDED),--embedded) $(if $(EMBEDDED_MEMORY),$(if $(KEEP),--keep $(KEEP))) $(if $(LOAD),$(if $(SERVERS),--servers) $(if $(PARTS),--parts $(PARTS)))
 
 chaos: .venv/installed staticfiles/staticfiles.json ## break what can break while chapters are played; FAULTS, SEED, MINUTES, SERVERS=1
-	@python -m chaos --faults $(or $(FAULTS),1000) --seed $(or $(SEED),7) --minutes $(or $(MINUTES),30) $(if $(SERVERS),--servers)
+	@python -m chaos --faults $(or $(FAULTS),1000) --seed $(or $(SEED),7) --minutes $(or $(MINUTES),45) $(if $(SERVERS),--servers)
 
 lock: .venv/installed-dev ## write the hashes of what requirements*.txt name, for every platform
 	$(LOCK) requirements.lock requirements.txt

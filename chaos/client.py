@@ -69,8 +69,8 @@ class Client:
         self._note(key, words, told)
         return told
 
-    def leave(self, key: Key, words: Words) -> None:
-        """Send a prompt, and close the tab at the first word."""
+    def leave(self, key: Key, words: Words) -> bool:
+        """Send a prompt, and close the tab at the first word; False when none came."""
         session_id, submission = key
         events = stream(
             self._server,
@@ -80,12 +80,14 @@ class Client:
             timeout=ANSWER_SECONDS,
         )
         try:
-            if next(events, None) is not None:
-                self.journal.kept[key] = words
+            first = next(events, None)
         except (*NETWORK_ERRORS, BenchError):
-            return
+            return False
         finally:
             events.close()  # type: ignore[attr-defined]  # it is a generator
+        if first is not None:
+            self.journal.kept[key] = words
+        return first is not None and first.name == "token"
 
     def many_prompts(self, forms: Sequence[tuple[Key, Words]]) -> list[Told]:
         """All forms at once, each over a connection of its own."""

@@ -7,7 +7,7 @@ words of a prompt are sent again under their key until the program has answered 
 import random
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -44,7 +44,7 @@ class Driver:
         self._chance = random.Random(0)  # noqa: S311  (a schedule, no secret)
 
     def step(self, fault: Fault) -> bool:
-        """Play on under this fault; False when nothing met it.
+        """Play on under this fault; False when nothing met it, and it has to come again.
 
         Raises BenchError at a standstill.
         """
@@ -132,10 +132,10 @@ class Driver:
         with ThreadPoolExecutor(1) as thread:
             playing = thread.submit(self._do, document, verb)
             time.sleep(fuse)
-            self._stack.kill_and_start(kind)
+            was_hit = self._stack.kill_and_start(kind)
             playing.result()
         self._client.broken = False
-        return True
+        return was_hit
 
     def _as_bad_client(self, kind: str, document: dict[str, Any], verb: str) -> bool:
         acts: dict[str, Callable[[], bool]] = {
@@ -148,52 +148,59 @@ class Driver:
 
     def _repeat(self, document: dict[str, Any], verb: str, times: int) -> bool:
         if verb != "prompt":
-            self._client.many(times, self._chapter, verb)
-            return True
+            return _were_all_sent(self._client.many(times, self._chapter, verb))
         is_new = self._open is None
         key, words = self._open_prompt(document)
-        self._close_if_answered(*self._client.many_prompts([(key, words)] * times))
+        told = self._client.many_prompts([(key, words)] * times)
+        self._close_if_answered(*told)
         if is_new and self._open is None:
             self._client.journal.called_once.add(key)
-        return True
+        return _were_all_sent(told)
 
     def _in_two_tabs(self, document: dict[str, Any], verb: str) -> bool:
         """Another tab sends other words at the same time, or saves a setup that is locked."""
         if verb != "prompt":
-            stale = small_setup_of(self._session, self._chapters + 1_000)
-            told = self._client.save_setup(self._chapter, stale)
-            if told.status == 200 and verb != "lock":
-                self._complain("a stale tab changes nothing", "the locked setup was overwritten")
-            return True
+            return self._with_stale_setup(document, verb)
         mine, others = self._open_prompt(document), self._new_prompt(document)
-        self._close_if_answered(self._client.many_prompts([mine, others])[0])
-        return True
+        told = self._client.many_prompts([mine, others])
+        self._close_if_answered(told[0])
+        return _were_all_sent(told)
+
+    def _with_stale_setup(self, document: dict[str, Any], verb: str) -> bool:
+        stale = small_setup_of(self._session, self._chapters + 1_000)
+        with ThreadPoolExecutor(1) as other_tab:
+            saving = other_tab.submit(self._client.save_setup, self._chapter, stale)
+            done, saved = self._do(document, verb), saving.result()
+        if saved.status == 200 and verb != "lock":
+            self._complain("a stale tab changes nothing", "the locked setup was overwritten")
+        return _were_all_sent([done, saved])
 
     def _leave(self, document: dict[str, Any], verb: str) -> bool:
         if verb != "prompt":
             self._do(document, verb)
             return False
-        self._client.leave(*self._open_prompt(document))
-        return True
+        return self._client.leave(*self._open_prompt(document))
 
-    def _do(self, document: dict[str, Any], verb: str) -> None:
+    def _do(self, document: dict[str, Any], verb: str) -> Told:
         """The next thing, once, as a patient client does it."""
         if verb == "build-narrative":
             body = {"narrative_agent_definition_text": "", "target_words": TARGET_WORDS}
             path = f"/api/session/{self._chapter}/narrative-agent"
             self._client.send("PUT", path, body)
         if verb != "prompt":
-            self._client.ask(self._chapter, verb)
-            return
+            return self._client.ask(self._chapter, verb)
         if self._open is not None and self._may_keep(document):
-            self._close_if_answered(self._client.keep(*self._open))
+            told = self._client.keep(*self._open)
         elif self._wants_reroll(document):
             headers = {"Idempotency-Key": uuid.uuid4().hex}
-            self._client.send("POST", f"/api/session/{self._chapter}/reroll", headers=headers)
+            path = f"/api/session/{self._chapter}/reroll"
+            return self._client.send("POST", path, headers=headers)
         else:
             key, words = self._open_prompt(document)
             streams = self._chance.random() < 0.5
-            self._close_if_answered(self._client.prompt(key, words, streams=streams))
+            told = self._client.prompt(key, words, streams=streams)
+        self._close_if_answered(told)
+        return told
 
     def _may_keep(self, document: dict[str, Any]) -> bool:
         pending = document["pending_turn"]
@@ -224,6 +231,11 @@ class Driver:
 
     def _complain(self, rule: str, detail: str) -> None:
         self._client.violations.append(Violation(rule, self._chapter, detail))
+
+
+def _were_all_sent(told: Sequence[Told]) -> bool:
+    """The program got every one of them, and answered."""
+    return all(each.status for each in told)
 
 
 def _is_busy(document: dict[str, Any]) -> bool:

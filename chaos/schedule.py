@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # What a kill ends, in this order of the table.
 KILLS_OF_PROGRAM = ("kill-web", "kill-worker", "kill-model")
@@ -42,6 +42,11 @@ class Fault:
     @property
     def is_kill(self) -> bool:
         return self.kind.startswith("kill-")
+
+    def again(self) -> "Fault":
+        """The same after it met nothing; what is left to chance comes out otherwise."""
+        chance = random.Random(self.choices)  # noqa: S311  (a schedule, no secret)
+        return replace(self, choices=chance.getrandbits(32))
 
 
 def plan_faults(count: int, seed: int, *, kills: tuple[str, ...] = KILLS_OF_PROGRAM) -> list[Fault]:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from bench.http_calls import Server, call
@@ -47,23 +47,24 @@ class Stack:
         """The kinds of kills that this stack can take."""
         return KILLS_OF_PROGRAM if self._servers is None else KILLS_OF_PROGRAM + KILLS_OF_SERVERS
 
-    def kill_and_start(self, kind: str) -> None:
-        """End one process at once, as a crash would, and start it again."""
-        match kind:
-            case "kill-model":
-                self.processes.kill(MODEL)
+    def kill_and_start(self, kind: str) -> bool:
+        """End one process at once, as a crash would, and start it again.
+
+        False when it had ended by itself.
+        """
+        name = MODEL if kind == "kill-model" else kind.removeprefix("kill-")
+        was_hit = was_killed(self.processes, name)
+        match name:
+            case _ if name == MODEL:
                 self._start_model()
-            case "kill-postgres" if self._servers is not None:
-                self.processes.kill("postgres")
+            case "postgres" if self._servers is not None:
                 self._servers.start_postgres(self.processes)
-            case "kill-redis" if self._servers is not None:
-                self.processes.kill("redis")
+            case "redis" if self._servers is not None:
                 self._servers.start_redis(self.processes)
             case _:
-                name = kind.removeprefix("kill-")
-                self.processes.kill(name)
                 start_named(self.processes, [name])
         wait_until(self.is_served, "the pages after a kill", seconds=START_SECONDS)
+        return was_hit
 
     @contextmanager
     def hanging(self, name: str) -> Iterator[None]:
@@ -111,6 +112,13 @@ class Stack:
     def _control(self, wish: dict[str, Any]) -> dict[str, Any]:
         status: dict[str, Any] = call(self._model, "POST", "/control", wish, timeout=10).json()
         return status
+
+
+def was_killed(processes: Processes, name: str) -> bool:
+    """End a process as a crash would; False when it had ended by itself."""
+    with suppress(ProcessLookupError):
+        processes.kill(name)
+    return processes.by_name[name].returncode == -signal.SIGKILL
 
 
 @contextmanager

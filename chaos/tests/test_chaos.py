@@ -1,13 +1,17 @@
 """The short form of `make chaos`: a run of a fixed seed, whose database proves that it held."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from bench.program import wait_until
 from bench.session_data import small_setup_of, synthetic_session
-from chaos.__main__ import Found, print_found, run
+from chaos import __main__ as chaos_run
+from chaos.__main__ import Found, parse_options, play_until_met, print_found, run
 from chaos.client import Client
 from chaos.driver import PATIENCE_SECONDS
 from chaos.journal import Journal, Violation
@@ -16,6 +20,7 @@ from chaos.schedule import (
     KILLS_OF_PROGRAM,
     KILLS_OF_SERVERS,
     MODEL_FAULTS,
+    Fault,
     count_kinds,
     plan_faults,
 )
@@ -40,8 +45,8 @@ def test_nothing_is_lost_under_faults(stack: Stack) -> None:
     faults = plan_faults(FAULTS, SEED, kills=stack.kills)
     found = run(stack, faults, seed=SEED, minutes=MINUTES)
     assert found.violations == {}, stack.processes.end_of_logs()
-    assert found.injected.total() == FAULTS
-    assert found.met.total() > FAULTS // 2
+    assert found.met == count_kinds(faults)
+    assert found.is_complete
 
 
 @pytest.mark.processes
@@ -89,3 +94,81 @@ def test_a_violation_is_printed_with_what_repeats_the_run(
     printed = capsys.readouterr().out
     assert "seed 7, step 2: no draft is lost; chapter-1: draft 4" in printed
     assert "1 violations" in printed
+
+
+def test_a_fault_that_met_nothing_comes_again_until_something_meets_it() -> None:
+    planned = plan_faults(FAULTS, SEED)
+    tried: list[Fault] = []
+
+    def step(fault: Fault) -> bool:
+        tried.append(fault)
+        return len(tried) % 3 == 0
+
+    played = list(play_until_met(planned, step))
+    assert [fault for fault, _was_met in played] == tried
+    met = [fault for fault, was_met in played if was_met]
+    assert [(fault.number, fault.kind) for fault in met] == [
+        (fault.number, fault.kind) for fault in planned
+    ]
+    # Played as before it would meet nothing again.
+    assert len({fault.choices for fault in tried}) == len(tried) == 3 * FAULTS
+
+
+def test_the_same_seed_plays_the_same_again_also_what_met_nothing() -> None:
+    def play() -> list[Fault]:
+        outcomes = iter([False, False, True] * FAULTS)
+        return [
+            fault for fault, _ in play_until_met(plan_faults(FAULTS, 3), lambda _: next(outcomes))
+        ]
+
+    assert play() == play()
+
+
+@pytest.mark.parametrize(
+    ("met", "violations", "code"),
+    [(3, [], 0), (2, [], 1), (3, [Violation("no draft is lost", "chapter-1", "draft 4")], 1)],
+    ids=["all met", "the time ran out", "a violation"],
+)
+def test_the_exit_code_says_whether_all_was_met_and_nothing_broken(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    met: int,
+    violations: Sequence[Violation],
+    code: int,
+) -> None:
+    def run_shortly(_stack: Any, faults: Sequence[Fault], **_: Any) -> Found:
+        found = Found(seed=7, planned=len(faults))
+        found.injected["cut"], found.met["cut"] = 3, met
+        found.add(violations, 1)
+        return found
+
+    monkeypatch.setattr(chaos_run, "open_stack", no_stack)
+    monkeypatch.setattr(chaos_run, "run", run_shortly)
+    assert chaos_run.main(parse_options(["--faults=3"])) == code
+    ended_early = "ended before 3 faults were met" in capsys.readouterr().out
+    assert ended_early == (met < 3)
+
+
+def test_a_run_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when no fault is ever met."""
+
+    class Driver:
+        def __init__(self, *_: object) -> None:
+            self.step = lambda _fault: False
+            self.finish = lambda: None
+
+    monkeypatch.setattr(chaos_run, "Driver", Driver)
+    with no_stack() as stack:
+        found = run(stack, plan_faults(3, SEED), seed=SEED, minutes=0)
+    assert (found.met.total(), found.is_complete) == (0, False)
+
+
+@contextmanager
+def no_stack(**_: object) -> Iterator[Any]:
+    """Nothing is started; its database is empty."""
+    yield SimpleNamespace(
+        kills=KILLS_OF_PROGRAM,
+        program=None,
+        processes=SimpleNamespace(end_of_logs=str),
+        read_rows=lambda: {"read_at": 0.0, "chapters": []},
+    )

@@ -1,0 +1,172 @@
+"""A fault counts as met only where it happened."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import pytest
+
+from bench.http_calls import BenchError, Server, StreamEvent
+from bench.program import open_processes
+from chaos import client as client_module
+from chaos.client import NOTHING, Client, Told
+from chaos.driver import Driver
+from chaos.journal import Journal, Key, Words
+from chaos.schedule import Fault
+from chaos.stack import Stack, was_killed
+
+ID = "chapter-1"
+NO_ANSWER, REFUSED = NOTHING, Told(409)
+STATES = {"lock": "DRAFT_TAB1", "prompt": "ACTIVE", "end": "ACTIVE", "build-narrative": "ENDED"}
+
+
+class ScriptedClient(Client):
+    """Its chapter needs `verb` next; its requests are answered in turn with `answers`."""
+
+    def __init__(self, verb: str, answers: Sequence[Told] = ()) -> None:
+        super().__init__(Server("127.0.0.1", 1), Journal())
+        self._verb, self._answers = verb, list(answers)
+        self.asked: list[str] = []
+        self.word_comes = True
+
+    def create(self, *_: object) -> str:
+        return ID
+
+    def read(self, _session_id: str) -> dict[str, Any]:
+        return {
+            "state": STATES[self._verb],
+            "prompt_index": 99 if self._verb == "end" else 0,
+            "last_summarized_prompt_index": 99 if self._verb == "end" else 0,
+            "next_agent_slot": 1,
+            "pending_turn": None,
+            "is_ending": False,
+            "narrative_drafts": [],
+            "jobs": [],
+        }
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None
+    ) -> Told:
+        if path.endswith("/narrative-agent"):
+            return Told(200)
+        self.asked.append(path.rpartition("/")[2])
+        return self._answers.pop(0) if self._answers else REFUSED
+
+    def prompt(self, key: Key, words: Words, *, streams: bool = False) -> Told:
+        return self.send("POST", f"/api/session/{key[0]}/prompt")
+
+    def leave(self, _key: Key, _words: Words) -> bool:
+        return self.word_comes
+
+
+class ScriptedStack:
+    def __init__(self, *, hits: bool = True, unmet: int = 0) -> None:
+        self._hits, self._unmet = hits, unmet
+
+    def kill_and_start(self, _kind: str) -> bool:
+        return self._hits
+
+    def queue_faults(self, *_: object) -> None:
+        pass
+
+    def unmet_faults(self) -> int:
+        return self._unmet
+
+
+def is_met(
+    kind: str, client: Client, stack: ScriptedStack | None = None, *, repeats: int = 1
+) -> bool:
+    driver = Driver(cast(Stack, stack or ScriptedStack()), client)
+    return driver.step(Fault(1, kind, 4, repeats))
+
+
+@pytest.fixture(autouse=True)
+def _kill_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.driver.LONGEST_FUSE", 0)
+
+
+def test_a_step_without_a_chapter_meets_nothing() -> None:
+    client = ScriptedClient("prompt")
+    client.create = lambda *_: ""  # type: ignore[method-assign]
+    assert not is_met("twice", client)
+
+
+@pytest.mark.parametrize("hits", [True, False])
+def test_a_kill_is_met_by_a_process_that_was_running(hits: bool) -> None:
+    assert is_met("kill-web", ScriptedClient("prompt"), ScriptedStack(hits=hits)) == hits
+
+
+@pytest.mark.parametrize(("unmet", "met"), [(5, False), (4, True), (0, True)])
+def test_a_fault_of_a_model_is_met_by_a_call(unmet: int, met: bool) -> None:
+    stack = ScriptedStack(unmet=unmet)
+    assert is_met("500", ScriptedClient("prompt"), stack, repeats=5) == met
+
+
+@pytest.mark.parametrize("verb", STATES)
+@pytest.mark.parametrize(("kind", "times"), [("twice", 2), ("tenfold", 10)])
+def test_a_form_is_sent_again_where_each_was_answered(verb: str, kind: str, times: int) -> None:
+    client = ScriptedClient(verb, [REFUSED] * times)
+    assert is_met(kind, client)
+    assert client.asked == [verb] * times
+    assert not is_met(kind, ScriptedClient(verb, [REFUSED] * (times - 1) + [NO_ANSWER]))
+
+
+@pytest.mark.parametrize("verb", STATES)
+def test_two_tabs_are_two_requests_that_were_answered(verb: str) -> None:
+    client = ScriptedClient(verb)
+    assert is_met("two-tabs", client)
+    other = "prompt" if verb == "prompt" else "tab1"
+    assert sorted(client.asked) == sorted([verb, other])
+    assert client.violations == []
+    for answers in ([NO_ANSWER, REFUSED], [REFUSED, NO_ANSWER]):
+        assert not is_met("two-tabs", ScriptedClient(verb, answers))
+
+
+def test_a_stale_tab_that_overwrites_a_locked_setup_is_a_violation() -> None:
+    client = ScriptedClient("end", [Told(200), Told(200)])
+    is_met("two-tabs", client)
+    assert [violation.rule for violation in client.violations] == ["a stale tab changes nothing"]
+
+
+@pytest.mark.parametrize("word_comes", [True, False])
+def test_leaving_is_met_where_a_word_came_before(word_comes: bool) -> None:
+    client = ScriptedClient("prompt")
+    client.word_comes = word_comes
+    assert is_met("leave", client) == word_comes
+
+
+def test_a_step_that_sends_no_prompt_is_played_and_cannot_be_left() -> None:
+    client = ScriptedClient("lock")
+    assert not is_met("leave", client)
+    assert client.asked == ["lock"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_kept", "was_left"),
+    [("token", True, True), ("turn", True, False), ("error", True, False), ("", False, False)],
+)
+def test_only_a_reply_that_was_being_written_can_be_left(
+    monkeypatch: pytest.MonkeyPatch, name: str, is_kept: bool, was_left: bool
+) -> None:
+    def stream(*_: object, **__: object) -> Iterator[StreamEvent]:
+        if not name:
+            raise BenchError("409")
+        yield StreamEvent(name, "{}", 0)
+
+    monkeypatch.setattr(client_module, "stream", stream)
+    client = Client(Server("127.0.0.1", 1), Journal())
+    key = (ID, "key-1")
+    assert client.leave(key, Words(1, "Beat 1.")) == was_left
+    assert (key in client.journal.kept) == is_kept
+
+
+@pytest.mark.parametrize("is_reaped", [True, False])
+def test_a_process_that_had_ended_was_not_killed(is_reaped: bool) -> None:
+    with open_processes({}) as processes:
+        processes.start("running", ["sleep", "600"])
+        ended = processes.start("ended", ["true"])
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        if is_reaped:
+            ended.wait()
+        assert was_killed(processes, "running")
+        assert not was_killed(processes, "ended")
