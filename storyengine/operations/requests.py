@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import Resolver404, ResolverMatch, resolve
 
 from sessions.log_lines import go_on_working_for, note, warn, working_for
 from storyengine.access.inline import GetResponse, InlineMiddleware
@@ -67,10 +68,23 @@ class RequestLogMiddleware(InlineMiddleware):
         RequestLogMiddleware.process_view(self, *args)
 
 
-def _id_of(request: HttpRequest) -> str:
+def good_id(given: str) -> str:
     """The proxy's, if it gave a good one."""
-    given = request.headers.get(HEADER, "")
     return given if _GOOD_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def note_unread(method: str, path: str, *, status: int, request_id: str, started: float) -> None:
+    """The line of a request that was answered before Django read it; `started` as perf_counter."""
+    try:
+        match = resolve(path)
+    except Resolver404:
+        match = None
+    with working_for(request_id=request_id):
+        _note(method, match, status, started)
+
+
+def _id_of(request: HttpRequest) -> str:
+    return good_id(request.headers.get(HEADER, ""))
 
 
 def _logged(
@@ -79,25 +93,30 @@ def _logged(
     response.headers[HEADER] = request_id
     _note_request(request, response.status_code, started)
     if isinstance(response, StreamingHttpResponse) and response.is_async:
-        ids = {"request_id": request_id, "route": _route_of(request), **_chapter_of(request)}
+        match = request.resolver_match
+        ids = {"request_id": request_id, "route": _route_of(match), **_chapter_of(match)}
         parts = cast(AsyncIterable[bytes], response.streaming_content)
         response.streaming_content = _counted(parts, ids)
     return response
 
 
 def _note_request(request: HttpRequest, status: int, started: float) -> None:
-    route = _route_of(request)
+    _note(request.method, request.resolver_match, status, started)
+
+
+def _note(method: str | None, match: ResolverMatch | None, status: int, started: float) -> None:
+    route = _route_of(match)
     if route in _WATCHED and status < 400:
         return
     write = warn if status >= 500 else note
     write(
         logger,
         "request",
-        method=request.method,
+        method=method,
         route=route,
         status=status,
         ms=_milliseconds_since(started),
-        **_chapter_of(request),
+        **_chapter_of(match),
     )
 
 
@@ -115,13 +134,12 @@ async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> Async
         note(logger, "stream ended", ms=_milliseconds_since(started), **ids)
 
 
-def _route_of(request: HttpRequest) -> str:
-    match = request.resolver_match
+def _route_of(match: ResolverMatch | None) -> str:
     return (match.view_name or match.route) if match else "unknown"
 
 
-def _chapter_of(request: HttpRequest) -> dict[str, str]:
-    kwargs = request.resolver_match.kwargs if request.resolver_match else {}
+def _chapter_of(match: ResolverMatch | None) -> dict[str, str]:
+    kwargs = match.kwargs if match else {}
     return {"session_id": str(kwargs["session_id"])} if "session_id" in kwargs else {}
 
 

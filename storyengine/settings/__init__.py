@@ -157,7 +157,8 @@ CSRF_COOKIE_HTTPONLY = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# The largest honest form: Tab 1 whole, nine texts of 5,000 code points, percent-encoded.
+# The largest honest form, percent-encoded: a layer of 60,000 code points to try again. Tab 1 whole
+# has nine texts of 5,000. What is larger is refused unread (see storyengine.access.body_limit).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
 # Celery only rings the bell (see docs/architecture.md): a job is a row in the database.

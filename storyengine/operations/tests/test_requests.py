@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from sessions.log_lines import current_ids
 from sessions.tests.factories import make_active_chapter
+from storyengine.asgi import application
 from storyengine.operations.requests import RequestLogMiddleware
 from storyengine.operations.tests.reading import Written, growth, read_metrics
 
@@ -59,6 +60,37 @@ def test_a_line_names_the_route_and_never_what_was_asked(client: Client, written
     assert line["ms"] >= 0
     client.get(f"/{SECRET_WORDS}?{SECRET_WORDS}")
     assert written.events("request")[1]["route"] == "unknown"
+    assert SECRET_WORDS not in written.all
+
+
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_what_is_refused_before_django_reads_it_has_a_line_too(
+    written: Written, is_declared: bool
+) -> None:
+    session_id, body = uuid.uuid4(), b"x" * 2_000_000
+    declared = [(b"content-length", str(len(body)).encode())] if is_declared else []
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": f"/chapters/{session_id}/play/prompt",
+        "query_string": SECRET_WORDS.encode(),
+        "headers": [(b"host", b"localhost"), (b"x-request-id", b"of-the-proxy"), *declared],
+    }
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async_to_sync(application)(scope, receive, send)
+    assert [one.get("status") for one in sent] == [413, None]
+    assert dict(sent[0]["headers"])[b"x-request-id"] == b"of-the-proxy"
+    line = written.event("request")
+    assert (line["method"], line["route"], line["status"]) == ("POST", "pages:prompt", 413)
+    assert (line["session_id"], line["request_id"]) == (str(session_id), "of-the-proxy")
+    assert line["ms"] >= 0
     assert SECRET_WORDS not in written.all
 
 
