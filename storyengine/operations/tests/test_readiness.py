@@ -132,6 +132,23 @@ def test_a_database_that_hangs_is_asked_once_and_not_waited_for(
     assert hanging.asked == 1  # type: ignore[attr-defined]
 
 
+def test_what_nobody_foresaw_lasts_for_one_ask(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Also where an answer would hold.
+    monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 60.0)
+    client.raise_request_exception = False
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(readiness, "last_pulse", fail)
+        for _ in range(2):
+            assert client.get("/readyz").status_code == 500
+    ask(client, 200)
+
+
 def test_what_was_found_holds_for_a_moment(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 60.0)
     ask(client, 200)
