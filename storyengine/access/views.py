@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 # A password, an address and a token fit; what is larger is not kept with a failed try.
 _LARGEST_FORM = 10_000
 # Passwords are tried one after the other: those sent at once would all be tried before the first
-# wrong one is counted.
+# wrong one is counted. It holds in this process: each further one may try one more in that moment.
 _one_try = Lock()
 
 
