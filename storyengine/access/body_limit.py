@@ -16,6 +16,7 @@ from django.urls import reverse
 
 from storyengine.access.api_door import API_PREFIX
 from storyengine.access.headers import HEADERS
+from storyengine.exchange.limits import OVER_THE_NETWORK
 from storyengine.operations.requests import HEADER as REQUEST_ID
 from storyengine.operations.requests import good_id, note_unread
 
@@ -90,6 +91,8 @@ class _Refusal:
 
     def _words(self, path: str) -> tuple[str, bytes]:
         detail = f"The body is larger than {self.limit:,} bytes. Nothing was changed."
+        if self.limit == LARGEST_FILE:
+            detail += f" {OVER_THE_NETWORK.way_on}."
         if not path.startswith(API_PREFIX):
             return "text/plain; charset=utf-8", detail.encode()
         problem = {

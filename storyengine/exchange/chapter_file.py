@@ -1,7 +1,7 @@
 """A chapter as one JSON file, version 1; docs/export.md describes it to others.
 
-What a file may hold is bounded here, field by field; what has to fit together is in
-storyengine.exchange.invariants.
+What a file may hold is bounded here, field by field. How much it may be is in
+storyengine.exchange.limits, and what has to fit together in storyengine.exchange.invariants.
 """
 
 import json
@@ -16,6 +16,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    ValidationInfo,
     WithJsonSchema,
 )
 from pydantic_core import PydanticCustomError
@@ -32,15 +33,12 @@ from sessions.limits import (
     TITLE_CHAR_LIMIT,
 )
 from sessions.text import scrub_reply
+from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
 FORMAT: Final = "storyengine-chapter"
 VERSION: Final = 1
 
-MAX_FILE_BYTES = 20_000_000
-MAX_EVENTS = 100_000
-MAX_BLOCKS = 20_000
-MAX_DRAFTS = 1_000
-MAX_TURNS = 10_000
+MAX_FILE_BYTES = OVER_THE_NETWORK.file_bytes
 # The engine cuts no reply; this is far beyond what any model writes at once.
 MODEL_TEXT_CHAR_LIMIT = 1_000_000
 ERROR_CHAR_LIMIT = 5_000
@@ -84,6 +82,22 @@ def _check_payload(value: dict[str, Any]) -> dict[str, Any]:
     if len(json.dumps(value, ensure_ascii=False)) > PAYLOAD_CHAR_LIMIT:
         raise PydanticCustomError("payload_too_long", "is too long")
     return value
+
+
+def _at_most(kind: str) -> tuple[Any, ...]:
+    """So many as the limits of this kind allow that the file is read with."""
+
+    def check(value: object, info: ValidationInfo) -> object:
+        limits: Limits = (info.context or {}).get("limits", OVER_THE_NETWORK)
+        most = getattr(limits, kind)
+        if isinstance(value, list) and len(value) > most:
+            problem = limits.refuse(f"has more than {most:,} entries")
+            raise PydanticCustomError("too_many", "{problem}", {"problem": problem})
+        return value
+
+    schema = {"maxItems": getattr(OVER_THE_NETWORK, kind)}
+    # The check comes before what it stands behind: what is too long is not looked at.
+    return Field(fail_fast=True, json_schema_extra=schema), BeforeValidator(check)
 
 
 def _read_time(value: object) -> datetime:
@@ -178,12 +192,9 @@ class MemoryBlockEntry(_Part):
 class SourceSnapshot(_Part):
     max_prompt_index_used: Number
     memory_blocks_used: Annotated[
-        list[Annotated[int, Field(ge=0, lt=MAX_BLOCKS)]],
-        Field(
-            max_length=MAX_BLOCKS,
-            fail_fast=True,
-            description="Places in memory_blocks, the first one 0.",
-        ),
+        list[Number],
+        *_at_most("memory_blocks"),
+        Field(description="Places in memory_blocks, the first one 0."),
     ]
 
 
@@ -224,10 +235,10 @@ class Chapter(_Part):
     tab1: Tab1
     narrative_agent_definition_text: NarratorText
     target_words: TargetWords
-    events: Annotated[list[EventEntry], Field(max_length=MAX_EVENTS, fail_fast=True)]
-    memory_blocks: Annotated[list[MemoryBlockEntry], Field(max_length=MAX_BLOCKS, fail_fast=True)]
-    narrative_drafts: Annotated[list[DraftEntry], Field(max_length=MAX_DRAFTS, fail_fast=True)]
-    unanswered_turns: Annotated[list[TurnEntry], Field(max_length=MAX_TURNS, fail_fast=True)]
+    events: Annotated[list[EventEntry], *_at_most("events")]
+    memory_blocks: Annotated[list[MemoryBlockEntry], *_at_most("memory_blocks")]
+    narrative_drafts: Annotated[list[DraftEntry], *_at_most("narrative_drafts")]
+    unanswered_turns: Annotated[list[TurnEntry], *_at_most("unanswered_turns")]
 
 
 class ChapterFile(_Part):

@@ -15,14 +15,15 @@ from sessions.access import get_chapter
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from storyengine.exchange.chapter_file import Chapter, DraftEntry, EventEntry, TurnEntry
+from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 from storyengine.exchange.reading import read_chapter_file
 
 _BATCH = 1_000
 
 
-def import_chapter(content: bytes) -> Session:
+def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session:
     """Raises BadChapterFile, before anything is written."""
-    chapter = read_chapter_file(content).chapter
+    chapter = read_chapter_file(content, limits).chapter
     with transaction.atomic():
         session = _write_session(chapter)
         _write_events(session, chapter.events)

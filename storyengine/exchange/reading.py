@@ -10,16 +10,13 @@ from pydantic_core import ErrorDetails
 from storyengine.exchange.chapter_file import (
     FORMAT,
     KNOWN_KEYS,
-    MAX_FILE_BYTES,
     VERSION,
     ChapterFile,
 )
 from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge
 from storyengine.exchange.invariants import check_invariants
+from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
-# A few bytes can become an object of a hundred: what the file would be in memory is bounded too.
-# Prose has a comma in fifty characters, so that no honest file comes near.
-MAX_SEPARATORS = 2_000_000
 MAX_KEYS = 1_000
 _ARCHIVES = (b"PK", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 _SLOT_KEYS = frozenset("1234567")
@@ -34,7 +31,6 @@ _PROBLEMS = {
     "int_type": "must be a whole number",
     "greater_than_equal": "must be at least {ge:,}",
     "less_than_equal": "must be at most {le:,}",
-    "less_than": "must be less than {lt:,}",
     "list_type": "must be a list",
     "too_long": "has more than {max_length:,} entries",
     "too_short": "must have an entry",
@@ -42,25 +38,27 @@ _PROBLEMS = {
     "model_type": "must be an object",
 }
 _OWN_PROBLEMS = frozenset(
-    {"not_text", "not_a_line", "no_words", "not_storable", "payload_too_long", "not_a_time"}
+    {
+        *("not_text", "not_a_line", "no_words", "not_storable", "payload_too_long", "not_a_time"),
+        "too_many",
+    }
 )
 
 
-def check_size(size: int) -> None:
+def check_size(size: int, limits: Limits = OVER_THE_NETWORK) -> None:
     """Raises ChapterFileTooLarge."""
-    if size > MAX_FILE_BYTES:
-        raise ChapterFileTooLarge(
-            f"The file is larger than {MAX_FILE_BYTES:,} bytes, the most that can be imported"
-        )
+    if size > limits.file_bytes:
+        most = f"{limits.file_bytes:,} bytes, the most that can be imported here"
+        raise ChapterFileTooLarge(limits.refuse(f"The file is larger than {most}"))
 
 
-def read_chapter_file(content: bytes) -> ChapterFile:
+def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> ChapterFile:
     """Raises BadChapterFile."""
-    check_size(len(content))
-    data = _read_json(content)
+    check_size(len(content), limits)
+    data = _read_json(content, limits)
     _check_version(data)
     try:
-        file = ChapterFile.model_validate(data)
+        file = ChapterFile.model_validate(data, context={"limits": limits})
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         raise BadChapterFile(_describe(problems[0])) from None
@@ -68,11 +66,11 @@ def read_chapter_file(content: bytes) -> ChapterFile:
     return file
 
 
-def _read_json(content: bytes) -> Any:
+def _read_json(content: bytes, limits: Limits) -> Any:
     if content.startswith(_ARCHIVES):
         raise BadChapterFile("The file is an archive. Unpack it and choose the JSON file in it")
-    if sum(content.count(separator) for separator in (b"[", b"{", b",")) > MAX_SEPARATORS:
-        raise BadChapterFile("The file holds more values than any chapter")
+    if sum(content.count(separator) for separator in (b"[", b"{", b",")) > limits.separators:
+        raise BadChapterFile(limits.refuse("The file holds more values than any chapter"))
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -75,6 +75,7 @@ INSTALLED_APPS = [
     "ninja",
     "storyengine.access",
     "storyengine.backups",
+    "storyengine.exchange",
     "storyengine.operations",
     "storyengine.pages",
     "sessions",

@@ -18,6 +18,7 @@ from storyengine.access import body_limit
 from storyengine.access.body_limit import LARGEST_FILE, BodyLimit
 from storyengine.access.headers import HEADERS
 from storyengine.exchange.chapter_file import MAX_FILE_BYTES
+from storyengine.exchange.limits import IMPORT_COMMAND
 
 CHUNK = 100_000
 SMALL = 1_100_000
@@ -163,6 +164,9 @@ def test_the_answer_is_in_the_form_of_who_asked() -> None:
     problem = json.loads(api.body)
     assert (problem["status"], problem["type"]) == (413, "urn:storyengine:too-large")
     assert "21,000,000 bytes" in problem["detail"]
+    # A chapter that grew so large can still come in, and nothing else can.
+    assert IMPORT_COMMAND in problem["detail"]
+    assert IMPORT_COMMAND.encode() not in page.body
 
 
 @pytest.mark.parametrize("path", ["/login", "/api/session/import"])

@@ -1,10 +1,12 @@
 """docs/export.md describes the file as it is."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 from django.conf import settings
 
-from storyengine.exchange import chapter_file, reading
+from storyengine.exchange import chapter_file
+from storyengine.exchange.limits import IMPORT_COMMAND, OF_THE_OPERATOR, OVER_THE_NETWORK
 
 TEXT = (Path(settings.BASE_DIR) / "docs/export.md").read_text(encoding="utf-8")
 
@@ -15,9 +17,20 @@ def test_every_key_is_described() -> None:
 
 def test_the_version_and_the_limits_are_those_of_the_program() -> None:
     assert f"**version {chapter_file.VERSION}**" in TEXT
+    counts = [
+        value
+        for limits in (OVER_THE_NETWORK, OF_THE_OPERATOR)
+        for value in asdict(limits).values()
+        if isinstance(value, int)
+    ]
+    assert len(counts) == 12
     limits = [
-        *(chapter_file.MAX_FILE_BYTES, chapter_file.MAX_EVENTS, chapter_file.MAX_BLOCKS),
-        *(chapter_file.MAX_DRAFTS, chapter_file.MAX_TURNS, chapter_file.MODEL_TEXT_CHAR_LIMIT),
-        *(chapter_file.ERROR_CHAR_LIMIT, chapter_file.PAYLOAD_CHAR_LIMIT, reading.MAX_SEPARATORS),
+        *counts,
+        *(chapter_file.MODEL_TEXT_CHAR_LIMIT, chapter_file.ERROR_CHAR_LIMIT),
+        chapter_file.PAYLOAD_CHAR_LIMIT,
     ]
     assert [limit for limit in limits if f"{limit:,}" not in TEXT] == []
+
+
+def test_it_names_the_command_that_refusals_lead_to() -> None:
+    assert f"`{IMPORT_COMMAND}`" in TEXT

@@ -4,16 +4,18 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Event, Session, Tab1Inputs, Turn
-from storyengine.exchange import chapter_file, reading
+from storyengine.exchange import chapter_file
 from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
+from storyengine.exchange.limits import OF_THE_OPERATOR, OVER_THE_NETWORK, Limits
 from storyengine.exchange.tests.chapters import make_whole_chapter
 
 pytestmark = pytest.mark.django_db
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.django_db
 File = dict[str, Any]
 # Stands in every text that is broken below; no message may say it.
 SECRET = "the heron counts backwards"
+LISTS = ("events", "memory_blocks", "narrative_drafts", "unanswered_turns")
 KINDS = (Session, Tab1Inputs, Event, MemoryBlock, NarrativeDraft, Turn)
 
 
@@ -279,25 +282,39 @@ def test_a_payload_with_an_endless_number() -> None:
     assert "json_payload is nested too deeply, or holds" in refusal(content)
 
 
-@pytest.mark.parametrize(
-    "name", ["MAX_EVENTS", "MAX_BLOCKS", "MAX_DRAFTS", "MAX_TURNS", "MODEL_TEXT_CHAR_LIMIT"]
-)
-def test_a_file_that_is_taken_cannot_hold_more_than(name: str) -> None:
-    """Even full of the shortest entries, a list ends long before memory does."""
-    assert getattr(chapter_file, name) <= 1_000_000
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("limits", [OVER_THE_NETWORK, OF_THE_OPERATOR])
+def test_a_list_ends_long_before_memory_does(limits: Limits, name: str) -> None:
+    """Even full of the shortest entries, whoever sends it; so does a text."""
+    assert getattr(limits, name) <= 1_000_000
+    assert chapter_file.MODEL_TEXT_CHAR_LIMIT <= 1_000_000
 
 
 def test_a_list_is_left_at_its_first_wrong_entry() -> None:
     file = good_file()
-    file["chapter"]["events"] = [0] * (reading.MAX_SEPARATORS // 2)
+    file["chapter"]["events"] = [0] * OVER_THE_NETWORK.events
     assert "chapter.events[0] must be an object" in refusal(as_bytes(file))
 
 
 def test_more_events_than_any_chapter_has() -> None:
     file = good_file()
     event = {**file["chapter"]["events"][0], "text": "", "role": "system"}
-    file["chapter"]["events"] = [event] * (chapter_file.MAX_EVENTS + 1)
+    file["chapter"]["events"] = [event] * (OVER_THE_NETWORK.events + 1)
     assert "chapter.events has more than 100,000 entries" in refusal(as_bytes(file))
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_every_list_ends_where_the_limits_say(name: str) -> None:
+    file = good_file()
+    count = len(file["chapter"][name])
+    enough, tight = [
+        Limits(**asdict(OVER_THE_NETWORK) | {name: most}) for most in (count, count - 1)
+    ]
+    with pytest.raises(BadChapterFile, match=f"chapter.{name} has more than {count - 1} entries"):
+        import_chapter(as_bytes(file), tight)
+    assert not any(kind._default_manager.exists() for kind in KINDS)
+    import_chapter(as_bytes(file), enough)
+    assert Session.objects.count() == 1
 
 
 class TestTextsThatAreOnlyOdd:

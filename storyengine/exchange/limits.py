@@ -1,0 +1,44 @@
+"""How much a file may hold: what anybody sends over the network, and what the server's own operator
+imports. What a single entry may be is the same for both."""
+
+from dataclasses import dataclass
+from typing import Final
+
+IMPORT_COMMAND: Final = "python manage.py import_chapter FILE"
+
+
+@dataclass(frozen=True)
+class Limits:
+    file_bytes: int
+    # A few bytes can become an object of a hundred: what the file would be in memory is bounded
+    # too. Prose has a comma in fifty characters, so that no honest file comes near.
+    separators: int
+    events: int
+    memory_blocks: int
+    narrative_drafts: int
+    unanswered_turns: int
+    # What to do about a file that is over one of them; a sentence without its stop.
+    way_on: str = ""
+
+    def refuse(self, problem: str) -> str:
+        """The problem, and the way on after it."""
+        return f"{problem}. {self.way_on}" if self.way_on else problem
+
+
+OVER_THE_NETWORK: Final = Limits(
+    file_bytes=20_000_000,
+    separators=2_000_000,
+    events=100_000,
+    memory_blocks=20_000,
+    narrative_drafts=1_000,
+    unanswered_turns=10_000,
+    way_on=f"Whoever runs the server can import it there with `{IMPORT_COMMAND}`",
+)
+OF_THE_OPERATOR: Final = Limits(
+    file_bytes=500_000_000,
+    separators=20_000_000,
+    events=1_000_000,
+    memory_blocks=200_000,
+    narrative_drafts=10_000,
+    unanswered_turns=100_000,
+)
