@@ -140,6 +140,9 @@ def test_both_stages_of_the_image_stand_on_one_system() -> None:
     assert len(set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))) == 1
 
 
+ONCE_A_WEEK = "github.event_name == 'schedule'"
+
+
 class TestWorkflow:
     text = (BASE / ".github/workflows/ci.yml").read_text(encoding="utf-8")
     workflow = yaml.safe_load(text)
@@ -173,7 +176,28 @@ class TestWorkflow:
         assert steps.index(kept) > steps.index({"run": ".ci/run"})
 
     def test_no_job_runs_on_for_long(self) -> None:
-        assert all(job["timeout-minutes"] <= 30 for job in self.workflow["jobs"].values())
+        longest = {True: 90, False: 30}
+        for job in self.workflow["jobs"].values():
+            assert job["timeout-minutes"] <= longest[job.get("if") == ONCE_A_WEEK]
+
+    def test_every_failure_and_a_thousand_faults_are_tried_once_a_week_on_both_databases(
+        self,
+    ) -> None:
+        # YAML 1.1 takes the word for a truth value.
+        [schedule] = self.workflow[True]["schedule"]
+        assert re.fullmatch(r"\d+ \d+ \* \* \d", schedule["cron"])
+        failures, chaos = (self.workflow["jobs"][name] for name in ("every-failure", "chaos"))
+        assert failures["if"] == chaos["if"] == ONCE_A_WEEK
+        assert {"run": ".ci/run", "env": {"STORYENGINE_TEST_STRIDE": "1"}} in failures["steps"]
+        # Which leaves the stride as it is told.
+        script = (BASE / ".ci/run").read_text(encoding="utf-8")
+        strides = re.findall(r"^export STORYENGINE_TEST_STRIDE=(.*)$", script, re.MULTILINE)
+        assert strides == ['"${STORYENGINE_TEST_STRIDE:-40}"']
+        command = chaos["steps"][-1]["run"]
+        assert command.startswith("make chaos ")
+        assert "FAULTS" not in command
+        assert "SERVERS=${{ matrix.servers }}" in command
+        assert chaos["strategy"]["matrix"]["servers"] == ["", "1"]
 
     def test_the_image_is_built(self) -> None:
         assert {"run": "docker compose build"} in self.workflow["jobs"]["image"]["steps"]
