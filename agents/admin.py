@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from agents.models import (
+    AdmittedCall,
     EmbeddedServer,
     Job,
     LLMArtifact,
@@ -113,6 +114,12 @@ class ProviderConsentAdmin(RecordAdmin):
 class EmbeddedServerAdmin(RecordAdmin):
     list_display = ["name", "model", "phase", "base_url", "alive_at"]
     search_fields = ["model", "message"]
+
+
+@admin.register(AdmittedCall)
+class AdmittedCallAdmin(RecordAdmin):
+    list_display = ["admitted_at", "session_id"]
+    search_fields = ["session_id"]
 
 
 @admin.register(WorkerPulse)

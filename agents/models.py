@@ -58,6 +58,25 @@ class LLMArtifact(AppendOnly):
         return f"Agent {self.agent_id} on {self.model}"
 
 
+class AdmittedCall(models.Model):
+    """A call that was let through: what the caps on calls in a minute count.
+
+    It outlives its chapter by some minutes, so that deleting one forgives nothing.
+    """
+
+    session_id = models.UUIDField()
+    admitted_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes: ClassVar = [
+            # Both counts from the index alone.
+            models.Index(fields=["admitted_at", "session_id"], name="admitted_call_counted"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.admitted_at:%H:%M:%S}, chapter {self.session_id}"
+
+
 class Job(models.Model):
     """Work in the background. The row is the truth; the broker only says that it is there.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from django.db import Error as DatabaseError
 from django.db import transaction
 
-from agents.calling.calls import PreparedCall, Reply, make_call, prepare_call
+from agents.calling.calls import PreparedCall, Reply, admit_call, make_call, prepare_call
 from agents.calling.model_access import is_small_model
 from agents.characters import agent_of, compose_reply, others_cues, read_ahead
 from agents.database import in_database, in_database_patiently
@@ -142,10 +142,15 @@ def _open_and_prepare(
     open_turn: Callable[[], OpenedTurn],
 ) -> tuple[OpenedTurn, PreparedCall | ProviderError | ChapterError | None]:
     """The stored turn with its call, or with what forbids the call; None when it was answered."""
-    opened = open_turn()
-    if not opened.must_run:
-        return opened, None
-    turn = opened.turn
+    with transaction.atomic():
+        opened = open_turn()
+        if not opened.must_run:
+            return opened, None
+        turn = opened.turn
+        # With the turn's commit: one of its own would make the first word wait for the disk.
+        refusal = _refusal(turn.session_id)
+    if refusal is not None:
+        return opened, refusal
     try:
         return opened, prepare_call(
             agent_of(turn),
@@ -159,6 +164,15 @@ def _open_and_prepare(
     except DatabaseError:
         fail_turn(turn, error=INTERRUPTED, partial_text="")
         raise
+
+
+def _refusal(session_id: uuid.UUID) -> ChapterError | None:
+    """Why the reply may not be asked for; None once it is let through and counted."""
+    try:
+        admit_call(session_id)
+    except ChapterError as refusal:
+        return refusal
+    return None
 
 
 def _start_reply(turn: Turn, call: PreparedCall | ProviderError | ChapterError) -> None:

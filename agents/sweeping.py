@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from agents.calling.asking import ask_server
+from agents.calling.rates import forget_counted_calls
 from agents.jobs import due_jobs
 from agents.recovery import recover, ring_due_jobs
 from agents.work import AT_WORK, STOPPING, traceback_of, work_on
@@ -28,6 +29,7 @@ def sweep() -> bool:
     """Find what a dead process left behind and what the bell missed; whether it could be rung."""
     recover()
     has_rung = ring_due_jobs()
+    forget_counted_calls()
     if not STOPPING.is_set():
         ask_server(in_passing=True)
     return has_rung

@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 from django.db import transaction
 
-from agents.calling.calls import PreparedCall, make_call, prepare_call
+from agents.calling.calls import PreparedCall, check_allowed, let_through, make_call, prepare_call
 from agents.characters import agent_of, others_cues
 from agents.database import in_database, in_database_patiently
 from agents.exceptions import ModelNotReady
@@ -184,6 +184,7 @@ def request_trial(
             "Nothing is changed in this layer, so nothing was sent. "
             "Change it, or have the reply written again on Tab 2."
         )
+    check_allowed(session_id)
     # Refuses what could not be sent. A model that is not ready yet is the worker's to wait for.
     with contextlib.suppress(ModelNotReady):
         _prepare(tried, layer_number, text)
@@ -266,7 +267,8 @@ def _prepare_job(job: Job) -> PreparedCall:
     call = record_of(chapter, base)
     reply = chapter.events.get(pk=job.inputs["reply_id"])
     tried = TriedReply(chapter, job.from_prompt_index, reply, call, _layers_of(call))
-    return _prepare(tried, job.inputs["layer"], job.inputs["text"], job_id=job.pk)
+    layer_number, text = job.inputs["layer"], job.inputs["text"]
+    return let_through(job.session_id, lambda: _prepare(tried, layer_number, text, job_id=job.pk))
 
 
 def _prepare(

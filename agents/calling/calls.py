@@ -10,21 +10,18 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
+from functools import partial
 from typing import Any
 
-from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db import transaction
-from django.db.models import QuerySet
-from django.utils import timezone
 
 from agents.calling.consent import check_consent
 from agents.calling.model_access import current_provider, model_facts, model_name
+from agents.calling.rates import check_rate, count_call
 from agents.calling.spending import check_budget
 from agents.capabilities.facts import ModelFacts
 from agents.database import in_database, in_database_patiently
-from agents.exceptions import RateLimited
 from agents.models import LLMArtifact
 from agents.prompting.budget import (
     calibrate,
@@ -75,7 +72,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class PreparedCall:
-    """A call that was checked and assembled; nothing has been sent."""
+    """A call that was assembled; nothing has been sent."""
 
     agent: Agent
     session_id: uuid.UUID
@@ -124,8 +121,8 @@ async def call_model(
     output_tokens: int | None = None,
     job_id: uuid.UUID | None = None,
 ) -> Reply:
-    """Prepare a call and make it; see `prepare_call` and `make_call`."""
-    call = await in_database(
+    """Prepare a call, let it through and make it; see `let_through` and `make_call`."""
+    prepare = partial(
         prepare_call,
         agent,
         session_id,
@@ -134,6 +131,7 @@ async def call_model(
         output_tokens=output_tokens,
         job_id=job_id,
     )
+    call = await in_database(let_through, session_id, prepare)
     return await make_call(call, on_text=on_text, is_enough=is_enough, validate=validate)
 
 
@@ -151,10 +149,9 @@ def prepare_call(
     """Fit the layers that `compose` gives to the agent's model.
 
     `output_tokens` caps this call below the agent's own cap; `stop` are words at which a small
-    model is stopped. Raises a ChapterError (consent missing, rate limited, budget spent, prompt too
-    long) or ModelNotReady.
+    model is stopped. Raises PromptTooLong, another ChapterError of `compose`, or ModelNotReady. It
+    lets nothing through: whoever sends the call asks `let_through` or `admit_call`.
     """
-    check_allowed(session_id)
     provider, model = current_provider(), model_name(agent.agent_id)
     facts = model_facts(agent.agent_id)
     limit = output_limit(agent, facts)
@@ -190,7 +187,7 @@ async def make_call(
     is_enough: IsEnough | None = None,
     validate: Callable[[str], None] | None = None,
 ) -> Reply:
-    """Call the model and store an artifact, however the call ends.
+    """Make a call that was let through, and store an artifact, however it ends.
 
     `on_text` gets each piece of text as it arrives; `is_enough` may cut the reply by the text so
     far; `validate` may raise UnusableReply for the whole of it. Raises ProviderError.
@@ -208,7 +205,8 @@ async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> N
 
     Raises what `call_model` raises.
     """
-    call = await in_database(prepare_call, agent, session_id, compose, output_tokens=1)
+    prepare = partial(prepare_call, agent, session_id, compose, output_tokens=1)
+    call = await in_database(let_through, session_id, prepare)
     async with _recorded(call) as outcome:
         # Only a model that costs nothing is warmed, and the call that follows counts the prompt.
         outcome.may_cost = False
@@ -242,51 +240,36 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
 
 
 def check_allowed(session_id: uuid.UUID) -> None:
-    """Whether the chapter may call a model now.
+    """Whether the chapter may call a model now; for work that is only asked for, counts no call.
 
     Raises ConsentMissing, RateLimited and BudgetSpent.
     """
     check_consent()
-    _check_rate(session_id)
+    check_rate(session_id)
     check_budget(session_id)
 
 
-def _check_rate(session_id: uuid.UUID) -> None:
-    """A guard against runaway loops and surprise bills: calls in a minute, of all chapters and of
-    this one.
+def admit_call(session_id: uuid.UUID) -> None:
+    """Check the same for a call that will be made, and count it.
 
-    Each process counts after each of its calls; from half of the lower limit on, also before it.
+    Each call counts once, however often its provider tries by itself. What asks a model anew is a
+    call of its own: a repair, a continuation, a job's next attempt. So is reading ahead.
     """
-    limit, chapter_limit = settings.CALLS_PER_MINUTE, settings.CHAPTER_CALLS_PER_MINUTE
-    if _latest_count is not None and _latest_count < min(limit, chapter_limit) // 2:
-        return
-    count = _count_calls()
-    if count >= limit:
-        raise _rate_limited(limit, "")
-    if count < chapter_limit:
-        return
-    if _latest_calls().filter(session=session_id).count() >= chapter_limit:
-        raise _rate_limited(chapter_limit, " of this chapter")
+    check_consent()
+    check_budget(session_id)
+    count_call(session_id)
 
 
-def _rate_limited(limit: int, of_whom: str) -> RateLimited:
-    return RateLimited(
-        f"More than {limit} model calls{of_whom} were made within a minute. "
-        "Nothing was sent and your words are kept; try again in a minute."
-    )
+def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
+    """The call as `prepare` makes it, counted: the last thing, so that one which cannot be sent is
+    not. A job that waits for the embedded model tries every few seconds.
 
-
-def _latest_calls() -> QuerySet[LLMArtifact]:
-    return LLMArtifact.objects.filter(created_at__gte=timezone.now() - timedelta(minutes=1))
-
-
-def _count_calls() -> int:
-    global _latest_count
-    _latest_count = _latest_calls().count()
-    return _latest_count
-
-
-_latest_count: int | None = None
+    Raises what `check_allowed` and `prepare` raise.
+    """
+    check_allowed(session_id)
+    call = prepare()
+    count_call(session_id)
+    return call
 
 
 async def _stream(
@@ -344,7 +327,6 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
         )
         if usage is not None:
             calibrate(call.request.model, call.agent.agent_id, call.prompt.weight, usage)
-        _count_calls()
 
 
 def _note(call: PreparedCall, outcome: _Outcome) -> None:

@@ -331,12 +331,12 @@ def test_a_continuation_waits_for_the_cap_on_calls_in_a_minute(
     provider.enqueue(words(300), words(300, "more"))
     refusals = [RateLimited("Too many."), RateLimited("Too many.")]
 
-    def check_rate(_session_id: object) -> None:
+    def count(_session_id: object) -> None:
         if provider.history and refusals:
             raise refusals.pop()
 
     monkeypatch.setattr("agents.narrating.RATE_PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr("agents.calling.calls._check_rate", check_rate)
+    monkeypatch.setattr("agents.calling.calls.count_call", count)
     request_build(chapter.pk)
     run_jobs()
     assert len(NarrativeDraft.objects.get().chapter_text.split()) == 600

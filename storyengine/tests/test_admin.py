@@ -12,6 +12,7 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from agents.models import (
+    AdmittedCall,
     EmbeddedServer,
     Job,
     LLMArtifact,
@@ -43,6 +44,7 @@ def chapter() -> Session:
     EmbeddedServer.objects.create(phase="ready", model="smollm2-135m")
     TokenCalibration.objects.create(model="smollm2-135m", agent_id=1)
     WorkerPulse.objects.create(name="celery@story")
+    AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://127.0.0.1/v1", model="m", tokens=4_096)
     return chapter
 

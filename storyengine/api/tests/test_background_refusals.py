@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents.models import Job, LLMArtifact, ProviderConsent
+from agents.models import AdmittedCall, Job, LLMArtifact, ProviderConsent
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.narrations import make_ended_chapter
@@ -65,7 +65,7 @@ class TestRefusal:
         make, state = STARTS[action]
         chapter = make()
         settings.CALLS_PER_MINUTE = 1
-        add_call(chapter)
+        AdmittedCall.objects.create(session_id=chapter.pk)
         response = call("POST", address(chapter, action))
         assert_problem(response, 429, "rate-limited")
         assert int(response.headers["Retry-After"]) > 0

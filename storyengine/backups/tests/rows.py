@@ -7,6 +7,7 @@ from django.apps import apps
 from django.db import connection
 
 from agents.models import (
+    AdmittedCall,
     EmbeddedServer,
     Job,
     LLMArtifact,
@@ -52,6 +53,7 @@ def fill_every_table() -> Session:
     EmbeddedServer.objects.create(phase=EmbeddedServer.Phase.READY, model="m", bytes_total=2**40)
     TokenCalibration.objects.create(model="m", agent_id=1, weight=0.1 + 0.2, tokens=1e-300)
     WorkerPulse.objects.create(name="worker", counts={HARD_TEXT: 2**53})
+    AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://localhost", model=HARD_TEXT)
     return chapter
 
