@@ -74,6 +74,7 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process keeps of the database ends with the test that filled it."""
     monkeypatch.setattr("agents.prompting.budget._weight_per_token", {})
+    monkeypatch.setattr("agents.calling.rates._latest", None)
     monkeypatch.setattr("agents.capabilities.reported_windows._held", {})
     monkeypatch.setattr("agents.embedded.status._last_read", "")
 

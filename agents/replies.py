@@ -6,12 +6,14 @@ import contextvars
 import logging
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 from django.db import Error as DatabaseError
 from django.db import transaction
 
-from agents.calling.calls import PreparedCall, Reply, admit_call, make_call, prepare_call
+from agents.calling.calls import PreparedCall, Reply, let_reply_through, make_call, prepare_call
 from agents.calling.model_access import is_small_model
+from agents.calling.rates import reply_is_over
 from agents.characters import agent_of, compose_reply, others_cues, read_ahead
 from agents.database import in_database, in_database_patiently
 from agents.live import LIVE_REPLIES, LiveReply
@@ -142,37 +144,25 @@ def _open_and_prepare(
     open_turn: Callable[[], OpenedTurn],
 ) -> tuple[OpenedTurn, PreparedCall | ProviderError | ChapterError | None]:
     """The stored turn with its call, or with what forbids the call; None when it was answered."""
-    with transaction.atomic():
-        opened = open_turn()
-        if not opened.must_run:
-            return opened, None
-        turn = opened.turn
-        # With the turn's commit: one of its own would make the first word wait for the disk.
-        refusal = _refusal(turn.session_id)
-    if refusal is not None:
-        return opened, refusal
+    opened = open_turn()
+    if not opened.must_run:
+        return opened, None
+    turn = opened.turn
+    prepare = partial(
+        prepare_call,
+        agent_of(turn),
+        turn.session_id,
+        partial(compose_reply, turn),
+        stop=others_cues(turn),
+        turn_id=turn.pk,
+    )
     try:
-        return opened, prepare_call(
-            agent_of(turn),
-            turn.session_id,
-            lambda: compose_reply(turn),
-            stop=others_cues(turn),
-            turn_id=turn.pk,
-        )
+        return opened, let_reply_through(turn.session_id, prepare)
     except (ProviderError, ChapterError) as refusal:
         return opened, refusal
     except DatabaseError:
         fail_turn(turn, error=INTERRUPTED, partial_text="")
         raise
-
-
-def _refusal(session_id: uuid.UUID) -> ChapterError | None:
-    """Why the reply may not be asked for; None once it is let through and counted."""
-    try:
-        admit_call(session_id)
-    except ChapterError as refusal:
-        return refusal
-    return None
 
 
 def _start_reply(turn: Turn, call: PreparedCall | ProviderError | ChapterError) -> None:
@@ -207,6 +197,8 @@ async def _write_reply(
     finally:
         # Whatever else went wrong, the lease runs out and the turn is failed with its words kept.
         keeper.cancel()
+        if isinstance(call, PreparedCall):
+            reply_is_over(turn.session_id)
         if LIVE_REPLIES.get(turn.turn_id) is live:
             del LIVE_REPLIES[turn.turn_id]
         live.finish()

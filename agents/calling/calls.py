@@ -16,9 +16,9 @@ from typing import Any
 from django.db import Error as DatabaseError
 from django.db import transaction
 
+from agents.calling import rates
 from agents.calling.consent import check_consent
 from agents.calling.model_access import current_provider, model_facts, model_name
-from agents.calling.rates import check_rate, count_call
 from agents.calling.spending import check_budget
 from agents.capabilities.facts import ModelFacts
 from agents.database import in_database, in_database_patiently
@@ -150,7 +150,7 @@ def prepare_call(
 
     `output_tokens` caps this call below the agent's own cap; `stop` are words at which a small
     model is stopped. Raises PromptTooLong, another ChapterError of `compose`, or ModelNotReady. It
-    lets nothing through: whoever sends the call asks `let_through` or `admit_call`.
+    lets nothing through: whoever sends the call asks `let_through`.
     """
     provider, model = current_provider(), model_name(agent.agent_id)
     facts = model_facts(agent.agent_id)
@@ -245,30 +245,30 @@ def check_allowed(session_id: uuid.UUID) -> None:
     Raises ConsentMissing, RateLimited and BudgetSpent.
     """
     check_consent()
-    check_rate(session_id)
+    rates.check_rate(session_id)
     check_budget(session_id)
-
-
-def admit_call(session_id: uuid.UUID) -> None:
-    """Check the same for a call that will be made, and count it.
-
-    Each call counts once, however often its provider tries by itself. What asks a model anew is a
-    call of its own: a repair, a continuation, a job's next attempt. So is reading ahead.
-    """
-    check_consent()
-    check_budget(session_id)
-    count_call(session_id)
 
 
 def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
     """The call as `prepare` makes it, counted: the last thing, so that one which cannot be sent is
     not. A job that waits for the embedded model tries every few seconds.
 
-    Raises what `check_allowed` and `prepare` raise.
+    Each call counts once, however often its provider tries by itself. What asks a model anew is a
+    call of its own: a repair, a continuation, a job's next attempt. So is reading ahead. Raises
+    what `check_allowed` and `prepare` raise.
     """
     check_allowed(session_id)
     call = prepare()
-    count_call(session_id)
+    rates.count_call(session_id)
+    return call
+
+
+def let_reply_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
+    """The same for a reply, with fewer questions; ended by `rates.reply_is_over`."""
+    check_consent()
+    check_budget(session_id)
+    call = prepare()
+    rates.let_reply_through(session_id)
     return call
 
 
@@ -305,6 +305,8 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
     usage = outcome.finished.usage if outcome.finished else None
     now = time.perf_counter()
     with transaction.atomic():
+        if call.turn_id is not None:
+            rates.write_down_reply(call.session_id)
         lock_chapter(call.session_id)
         if not Session.objects.filter(pk=call.session_id).exists():
             return

@@ -1,10 +1,13 @@
 """The caps on model calls in a minute: a guard against runaway loops and surprise bills.
 
 Calls are counted when they are let through, in rows that all processes see. Their records would
-come too late, when they end, and go with their chapter.
+come too late, when they end, and go with their chapter. Only a reply's row comes with its record,
+because a GM waits for its first word: until then the process that writes it counts it.
 """
 
+import threading
 import uuid
+from collections import Counter
 from datetime import timedelta
 
 from django.conf import settings
@@ -17,26 +20,57 @@ from agents.models import AdmittedCall
 _WINDOW = timedelta(minutes=1)
 _FORGOTTEN_AFTER = timedelta(minutes=5)
 
+_lock = threading.Lock()
+# Replies that are being written in this process, by chapter.
+_replies: Counter[uuid.UUID] = Counter()
+# What the rows came to when this process last looked.
+_latest: int | None = None
+
 
 def check_rate(session_id: uuid.UUID) -> None:
     """Whether a call of this chapter would be let through now; counts none. Raises RateLimited."""
     of_all, of_chapter = _count(session_id)
-    _refuse_beyond_caps(of_all + 1, of_chapter + 1)
+    _refuse_beyond_caps(session_id, of_all + 1, of_chapter + 1)
 
 
 def count_call(session_id: uuid.UUID) -> None:
     """Let a call through and count it, or raise RateLimited and count none.
 
-    It is written before it is counted: of those that come at once none misses the others. Only
-    transactions that PostgreSQL has open at once do not see each other's rows; they are as many as
-    a process has threads for its database.
+    It is written before it is counted: of those that come at once none misses the others.
     """
     own = AdmittedCall.objects.create(session_id=session_id)
     try:
-        _refuse_beyond_caps(*_count(session_id))
+        _refuse_beyond_caps(session_id, *_count(session_id))
     except RateLimited:
         own.delete()
         raise
+
+
+def let_reply_through(session_id: uuid.UUID) -> None:
+    """Count a reply until `reply_is_over`, or raise RateLimited.
+
+    The rows are not asked while they came to less than half of the lower cap when this process last
+    looked, which it does at each reply's end.
+    """
+    enough = min(settings.CALLS_PER_MINUTE, settings.CHAPTER_CALLS_PER_MINUTE) // 2
+    with _lock:
+        if _latest is None or _latest + _replies.total() >= enough:
+            check_rate(session_id)
+        _replies[session_id] += 1
+
+
+def reply_is_over(session_id: uuid.UUID) -> None:
+    """However it ended."""
+    with _lock:
+        _replies[session_id] -= 1
+        if not _replies[session_id]:
+            del _replies[session_id]
+
+
+def write_down_reply(session_id: uuid.UUID) -> None:
+    """Its row, for all processes and beyond its chapter."""
+    AdmittedCall.objects.create(session_id=session_id)
+    _count(session_id)
 
 
 def forget_counted_calls() -> None:
@@ -45,20 +79,27 @@ def forget_counted_calls() -> None:
 
 
 def _count(session_id: uuid.UUID) -> tuple[int, int]:
-    """Of all chapters and of this one, in a query that an index answers."""
+    """Rows of all chapters and of this one, in a query that an index answers."""
+    global _latest
     now = timezone.now()
     # Not for ever what was counted before a clock was set back.
     recent = AdmittedCall.objects.filter(admitted_at__range=(now - _WINDOW, now + _WINDOW))
     counts = recent.aggregate(
         of_all=Count("*"), of_chapter=Count("session_id", filter=Q(session_id=session_id))
     )
+    _latest = counts["of_all"]
     return counts["of_all"], counts["of_chapter"]
 
 
-def _refuse_beyond_caps(of_all: int, of_chapter: int) -> None:
+def _refuse_beyond_caps(session_id: uuid.UUID, of_all: int, of_chapter: int) -> None:
+    """`of_all` and `of_chapter` are rows; what this process has not written yet comes on top."""
     for count, limit, of_whom in (
-        (of_all, settings.CALLS_PER_MINUTE, ""),
-        (of_chapter, settings.CHAPTER_CALLS_PER_MINUTE, " of this chapter"),
+        (of_all + _replies.total(), settings.CALLS_PER_MINUTE, ""),
+        (
+            of_chapter + _replies.get(session_id, 0),
+            settings.CHAPTER_CALLS_PER_MINUTE,
+            " of this chapter",
+        ),
     ):
         if count > limit:
             raise RateLimited(

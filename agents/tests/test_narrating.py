@@ -336,7 +336,7 @@ def test_a_continuation_waits_for_the_cap_on_calls_in_a_minute(
             raise refusals.pop()
 
     monkeypatch.setattr("agents.narrating.RATE_PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr("agents.calling.calls.count_call", count)
+    monkeypatch.setattr("agents.calling.rates.count_call", count)
     request_build(chapter.pk)
     run_jobs()
     assert len(NarrativeDraft.objects.get().chapter_text.split()) == 600
