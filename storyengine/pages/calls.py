@@ -111,6 +111,8 @@ def show_next(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 def show_usage(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
     rows = usage_by_agent(chapter)
+    if request.htmx:
+        return show(request, "calls/_usage_by_agent.html", {"rows": rows})
     context = header_context(chapter, "usage") | {
         "rows": rows,
         "total": total_of(row.usage for row in rows),

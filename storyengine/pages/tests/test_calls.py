@@ -13,7 +13,7 @@ from agents.tests.playing import play, play_many, reroll
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Session, Turn
 from sessions.tests.factories import add_prompts, make_active_chapter
-from storyengine.pages.templatetags.figures import dollars
+from storyengine.pages.templatetags.figures import compact, dollars
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import all_of, by_id, read
 
@@ -89,6 +89,23 @@ class TestLinks:
             and by_id(html, "meter").attributes in [parent.attributes for parent in one.parents]
             for one in all_of(html, "a")
         )
+
+    def test_the_head_opens_on_what_each_agent_used(
+        self, client: Client, htmx: Client, chapter: Session
+    ) -> None:
+        html = html_of(client, chapter, "play")
+        [opened] = all_of(html, "details", "meter-agents")
+        assert opened.attributes["hx-get"] == address(chapter, "usage")
+        assert "No model has been called" in html_of(htmx, chapter, "usage")
+        play(chapter)
+        part = html_of(htmx, chapter, "usage")
+        assert not all_of(part, "html")
+        [agent] = [one.words for one in all_of(part, "dt")]
+        used = usage_of(chapter.llm_artifacts.all())
+        assert agent == "1 Agent Red"
+        assert [one.words for one in all_of(part, "dd")] == [
+            f"{compact(used.tokens)} tokens \N{MIDDLE DOT} under $0.01"
+        ]
 
 
 class TestBehindAReply:

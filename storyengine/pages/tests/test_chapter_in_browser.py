@@ -33,6 +33,19 @@ class TestMemory:
         expect(page.locator("#meter")).to_contain_text("8 prompts", timeout=20_000)
         assert blocks.evaluate("element => element.scrollTop") == 0
 
+    def test_the_head_opens_on_what_each_agent_used(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "Beat 1.")
+        open_chapter(page, chapter)
+        panel = page.locator(".meter-panel")
+        expect(panel).not_to_be_visible()
+        page.get_by_label("Tokens and cost by agent").click()
+        # Agent 0's lock, and the reply.
+        expect(panel.locator("dd").filter(has_text="tokens")).to_have_count(2)
+        expect(panel.get_by_role("link", name="All figures")).to_be_in_viewport(ratio=1)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
     def test_the_last_block_of_an_earlier_piece_is_seen_first(
         self, page: Page, chapter: ChapterClient
     ) -> None:

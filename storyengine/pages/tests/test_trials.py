@@ -95,9 +95,9 @@ class TestChoosing:
         sent = "".join(message.content for message in provider.history[-1].messages)
         texts = [one.text for one in all_of(html, "pre", "as-sent")]
         count = len(read_reply(played.pk).layers)
-        assert len(texts) == len(all_of(html, "details")) == count
+        assert len(texts) == len(all_of(html, "details", "layer-text")) == count
         assert all(text in sent for text in texts)
-        assert not any("open" in one.attributes for one in all_of(html, "details"))
+        assert not any("open" in one.attributes for one in all_of(html, "details", "layer-text"))
         links = [one for one in all_of(html, "a") if one.words.startswith("Change this one")]
         assert [one.attributes["href"] for one in links] == [
             f"{address(played, 'try', 1)}?layer={number}#layer-{number}"
@@ -108,7 +108,7 @@ class TestChoosing:
         number = number_of(played, "AGENT_IDENTITY")
         html = client.get(address(played, "try", 1) + f"?layer={number}").content.decode()
         assert form_of(client, played)["text"].endswith("A ferrywoman.")
-        assert len(all_of(html, "details")) == len(read_reply(played.pk).layers) - 1
+        assert len(all_of(html, "details", "layer-text")) == len(read_reply(played.pk).layers) - 1
         assert HOSTILE not in html
         assert by_id(html, "layer-text").attributes["data-limit"] == str(LAYER_CHAR_LIMIT)
 
