@@ -103,9 +103,7 @@ def read_transcript(chapter: Session, *, limit: int | None = TAB2_CHAR_LIMIT) ->
 
 def read_prompts(chapter: Session, first: int, last: int) -> Transcript:
     """All of these prompts with their replies."""
-    events = chapter.events.filter(prompt_index__range=(first, last))
-    ordered = events.order_by("prompt_index", "created_at")
-    entries = [render_event(event, chapter) for event in ordered]
+    entries = [render_event(event, chapter) for event in _events_between(chapter, first, last)]
     return Transcript(entries, chapter.last_summarized_prompt_index)
 
 
