@@ -20,7 +20,10 @@ from agents.models import AdmittedCall
 _WINDOW = timedelta(minutes=1)
 _FORGOTTEN_AFTER = timedelta(minutes=5)
 
-_lock = threading.Lock()
+# One reply at a time is let through, also while the rows are asked.
+_letting_through = threading.Lock()
+# Held for no query: a reply ends on the event loop, which must not wait for the database.
+_counting = threading.Lock()
 # Replies that are being written in this process, by chapter.
 _replies: Counter[uuid.UUID] = Counter()
 # What the rows came to when this process last looked.
@@ -53,15 +56,16 @@ def let_reply_through(session_id: uuid.UUID) -> None:
     looked, which it does at each reply's end.
     """
     enough = min(settings.CALLS_PER_MINUTE, settings.CHAPTER_CALLS_PER_MINUTE) // 2
-    with _lock:
+    with _letting_through:
         if _latest is None or _latest + _replies.total() >= enough:
             check_rate(session_id)
-        _replies[session_id] += 1
+        with _counting:
+            _replies[session_id] += 1
 
 
 def reply_is_over(session_id: uuid.UUID) -> None:
     """However it ended."""
-    with _lock:
+    with _counting:
         _replies[session_id] -= 1
         if not _replies[session_id]:
             del _replies[session_id]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -11,6 +12,7 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from agents.calling import rates
 from agents.calling.calls import check_allowed, let_through, warm_model
 from agents.calling.rates import count_call, let_reply_through, reply_is_over
 from agents.characters import compose_start
@@ -90,6 +92,25 @@ class TestCaps:
             assert play(chapter).status == Turn.Status.FAILED
         assert play(chapter).status == Turn.Status.COMMITTED
         assert AdmittedCall.objects.count() == 1
+
+    def test_a_reply_ends_also_while_the_rows_are_asked_for_another(
+        self, chapter: Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        let_reply_through(chapter.pk)
+        ended: list[bool] = []
+
+        def end_the_first(_session_id: object) -> None:
+            end = threading.Thread(target=reply_is_over, args=(chapter.pk,), daemon=True)
+            end.start()
+            end.join(timeout=10)
+            ended.append(not end.is_alive())
+
+        with monkeypatch.context() as patch:
+            patch.setattr(rates, "_latest", None)
+            patch.setattr(rates, "check_rate", end_the_first)
+            let_reply_through(chapter.pk)
+        reply_is_over(chapter.pk)
+        assert ended == [True]
 
     def test_a_reply_asks_nothing_while_there_were_few(
         self, chapter: Session, django_assert_num_queries: DjangoAssertNumQueries
