@@ -9,10 +9,10 @@ from agents.calling.model_access import model_facts, model_name
 from agents.calling.spending import spending_of
 from agents.capabilities.prices import price_of
 from agents.models import Job
-from agents.narrating import Material, fit_scenes, plan_build, read_inputs
-from agents.prompting.budget import TOKENS_PER_MESSAGE
+from agents.narrating import TRANSCRIPT, Material, fit_scene, plan_build, read_inputs
+from agents.prompting.budget import TOKENS_PER_MESSAGE, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.layer_sources import transcript_pieces
+from agents.prompting.layer_sources import transcript_weights
 from agents.scenes import TOKENS_PER_WORD, Scene
 from sessions.exceptions import WrongState
 from sessions.models import Session
@@ -59,7 +59,7 @@ def estimate_build(chapter: Session) -> BuildEstimate:
     # Which model is embedded is known once its facts are.
     facts = model_facts(NARRATOR.agent_id)
     model = model_name(NARRATOR.agent_id)
-    read, scenes = _weigh_build(chapter)
+    read, scenes = _weigh_build(chapter, model)
     written = round(sum(scene.target_words for scene in scenes) * TOKENS_PER_WORD)
     hidden = NARRATOR.reasoning_tokens * len(scenes) if facts.reasons else 0
     price = price_of(model)
@@ -76,21 +76,31 @@ def estimate_build(chapter: Session) -> BuildEstimate:
     )
 
 
-def _weigh_build(chapter: Session) -> tuple[int, list[Scene]]:
-    """Tokens of the prompts of the scenes that are still to be written, and those scenes."""
+def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
+    """Tokens of the prompts of the scenes that are still to be written, and those scenes.
+
+    Prompts differ by their transcript alone, so that one is composed for all: that of the longest
+    scene, which is the first not to fit.
+    """
     inputs = read_inputs(chapter)
     begun = chapter.jobs.filter(
         kind=Job.Kind.NARRATE, status=Job.Status.FAILED, inputs=inputs
     ).last()
     job = begun or Job(session=chapter, kind=Job.Kind.NARRATE, inputs=inputs)
-    pieces = transcript_pieces(chapter, 1, chapter.prompt_index)
+    weights = transcript_weights(chapter, chapter.prompt_index)
     scenes = [Scene(**scene) for scene in job.scenes] or plan_build(
-        chapter, pieces, chapter.target_words
+        chapter, weights, chapter.target_words
     )
-    prompts = fit_scenes(job, Material(chapter, pieces, scenes), before=_SCENE_BEFORE)
-    records = [record for prompt in prompts for record in prompt.records]
-    tokens = sum(record.tokens + TOKENS_PER_MESSAGE for record in records)
-    return tokens, scenes[len(job.finished_scenes) :]
+    left = scenes[len(job.finished_scenes) :]
+    if not left:
+        return 0, []
+    weight_per_token = read_weight_per_token(model, NARRATOR.agent_id)
+    sizes = [sum(weights[scene.first - 1 : scene.last]) / weight_per_token for scene in left]
+    number = scenes.index(left[sizes.index(max(sizes))]) + 1
+    prompt = fit_scene(job, Material(chapter, scenes), number, [_SCENE_BEFORE] * (number - 1))
+    played = sum(record.tokens for record in prompt.records if record.name == TRANSCRIPT)
+    beside = sum(record.tokens + TOKENS_PER_MESSAGE for record in prompt.records) - played
+    return round(sum(beside + min(size, played) for size in sizes)), left
 
 
 def _warning(chapter: Session, tokens: int, dollars: Decimal | None) -> str:

@@ -20,9 +20,9 @@ from agents.database import in_database
 from agents.exceptions import BudgetSpent, PromptTooLong, RateLimited
 from agents.jobs import cancel_jobs, fail, finish, owned, queue_job
 from agents.models import Job
-from agents.prompting.budget import input_budget, output_limit, read_weight_per_token, weigh
+from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.layer_sources import transcript_pieces
+from agents.prompting.layer_sources import transcript_pieces, transcript_weights
 from agents.prompting.layers import AssembledPrompt, Layer, Piece, Trim, keep_last, text_layer
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.sandwich import Subject, compose
@@ -37,6 +37,8 @@ from sessions.states import State, move, try_move
 
 logger = logging.getLogger(__name__)
 
+# The layer of the prompts that a scene tells.
+TRANSCRIPT = "FULL_CHAPTER_CONTEXT"
 # What the narrator answers when a continuation has nothing left to tell.
 DONE_WORD = "DONE"
 # A scene that falls short of its target is continued so often at most.
@@ -55,11 +57,13 @@ ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
 
 @dataclass(frozen=True)
 class Material:
-    """Everything a build writes from, read once."""
+    """Everything a build writes from. The chapter has ended: what was played stays as it is."""
 
     chapter: Session
-    pieces: tuple[Piece, ...]
     scenes: list[Scene]
+
+    def transcript_of(self, scene: Scene) -> tuple[Piece, ...]:
+        return transcript_pieces(self.chapter, scene.first, scene.last)
 
 
 @transaction.atomic
@@ -192,20 +196,23 @@ async def _call_when_allowed(
     return await _call(job, layers, watch, target_words)
 
 
-def fit_scenes(job: Job, material: Material, *, before: str = "") -> list[AssembledPrompt]:
+def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
     """The first prompts of the scenes still to be written, as calls would send them.
 
-    `before` stands for the text before each scene, which is not written yet; without one it is as
-    long as it can be. Raises PromptTooLong, and ModelNotReady.
+    The text before a scene, which is not written yet, is as long as it can be. Raises
+    PromptTooLong, and ModelNotReady.
     """
-    facts = model_facts(NARRATOR.agent_id)
     finished: list[str] = list(job.finished_scenes)
     prompts: list[AssembledPrompt] = []
     for number in range(len(finished) + 1, len(material.scenes) + 1):
-        layers = partial(scene_layers, job, material, number, finished)
-        prompts.append(fit_prompt(NARRATOR, facts, layers))
-        finished.append(before or _as_long_as_can_be(material, number))
+        prompts.append(fit_scene(job, material, number, finished))
+        finished.append(_as_long_as_can_be(material, number))
     return prompts
+
+
+def fit_scene(job: Job, material: Material, number: int, finished: list[str]) -> AssembledPrompt:
+    layers = partial(scene_layers, job, material, number, finished)
+    return fit_prompt(NARRATOR, model_facts(NARRATOR.agent_id), layers)
 
 
 def scene_layers(job: Job, material: Material, number: int, finished: list[str]) -> list[Layer]:
@@ -214,7 +221,7 @@ def scene_layers(job: Job, material: Material, number: int, finished: list[str])
     definition = job.inputs["definition_text"] or "(none: third person, past tense)"
     given: dict[str, Sequence[Piece]] = {
         "NARRATIVE_AGENT_DEFINITION": [Piece(definition)],
-        "FULL_CHAPTER_CONTEXT": material.pieces[scene.first - 1 : scene.last],
+        TRANSCRIPT: material.transcript_of(scene),
     }
     target = str(scene.target_words)
     if count == 1:
@@ -270,11 +277,7 @@ def _ending(text: str) -> str:
 def _as_long_as_can_be(material: Material, number: int) -> str:
     """In place of the scene's text: its transcript, which is written in the same script."""
     scene = material.scenes[number - 1]
-    words = [
-        word
-        for piece in material.pieces[scene.first - 1 : scene.last]
-        for word in piece.text.split()
-    ]
+    words = [word for piece in material.transcript_of(scene) for word in piece.text.split()]
     played = " ".join(words)
     return played * (1 + ENDING_CHARACTERS // len(played))
 
@@ -292,19 +295,19 @@ def read_inputs(chapter: Session) -> dict[str, Any]:
 
 def _read_material(job: Job) -> Material:
     chapter = get_chapter(job.session_id)
-    pieces = transcript_pieces(chapter, 1, job.inputs["max_prompt_index"])
     if not job.scenes:
         # Once a build: what is finished belongs to this division, whatever model goes on with it.
+        weights = transcript_weights(chapter, job.inputs["max_prompt_index"])
         scenes = [
-            asdict(scene) for scene in plan_build(chapter, pieces, job.inputs["target_words"])
+            asdict(scene) for scene in plan_build(chapter, weights, job.inputs["target_words"])
         ]
         owned(job).update(scenes=scenes)
         job.scenes = scenes
-    return Material(chapter, pieces, [Scene(**scene) for scene in job.scenes])
+    return Material(chapter, [Scene(**scene) for scene in job.scenes])
 
 
-def plan_build(chapter: Session, pieces: tuple[Piece, ...], target_words: int) -> list[Scene]:
-    """The scenes that the narrator's model can write; `pieces` is one for each prompt."""
+def plan_build(chapter: Session, weights: Sequence[float], target_words: int) -> list[Scene]:
+    """The scenes that the narrator's model can write; `weights` are those of the prompts."""
     facts = model_facts(NARRATOR.agent_id)
     weight_per_token = read_weight_per_token(model_name(NARRATOR.agent_id), NARRATOR.agent_id)
     limit = output_limit(NARRATOR, facts)
@@ -314,7 +317,7 @@ def plan_build(chapter: Session, pieces: tuple[Piece, ...], target_words: int) -
     deltas = chapter.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
     return plan_scenes(
         list(deltas.values_list("from_prompt_index", "to_prompt_index")),
-        [weigh(piece.text) / weight_per_token for piece in pieces],
+        [weight / weight_per_token for weight in weights],
         target_words,
         NarratorLimits(
             # Memory may take 0.4 of the window, the chapter so far and the rest need room too.

@@ -27,6 +27,8 @@ _weight_per_token: dict[tuple[str, int], tuple[float, float]] = {}
 
 def weigh(text: str) -> float:
     """Characters, weighted by how many tokens they tend to cost: English prose counts one each."""
+    if text.isascii():
+        return len(text)
     plain = len(text.encode("ascii", "ignore"))
     # Beyond the basic plane a character is two units of UTF-16; counting them so is not a loop.
     rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import groupby
 
-from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
+from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.sandwich import Source, Subject
@@ -156,6 +156,15 @@ def transcript_pieces(chapter: Session, first: int, last: int) -> tuple[Piece, .
         brief = "\n\n".join(without_middle(text) for text in texts)
         pieces.append(Piece("\n\n".join(texts), brief))
     return tuple(pieces)
+
+
+def transcript_weights(chapter: Session, last: int) -> list[float]:
+    """What each prompt up to the last weighs with its reply, without making pieces of them."""
+    entries = chosen_entries(chapter, to_prompt=last)
+    return [
+        sum(weigh(entry.prefix) + weigh(entry.text) for entry in turn)
+        for _, turn in groupby(entries, key=lambda entry: entry.prompt_index)
+    ]
 
 
 def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:

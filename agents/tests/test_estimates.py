@@ -9,8 +9,8 @@ import pytest
 from agents.capabilities.prices import price_of
 from agents.estimates import BuildEstimate, estimate_build
 from agents.exceptions import PromptTooLong
-from agents.models import LLMArtifact
-from agents.narrating import request_build
+from agents.models import Job, LLMArtifact
+from agents.narrating import read_inputs, request_build
 from agents.providers.base import ModelRequest
 from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import ScriptedProvider
@@ -107,6 +107,22 @@ def test_a_resumed_build_leaves_out_what_is_finished(
     assert (before.calls, after.calls) == (2, 1)
     assert after.input_tokens < before.input_tokens
     assert set_target(chapter, 1_190).calls == 2
+
+
+@pytest.mark.usefixtures("small_window")
+def test_a_build_with_nothing_left_to_write_asks_for_nothing() -> None:
+    chapter = make_ended_chapter(14)
+    scenes = [{"first": 1, "last": 14, "target_words": 200}]
+    chapter.jobs.create(
+        kind=Job.Kind.NARRATE,
+        key="all written",
+        status=Job.Status.FAILED,
+        inputs=read_inputs(chapter),
+        scenes=scenes,
+        finished_scenes=["The lamp was lit."],
+    )
+    expected = estimate_build(chapter)
+    assert (expected.calls, expected.input_tokens, expected.output_tokens) == (0, 0, 0)
 
 
 def test_a_build_that_costs_more_than_is_left_says_so(settings: Any) -> None:

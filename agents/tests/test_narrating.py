@@ -19,7 +19,7 @@ from agents.narrating import (
     read_inputs,
     request_build,
 )
-from agents.prompting.layer_sources import transcript_pieces
+from agents.prompting.layer_sources import transcript_weights
 from agents.prompting.layers import AssembledPrompt, LayerRecord
 from agents.providers.base import ModelRequest
 from agents.providers.exceptions import ProviderBusy
@@ -151,8 +151,7 @@ def test_scenes_are_fitted_with_as_much_of_the_one_before_as_there_can_be(
     small_window: None,
 ) -> None:
     chapter = make_ended_chapter(14)
-    pieces = transcript_pieces(chapter, 1, 14)
-    material = Material(chapter, pieces, plan_build(chapter, pieces, 1_200))
+    material = Material(chapter, plan_build(chapter, transcript_weights(chapter, 14), 1_200))
     job = Job(session=chapter, inputs=read_inputs(chapter))
     layer = "END_OF_THE_SCENE_BEFORE"
     first, second = fit_scenes(job, material)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from agents.narrating import plan_build
-from agents.prompting.layer_sources import transcript_pieces
+from agents.prompting.layer_sources import transcript_weights
 from agents.scenes import NarratorLimits, plan_scenes
 from agents.tests.narrations import make_ended_chapter
 
@@ -40,8 +40,8 @@ def test_a_reasoning_model_with_a_small_window_keeps_room_for_prose(settings: Se
     settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
     settings.CONTEXT_WINDOW = 8_192
     chapter = make_ended_chapter(14)
-    pieces = transcript_pieces(chapter, 1, 14)
-    assert len(plan_build(chapter, pieces, 2_000)) == 2
+    weights = transcript_weights(chapter, 14)
+    assert len(plan_build(chapter, weights, 2_000)) == 2
 
 
 def test_a_chapter_without_memory_is_divided_too() -> None:

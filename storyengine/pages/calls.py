@@ -71,10 +71,11 @@ def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
 def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
     """The memory block at this place, counted from 1 in the order in which they were written."""
     chapter = get_chapter(session_id)
-    blocks = list(chapter.memory_blocks.order_by("created_at"))
-    if not 1 <= number <= len(blocks):
+    # Their keys alone: a long chapter has hundreds.
+    keys = list(chapter.memory_blocks.order_by("created_at").values_list("pk", flat=True))
+    if not 1 <= number <= len(keys):
         raise UnknownChapter("There is no such piece of memory in this chapter.")
-    block = blocks[number - 1]
+    block = chapter.memory_blocks.get(pk=keys[number - 1])
     is_correction = block.type == MemoryBlock.Type.CANON_CORRECTION
     title = readable_block(block, chapter.characters).title
     reason = "You wrote it yourself: no model was asked." if is_correction else Subject.no_calls

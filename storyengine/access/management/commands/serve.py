@@ -1,5 +1,7 @@
+import gc
 import socket
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import uvicorn
@@ -20,6 +22,11 @@ class AnnouncedServer(uvicorn.Server):
         self.announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        # Which the first page would wait for.
+        import_module(settings.ROOT_URLCONF)
+        # All of this lasts as long as the process: looking through it for what is no longer used
+        # would take long, now and then, and find nothing.
+        gc.freeze()
         await super().startup(sockets=sockets)
         self.announce()
 
