@@ -1,8 +1,10 @@
 """Replies that are being written in this process, and a way to follow any reply from anywhere."""
 
 import asyncio
+import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from agents.database import in_database
@@ -33,6 +35,41 @@ class ReplyEnded:
 ReplyPart = ReplyText | ReplyEnded
 
 
+class _Timer:
+    """Rings every so many seconds while it is open, or never.
+
+    A wait with a time limit for each text would cost more than the text.
+    """
+
+    def __init__(self, seconds: float | None, on_ring: Callable[[], None]) -> None:
+        self._seconds = seconds
+        self._on_ring = on_ring
+        self._next: asyncio.TimerHandle | None = None
+        self._has_rung = False
+
+    def __enter__(self) -> "_Timer":
+        self._start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._next is not None:
+            self._next.cancel()
+
+    def has_rung(self) -> bool:
+        """Since it was last asked."""
+        has_rung, self._has_rung = self._has_rung, False
+        return has_rung
+
+    def _start(self) -> None:
+        if self._seconds is not None:
+            self._next = asyncio.get_running_loop().call_later(self._seconds, self._ring)
+
+    def _ring(self) -> None:
+        self._has_rung = True
+        self._start()
+        self._on_ring()
+
+
 @dataclass
 class LiveReply:
     """The text of a reply as it grows, and its task, which belongs to no request."""
@@ -59,44 +96,60 @@ class LiveReply:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def read(self) -> AsyncIterator[str]:
-        """All text from the beginning, in as few pieces as the reader's pace allows."""
+    async def read(self, *, pause: float | None = None) -> AsyncGenerator[str]:
+        """All text from the beginning, in as few pieces as the reader's pace allows.
+
+        With a `pause` also "", every so many seconds.
+        """
         position = 0
-        while True:
-            changed = self._changed
-            if position < len(self.parts):
-                text = "".join(self.parts[position:])
-                position = len(self.parts)
-                yield text
-            elif self.is_over:
-                return
-            else:
-                await changed.wait()
+        with _Timer(pause, self._wake) as timer:
+            while True:
+                changed = self._changed
+                if position < len(self.parts):
+                    text = "".join(self.parts[position:])
+                    position = len(self.parts)
+                    yield text
+                elif self.is_over:
+                    return
+                elif timer.has_rung():
+                    yield ""
+                else:
+                    await changed.wait()
 
 
 LIVE_REPLIES: dict[uuid.UUID, LiveReply] = {}
 
 
-async def follow(turn_id: uuid.UUID) -> AsyncGenerator[ReplyPart]:
+async def follow(
+    turn_id: uuid.UUID, *, pause: float | None = None
+) -> AsyncGenerator[ReplyPart | None]:
     """The reply's text so far, then what is added, then how it ended.
 
-    Leaving early does not touch the reply. Raises Turn.DoesNotExist when the chapter was reset.
+    With a `pause` also None, every so many seconds. Leaving early does not touch the reply. Raises
+    Turn.DoesNotExist when the chapter was reset.
     """
     live = LIVE_REPLIES.get(turn_id)
     if live is not None:
         is_first = True
-        async for text in live.read():
-            yield ReplyText(text, is_restart=is_first)
-            is_first = False
+        async with aclosing(live.read(pause=pause)) as texts:
+            async for text in texts:
+                yield ReplyText(text, is_restart=is_first) if text else None
+                is_first = is_first and not text
         yield ReplyEnded(await in_database(_read, turn_id), live.refusal)
         return
-    async for part in _follow_elsewhere(turn_id):
+    async for part in _follow_elsewhere(turn_id, pause):
         yield part
 
 
-async def _follow_elsewhere(turn_id: uuid.UUID) -> AsyncIterator[ReplyPart]:
+async def _follow_elsewhere(
+    turn_id: uuid.UUID, pause: float | None
+) -> AsyncIterator[ReplyPart | None]:
     shown = None
+    paused_at = time.monotonic()
     while True:
+        if pause is not None and time.monotonic() - paused_at >= pause:
+            paused_at = time.monotonic()
+            yield None
         turn = await in_database(_read, turn_id)
         if turn.partial_text != shown and turn.status != Turn.Status.COMMITTED:
             shown = turn.partial_text

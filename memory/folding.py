@@ -31,8 +31,8 @@ class _Known:
 
 
 _NOTHING = _Known()
-# By chapter, and by whether it is all of its memory.
-_known: KeptRecent[tuple[uuid.UUID, bool], _Known] = KeptRecent(32)
+# By chapter, and by whether it is all of its memory; so many blocks in all.
+_known: KeptRecent[tuple[uuid.UUID, bool], _Known] = KeptRecent(4_096)
 
 
 def fold(blocks: Iterable[Block]) -> Fold:
@@ -72,7 +72,7 @@ def fold_chapter(chapter: Session, *, before: int | None = None) -> Fold:
     if new:
         folded = merge(known.fold, fold(map(block_of, new)))
         known = _Known(known.count + len(new), new[-1].pk, folded)
-        _known.set(key, known)
+        _known.set(key, known, size=known.count)
     return known.fold
 
 

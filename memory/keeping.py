@@ -10,20 +10,30 @@ Value = TypeVar("Value")
 
 
 class KeptRecent(Generic[Key, Value]):
-    """The values that were set last, at most `size` of them; several threads may use it."""
+    """The values that were set last, of at most `room` in all; several threads may use it.
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._values: OrderedDict[Key, Value] = OrderedDict()
+    Each takes one of that unless its size is told.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: Key) -> Value | None:
         with self._lock:
-            return self._values.get(key)
+            kept = self._values.get(key)
+        return None if kept is None else kept[0]
 
-    def set(self, key: Key, value: Value) -> None:
+    def set(self, key: Key, value: Value, *, size: int = 1) -> None:
         with self._lock:
-            self._values.pop(key, None)
-            self._values[key] = value
-            while len(self._values) > self._size:
-                self._values.popitem(last=False)
+            self._drop(key)
+            self._values[key] = (value, size)
+            self._room -= size
+            # The newest stays, however large it is.
+            while self._room < 0 and len(self._values) > 1:
+                self._drop(next(iter(self._values)))
+
+    def _drop(self, key: Key) -> None:
+        if key in self._values:
+            self._room += self._values.pop(key)[1]

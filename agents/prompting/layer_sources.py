@@ -184,12 +184,12 @@ def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
 def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
     """The same pieces for memory, which has to know what they show, and for the context itself."""
     chapter = subject.chapter
-    key = (chapter.pk, chapter.updated_at, start, subject.last_prompt)
-    pieces = _kept_context.get(key)
-    if pieces is None:
-        pieces = transcript_pieces(chapter, start, subject.last_prompt)
-        _kept_context.set(key, pieces)
-    return pieces
+    state = (chapter.updated_at, start, subject.last_prompt)
+    kept = _kept_context.get(chapter.pk)
+    if kept is None or kept[0] != state:
+        kept = (state, transcript_pieces(chapter, start, subject.last_prompt))
+        _kept_context.set(chapter.pk, kept)
+    return kept[1]
 
 
 def _context_fits(subject: Subject, start: int) -> bool:
@@ -214,7 +214,7 @@ def _memory(
     kept = _kept_memory.get(chapter.pk)
     if kept is None or not kept.is_like(known):
         kept = known
-        _kept_memory.set(chapter.pk, kept)
+        _kept_memory.set(chapter.pk, kept, size=1 + len(folded.moments))
     return kept.pieces
 
 
@@ -266,8 +266,11 @@ def _line_piece(text: str, rank: int) -> Piece:
     return Piece(text, rank=rank, has_elements=True)
 
 
-_kept_context: KeptRecent[tuple[uuid.UUID, datetime, int, int], tuple[Piece, ...]] = KeptRecent(16)
-_kept_memory: KeptRecent[uuid.UUID, _Memory] = KeptRecent(32)
+# The newest of each chapter; a state is when it last changed, the first prompt, and the last.
+_State = tuple[datetime, int, int]
+_kept_context: KeptRecent[uuid.UUID, tuple[_State, tuple[Piece, ...]]] = KeptRecent(256)
+# By what happened: a long chapter takes as much room as many short ones.
+_kept_memory: KeptRecent[uuid.UUID, _Memory] = KeptRecent(16_384)
 
 
 def _speaker(subject: Subject) -> str:
@@ -275,7 +278,7 @@ def _speaker(subject: Subject) -> str:
     return character(subject.slot, subject.chapter.agent_names).name
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=256)
 def _identities(session_id: uuid.UUID) -> dict[str, str]:
     """Once a process: Tab 1 is frozen before the first prompt."""
     identities: dict[str, str] = get_chapter(session_id).tab1.agent_identity_text_by_slot

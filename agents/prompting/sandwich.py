@@ -86,27 +86,22 @@ def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) 
     return [layer for layer in layers if layer.pieces]
 
 
-# A layer, and what it was composed from: the tier, the state of the chapter, what is left out of
+# What a chapter's layer was composed from: the tier, the state of the chapter, what is left out of
 # it, and the room. Whatever changes such a layer moves the chapter's `updated_at`.
-_Key = tuple[LayerDeclaration, Tier, uuid.UUID, datetime, int | None, int | None]
-_kept: KeptRecent[_Key, Layer] = KeptRecent(64)
+_State = tuple[Tier, datetime, int | None, int | None]
+# The newest of each chapter: more of them than play at once on one machine.
+_kept: KeptRecent[tuple[LayerDeclaration, uuid.UUID], tuple[_State, Layer]] = KeptRecent(512)
 
 
 def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer:
     if not declaration.is_kept:
         return declaration.layer(subject, tier)
     chapter = subject.chapter
-    key = (
-        declaration,
-        tier,
-        chapter.pk,
-        chapter.updated_at,
-        subject.before,
-        subject.budget_tokens,
-    )
-    layer = _kept.get(key)
-    if layer is None:
+    key = (declaration, chapter.pk)
+    state = (tier, chapter.updated_at, subject.before, subject.budget_tokens)
+    kept = _kept.get(key)
+    if kept is None or kept[0] != state:
         # From the chapter at hand and not from a newer one: all layers of a prompt show one state.
-        layer = declaration.layer(subject, tier)
-        _kept.set(key, layer)
-    return layer
+        kept = (state, declaration.layer(subject, tier))
+        _kept.set(key, kept)
+    return kept[1]

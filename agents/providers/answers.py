@@ -58,7 +58,8 @@ class Answer:
         return rest
 
     def _take(self, piece: object, part: Literal["delta", "message"]) -> str:
-        self.usage = _read_usage(_field(piece, "usage")) or self.usage
+        if usage := _field(piece, "usage"):
+            self.usage = _read_usage(usage) or self.usage
         choices = _field(piece, "choices")
         if not isinstance(choices, list) or not choices:
             return ""

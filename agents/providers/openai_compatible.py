@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import json
 import random
 import ssl
 import time
@@ -17,6 +18,7 @@ import openai
 
 from agents.providers.answers import Answer
 from agents.providers.base import Finished, ModelRequest, Provider, StreamPart, TextDelta
+from agents.providers.event_data import EventData
 from agents.providers.exceptions import ProviderRefused
 from agents.providers.failures import (
     Failure,
@@ -28,9 +30,6 @@ from agents.providers.failures import (
 )
 from agents.providers.guard import check_real_calls_allowed
 from agents.providers.strict_schema import is_strict
-
-# Plain decoded JSON: building the library's models would cost more than the rest of a chunk's way.
-Chunks = openai.AsyncStream[object]
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,12 @@ class Retries:
 # A text after the first is kept back for so long: to read and send on each word by itself costs
 # many times what the word does, and with a hundred replies at once that is all there is time for.
 GROUP_SECONDS = 0.05
+# More replies at once than a process can send on: none waits for another's connection.
+MOST_CONNECTIONS = 1_000
 # A chunk that has come already is there sooner.
 _WAITED_SECONDS = 0.001
+# By how much of itself a limit may fall short.
+_INEXACT = 0.05
 _PATH = "/chat/completions"
 # Hosts that take `prompt_cache_key`. Others may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
@@ -163,10 +166,9 @@ class OpenAICompatibleProvider(Provider):
         answer = Answer(self.subject, request.max_output_tokens)
         try:
             if request.streams:
-                async with aclosing(self._stream(request, answer)) as chunks:
-                    async for chunk in chunks:
-                        if text := answer.take(chunk):
-                            yield TextDelta(text)
+                async with aclosing(self._stream(request, answer)) as texts:
+                    async for text in texts:
+                        yield TextDelta(text)
             elif text := answer.take_whole(await self._ask(request)):
                 yield TextDelta(text)
             if text := answer.end():
@@ -175,23 +177,23 @@ class OpenAICompatibleProvider(Provider):
             raise self._failure(error, answer) from None
         yield Finished(was_cut=answer.was_cut, usage=answer.usage)
 
-    async def _stream(self, request: ModelRequest, answer: Answer) -> AsyncGenerator[object, None]:
+    async def _stream(self, request: ModelRequest, answer: Answer) -> AsyncGenerator[str, None]:
         async with asyncio.timeout(self._time_outs.first_text):
             client = await self._client_of_this_loop()
             options = {"stream": True, "stream_options": {"include_usage": True}}
-            chunks = await client.post(
+            stream = await client.post(
                 _PATH,
                 body={**self._body(request), **options},
                 cast_to=object,
                 stream=True,
-                stream_cls=Chunks,
+                stream_cls=openai.AsyncStream[object],
             )
         try:
-            async with aclosing(self._read(chunks, answer)) as read:
-                async for chunk in read:
-                    yield chunk
+            async with aclosing(self._read(stream.response, answer)) as texts:
+                async for text in texts:
+                    yield text
         finally:
-            await chunks.close()
+            await stream.close()
 
     async def _ask(self, request: ModelRequest) -> object:
         """The answer as a whole."""
@@ -211,29 +213,51 @@ class OpenAICompatibleProvider(Provider):
             **self.extra_fields(request),
         }
 
-    async def _read(self, chunks: Chunks, answer: Answer) -> AsyncGenerator[object, None]:
-        """The chunks, each within its time; what fails after the reply's end is not missed."""
-        iterator = aiter(chunks)
-        while not answer.is_complete:
-            limits = self._time_outs
-            limit = limits.between_texts if answer.has_text else limits.first_text
-            try:
+    async def _read(self, response: httpx2.Response, answer: Answer) -> AsyncGenerator[str, None]:
+        """The texts, each within its time; what fails after the reply's end is not missed."""
+        limits, events, pieces = self._time_outs, EventData(), response.aiter_bytes()
+        is_over = False
+        # Around all of them, because one for each would cost more than the text: whoever takes them
+        # waits for nothing else in between.
+        async with asyncio.timeout(limits.first_text) as deadline:
+            while not is_over:
                 asked = time.perf_counter()
-                async with asyncio.timeout(limit):
-                    chunk = await anext(iterator)
-            except StopAsyncIteration:
-                return
-            if answer.has_text and time.perf_counter() - asked > _WAITED_SECONDS:
-                # What arrives meanwhile is then read, and sent on, in one piece with it.
-                await asyncio.sleep(GROUP_SECONDS)
-            yield chunk
-        trailer: list[object] = []
-        with suppress(*_CALL_ERRORS):
-            async with asyncio.timeout(self._time_outs.trailer):
-                async for chunk in iterator:
-                    trailer.append(chunk)
-        for chunk in trailer:
-            yield chunk
+                piece = await anext(pieces, None)
+                if answer.has_text and time.perf_counter() - asked > _WAITED_SECONDS:
+                    # What arrives meanwhile is then read, and sent on, in one piece with it.
+                    await asyncio.sleep(GROUP_SECONDS)
+                found = events.end() if piece is None else events.feed(piece)
+                for data in found:
+                    if text := self._take(data, answer):
+                        yield text
+                if found:
+                    # A sign of life without data, which some servers send, is no text.
+                    _put_off(
+                        deadline, limits.between_texts if answer.has_text else limits.first_text
+                    )
+                is_over = piece is None or answer.is_complete or any(map(_is_end, found))
+        trailer: list[str] = []
+        with suppress(Failure, *_CALL_ERRORS):
+            async with asyncio.timeout(limits.trailer):
+                async for piece in pieces:
+                    trailer += [self._take(data, answer) for data in events.feed(piece)]
+        if text := "".join(trailer):
+            yield text
+
+    def _take(self, data: bytes, answer: Answer) -> str:
+        """The text that an event of the stream brings."""
+        if _is_end(data):
+            return ""
+        chunk = json.loads(data.decode())
+        if isinstance(chunk, dict) and chunk.get("error"):
+            # After status 200.
+            raise self._refused_in_stream(chunk["error"], answer)
+        return answer.take(chunk)
+
+    def _refused_in_stream(self, error: object, answer: Answer) -> Failure:
+        if answer.has_text:
+            return broken_off(self.subject)
+        return refused_or_busy(self.subject, 0, error, secret=self._api_key)
 
     def _failure(self, error: Exception, answer: Answer) -> Failure:
         if answer.has_text:
@@ -247,15 +271,12 @@ class OpenAICompatibleProvider(Provider):
                     headers=error.response.headers,
                     secret=self._api_key,
                 )
-            case openai.APITimeoutError():
+            case openai.APITimeoutError() if _is_time_out(error):
                 return timed_out(self.subject, self._time_outs.connect, has_connected=False)
             case TimeoutError():
                 return timed_out(self.subject, self._time_outs.first_text, has_connected=True)
             case openai.APIConnectionError() | httpx2.HTTPError() | OSError():
                 return unreachable(self.subject, is_local=not self.host)
-            case openai.APIError():
-                # An error that came as an event of the stream, after status 200.
-                return refused_or_busy(self.subject, 0, error.body, secret=self._api_key)
             case openai.OpenAIError() | httpx2.InvalidURL():
                 return Failure(
                     ProviderRefused(f"{self.subject} cannot be called. Check OPENAI_BASE_URL.")
@@ -294,15 +315,19 @@ class OpenAICompatibleProvider(Provider):
 
 
 def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
-    """A client that stays with the server of this address."""
-    return httpx2.AsyncClient(
+    """A client that stays with the server of this address.
+
+    The library's own transport takes an answer apart in Python, a word at a time, which is most of
+    what a hundred replies at once cost; its other one, aiohttp, does so in C.
+    """
+    return openai.DefaultAioHttpClient(
         # A redirect or, for this machine, a proxy of the environment could carry texts to a host
         # that the GM has not allowed.
         follow_redirects=False,
         trust_env=bool(host_of(base_url)),
         timeout=timeout,
         # Longer than a GM thinks: a new connection costs up to a tenth of a second.
-        limits=httpx2.Limits(keepalive_expiry=120),
+        limits=httpx2.Limits(max_connections=MOST_CONNECTIONS, keepalive_expiry=120),
         verify=_tls_context() if base_url.startswith("https:") else _no_tls_context(),
     )
 
@@ -324,6 +349,23 @@ _CALL_ERRORS = (
     OSError,
     ValueError,
 )
+
+
+def _is_end(data: bytes) -> bool:
+    return data.startswith(b"[DONE]")
+
+
+def _is_time_out(error: openai.APITimeoutError) -> bool:
+    """The transport calls every connection that it lost a time-out; the cause of that tells."""
+    lost = error.__cause__
+    return lost is not None and isinstance(lost.__cause__, TimeoutError)
+
+
+def _put_off(deadline: asyncio.Timeout, seconds: float) -> None:
+    """So many seconds from now; hardly ever moved, because a word is no longer than that."""
+    due = asyncio.get_running_loop().time() + seconds
+    if abs(due - (deadline.when() or 0)) > seconds * _INEXACT:
+        deadline.reschedule(due)
 
 
 def _address_in_words(base_url: str) -> str:

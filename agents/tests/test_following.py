@@ -1,12 +1,14 @@
 """A reply beside those who follow it: stopped, left, met in another process, reset."""
 
 import asyncio
+from contextlib import aclosing
 from datetime import timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
+from agents import live as live_replies
 from agents import replies
 from agents.database import in_database
 from agents.live import LIVE_REPLIES, ReplyEnded, ReplyText, follow
@@ -146,3 +148,49 @@ def test_a_reset_under_a_reply_leaves_no_trace_of_it(
     assert not Turn.objects.exists()
     assert not LLMArtifact.objects.exists()
     assert Session.objects.get().pk != chapter.pk
+
+
+def test_silence_is_told_and_leaving_in_it_is_no_trouble(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    gate = asyncio.Event()
+    provider.enqueue(Script("I step in.", gate=gate, gate_at=1))
+
+    async def run() -> list[object]:
+        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        async with asyncio.timeout(20), aclosing(follow(opened.turn.pk, pause=0.01)) as left:
+            async for part in left:
+                if part is None:
+                    break
+        parts: list[object] = []
+        async with asyncio.timeout(20):
+            async for part in follow(opened.turn.pk, pause=0.01):
+                parts.append(part)
+                if part is None:
+                    gate.set()
+        await reply_is_over(opened.turn.pk)
+        return parts
+
+    parts = async_to_sync(run)()
+    assert None in parts
+    texts = [part.text for part in parts if isinstance(part, ReplyText)]
+    assert "".join(texts) == "I step in."
+    assert isinstance(parts[-1], ReplyEnded)
+
+
+def test_silence_of_a_reply_elsewhere_is_told(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_replies, "POLL_SECONDS", 0.01)
+    turn = add_turn(chapter, partial_text="I st")
+
+    async def run() -> list[object]:
+        parts: list[object] = []
+        async with asyncio.timeout(20), aclosing(follow(turn.pk, pause=0.02)) as followed:
+            async for part in followed:
+                parts.append(part)
+                if part is None:
+                    break
+        return parts
+
+    assert async_to_sync(run)() == [ReplyText("I st", is_restart=True), None]

@@ -25,7 +25,7 @@ from storyengine.api.problems import (
 )
 from storyengine.api.reading import read_answer
 from storyengine.database_away import DATABASE_ERRORS, find_database_away
-from storyengine.pauses import HEARTBEAT, HEARTBEAT_SECONDS, with_pauses
+from storyengine.heartbeats import HEARTBEAT, HEARTBEAT_SECONDS
 
 
 async def await_answer(opened: OpenedTurn) -> TurnAnswer:
@@ -96,9 +96,8 @@ async def _parts(opened: OpenedTurn) -> AsyncGenerator[ReplyPart | None]:
         yield ReplyEnded(opened.turn)
     try:
         while not is_over:
-            async with aclosing(
-                with_pauses(follow(opened.turn.turn_id), HEARTBEAT_SECONDS)
-            ) as parts:
+            followed = follow(opened.turn.turn_id, pause=HEARTBEAT_SECONDS)
+            async with aclosing(followed) as parts:
                 async for part in parts:
                     is_over = isinstance(part, ReplyEnded) and not part.turn.is_running
                     # An end that leaves the turn running: its task broke off, or another attempt

@@ -21,11 +21,11 @@ from sessions.access import get_chapter
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownChapter
 from sessions.models import Turn
 from storyengine.database_away import DATABASE_ERRORS, find_database_away
+from storyengine.heartbeats import HEARTBEAT, HEARTBEAT_SECONDS
 from storyengine.pages.numbers import read_whole_number
 from storyengine.pages.play import UPDATE, answer_play
 from storyengine.pages.play_page import play_context, read_play
 from storyengine.pages.render import HttpRequest, nothing_new
-from storyengine.pauses import HEARTBEAT, HEARTBEAT_SECONDS, with_pauses
 
 
 @require_POST
@@ -91,7 +91,7 @@ async def _frames(
     request: DjangoHttpRequest, session_id: uuid.UUID, turn_id: uuid.UUID
 ) -> AsyncIterator[str]:
     try:
-        async with aclosing(with_pauses(follow(turn_id), HEARTBEAT_SECONDS)) as parts:
+        async with aclosing(follow(turn_id, pause=HEARTBEAT_SECONDS)) as parts:
             async for part in parts:
                 if part is None:
                     yield HEARTBEAT

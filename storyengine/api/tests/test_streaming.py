@@ -88,7 +88,7 @@ def test_a_reply_that_is_over_at_once_is_streamed_whole(
     """As one that another process wrote: no part of it was seen before its end."""
     provider.enqueue("I step through.")
 
-    async def only_the_end(turn_id: UUID) -> AsyncGenerator[ReplyEnded]:
+    async def only_the_end(turn_id: UUID, *, pause: float) -> AsyncGenerator[ReplyEnded]:
         async for part in follow(turn_id):
             if isinstance(part, ReplyEnded):
                 yield part
@@ -229,7 +229,7 @@ def test_a_reply_whose_task_broke_off_is_followed_until_the_turn_is_settled(
     provider.enqueue("I step through.")
     looked = []
 
-    async def break_off_first(turn_id: UUID) -> AsyncGenerator[ReplyPart]:
+    async def break_off_first(turn_id: UUID, *, pause: float) -> AsyncGenerator[ReplyPart | None]:
         looked.append(turn_id)
         if len(looked) == 1:
             yield ReplyEnded(Turn(pk=turn_id, status=Turn.Status.RUNNING))

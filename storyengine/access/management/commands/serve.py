@@ -1,5 +1,6 @@
 import gc
 import socket
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -12,6 +13,8 @@ from storyengine.access.listening import PortTaken, open_listener
 
 # Streams of replies never end by themselves; a reply that is cut is kept as far as it came.
 SECONDS_FOR_OPEN_REQUESTS = 2
+# Of a thread, before another that waits may go on.
+SECONDS_OF_A_TURN = 0.000_5
 
 
 class AnnouncedServer(uvicorn.Server):
@@ -27,6 +30,9 @@ class AnnouncedServer(uvicorn.Server):
         # All of this lasts as long as the process: looking through it for what is no longer used
         # would take long, now and then, and find nothing.
         gc.freeze()
+        # Threads that ask the database take turns with the loop that sends on all replies. Of the
+        # usual 5 ms each, with a hundred replies at once, a new one would wait a fifth of a second.
+        sys.setswitchinterval(SECONDS_OF_A_TURN)
         await super().startup(sockets=sockets)
         self.announce()
 

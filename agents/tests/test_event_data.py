@@ -1,0 +1,58 @@
+"""The data of server-sent events, however the network cuts them."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.providers import event_data
+from agents.providers.event_data import EventData
+
+LINE_ENDS = st.sampled_from(["\n", "\r\n"])
+# A carriage return alone ends a line too, but no server ends its lines so.
+TEXTS = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1)
+
+
+def read(*pieces: bytes) -> list[bytes]:
+    events = EventData()
+    return [data for piece in pieces for data in events.feed(piece)] + events.end()
+
+
+@given(st.lists(TEXTS), LINE_ENDS, st.lists(st.integers(0, 400)))
+def test_wherever_a_stream_is_cut_its_events_are_the_same(
+    texts: list[str], end: str, cuts: list[int]
+) -> None:
+    stream = "".join(f"data: {text}{end}{end}" for text in texts).encode()
+    places = sorted({0, len(stream), *(min(cut, len(stream)) for cut in cuts)})
+    pieces = [stream[a:b] for a, b in pairwise(places)]
+    assert read(*pieces) == [text.encode() for text in texts]
+
+
+def test_what_is_no_data_is_passed_over() -> None:
+    stream = b": waiting\n\nevent: message\nid: 7\nretry: 10\ndata: {}\n\n\n\n"
+    assert read(stream) == [b"{}"]
+
+
+def test_one_space_after_the_colon_is_not_part_of_the_data() -> None:
+    assert read(b"data:a\n\ndata: b\n\ndata:  c\n\n") == [b"a", b"b", b" c"]
+
+
+def test_an_event_of_several_lines() -> None:
+    assert read(b'data: {"a":\ndata: 1}\n\n') == [b'{"a":\n1}']
+
+
+def test_an_event_that_the_end_cuts_off_counts() -> None:
+    assert read(b"data: [DONE]") == [b"[DONE]"]
+
+
+def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_data, "MOST_BYTES", 1_000)
+    with pytest.raises(ValueError, match="too long"):
+        read(*[b"data: " + b"x" * 100] * 20)
+
+
+def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_data, "MOST_BYTES", 1_000)
+    with pytest.raises(ValueError, match="too long"):
+        read(*[b"data: " + b"x" * 100 + b"\n"] * 20)

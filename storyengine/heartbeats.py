@@ -1,0 +1,6 @@
+"""What server-sent events say while nothing comes, so that proxies keep them open."""
+
+# Few proxies give up on a silent stream before half a minute.
+HEARTBEAT_SECONDS = 15.0
+# A comment: whoever reads the events passes it over.
+HEARTBEAT = ": waiting\n\n"
