@@ -23,7 +23,8 @@ COPY --from=build /app /app
 WORKDIR /app
 USER storyengine
 # Chapters, the secret key and, for the embedded model, its weights: all that has to be kept.
-ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+# Of the C library's heaps two are enough, see Procfile.
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MALLOC_ARENA_MAX=2 \
     STORYENGINE_DATA=/data XDG_CACHE_HOME=/data/cache
 VOLUME /data
 EXPOSE 8000

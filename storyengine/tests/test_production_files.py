@@ -21,13 +21,15 @@ def read(name: str) -> str:
 
 def procfile() -> dict[str, str]:
     lines = (BASE / "Procfile").read_text(encoding="utf-8").splitlines()
-    return dict(line.split(": ", 1) for line in lines)
+    return dict(line.split(": ", 1) for line in lines if not line.startswith("#"))
 
 
 def test_compose_has_the_commands_of_the_procfile() -> None:
     compose = read("compose.yaml")
     for name in ("web", "worker"):
-        assert f"command: {procfile()[name].removeprefix('exec ')}" in compose.replace(">- ", "")
+        setting, command = procfile()[name].removeprefix("exec env ").split(" ", 1)
+        assert f"command: {command}" in compose.replace(">- ", "")
+        assert setting in read("Dockerfile")
     (make,) = re.findall(r"@(arguments=.*? \$\$arguments)", read("Makefile"))
     assert f"command: sh -c '{make}'" in compose
 
