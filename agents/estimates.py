@@ -9,7 +9,7 @@ from agents.calling.model_access import model_facts, model_name
 from agents.calling.spending import spending_of
 from agents.capabilities.prices import price_of
 from agents.models import Job
-from agents.narrating import TRANSCRIPT, Material, fit_scene, plan_build, read_inputs
+from agents.narrating import SCENE_BEFORE, TRANSCRIPT, Material, fit_scene, plan_build, read_inputs
 from agents.prompting.budget import TOKENS_PER_MESSAGE, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.layer_sources import transcript_weights
@@ -79,8 +79,8 @@ def estimate_build(chapter: Session) -> BuildEstimate:
 def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
     """Tokens of the prompts of the scenes that are still to be written, and those scenes.
 
-    Prompts differ by their transcript alone, so that one is composed for all: that of the longest
-    scene, which is the first not to fit.
+    Prompts differ by their transcript alone, and the first by telling of no scene before, so that
+    one is composed for all: that of the longest scene.
     """
     inputs = read_inputs(chapter)
     begun = chapter.jobs.filter(
@@ -97,10 +97,15 @@ def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
     weight_per_token = read_weight_per_token(model, NARRATOR.agent_id)
     sizes = [sum(weights[scene.first - 1 : scene.last]) / weight_per_token for scene in left]
     number = scenes.index(left[sizes.index(max(sizes))]) + 1
-    prompt = fit_scene(job, Material(chapter, scenes), number, [_SCENE_BEFORE] * (number - 1))
-    played = sum(record.tokens for record in prompt.records if record.name == TRANSCRIPT)
-    beside = sum(record.tokens + TOKENS_PER_MESSAGE for record in prompt.records) - played
-    return round(sum(beside + min(size, played) for size in sizes)), left
+    finished = [_SCENE_BEFORE] * (len(scenes) - 1)
+    prompt = fit_scene(job, Material(chapter, scenes), number, finished)
+    tokens = {record.name: record.tokens for record in prompt.records}
+    played = min(max(sizes), tokens[TRANSCRIPT])
+    beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - played
+    total = sum(beside + min(size, played) for size in sizes)
+    if left[0] is scenes[0] and SCENE_BEFORE in tokens:
+        total -= tokens[SCENE_BEFORE] + TOKENS_PER_MESSAGE
+    return round(total), left
 
 
 def _warning(chapter: Session, tokens: int, dollars: Decimal | None) -> str:

@@ -37,8 +37,8 @@ from sessions.states import State, move, try_move
 
 logger = logging.getLogger(__name__)
 
-# The layer of the prompts that a scene tells.
-TRANSCRIPT = "FULL_CHAPTER_CONTEXT"
+# The layers of the prompts that a scene tells, and of the end of the text before it.
+TRANSCRIPT, SCENE_BEFORE = "FULL_CHAPTER_CONTEXT", "END_OF_THE_SCENE_BEFORE"
 # What the narrator answers when a continuation has nothing left to tell.
 DONE_WORD = "DONE"
 # A scene that falls short of its target is continued so often at most.
@@ -228,7 +228,7 @@ def scene_layers(job: Job, material: Material, number: int, finished: list[str])
         task = render_prompt("narrator_whole", target_words=target)
     else:
         if finished:
-            given["END_OF_THE_SCENE_BEFORE"] = [Piece(_ending(finished[-1]))]
+            given[SCENE_BEFORE] = [Piece(_ending(finished[-1]))]
         task = render_prompt(
             "narrator_scene",
             scene_number=str(number),

@@ -18,6 +18,7 @@ DASHED_LINE = "-------------"
 TRUNCATION_NOTE = "(Earlier transcript truncated for display.)"
 BOUNDARY_ABOVE_NOTE = "(summary boundary above)"
 _SEPARATOR = "\n\n"
+_FEW_PROMPTS = 200
 EventT = TypeVar("EventT", "Entry", Event)
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 
@@ -171,8 +172,11 @@ def chosen_entries(
 ) -> Iterator[Entry]:
     """The same as they are shown, without their rows: a chapter may have ten thousand."""
     events = _events_between(chapter, from_prompt, to_prompt)
-    rows = events.values_list("prompt_index", "role", "agent_slot", "text").iterator(chunk_size=500)
-    return _with_latest_replies(_render(chapter, *row) for row in rows)
+    rows = events.values_list("prompt_index", "role", "agent_slot", "text")
+    is_long = to_prompt is None or to_prompt - from_prompt > _FEW_PROMPTS
+    # A cursor for a few rows would be asked three times for what one query brings.
+    read = rows.iterator(chunk_size=500) if is_long else rows
+    return _with_latest_replies(_render(chapter, *row) for row in read)
 
 
 def _events_between(chapter: Session, first: int, last: int | None) -> QuerySet[Event]:

@@ -1,4 +1,4 @@
-"""What server-sent events say while nothing comes, so that proxies keep them open."""
+"""What server-sent events say now and then, also while no text comes, so that proxies keep them."""
 
 # Few proxies give up on a silent stream before half a minute.
 HEARTBEAT_SECONDS = 15.0

@@ -184,11 +184,12 @@ def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
 def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
     """The same pieces for memory, which has to know what they show, and for the context itself."""
     chapter = subject.chapter
-    state = (chapter.updated_at, start, subject.last_prompt)
-    kept = _kept_context.get(chapter.pk)
+    # Two starts may be weighed for one prompt.
+    key, state = (chapter.pk, start), (chapter.updated_at, subject.last_prompt)
+    kept = _kept_context.get(key)
     if kept is None or kept[0] != state:
         kept = (state, transcript_pieces(chapter, start, subject.last_prompt))
-        _kept_context.set(chapter.pk, kept)
+        _kept_context.set(key, kept, size=sum(len(piece.text) for piece in kept[1]))
     return kept[1]
 
 
@@ -266,9 +267,12 @@ def _line_piece(text: str, rank: int) -> Piece:
     return Piece(text, rank=rank, has_elements=True)
 
 
-# The newest of each chapter; a state is when it last changed, the first prompt, and the last.
-_State = tuple[datetime, int, int]
-_kept_context: KeptRecent[uuid.UUID, tuple[_State, tuple[Piece, ...]]] = KeptRecent(256)
+# By chapter and first prompt, each as it was when the chapter had last changed, up to a prompt; so
+# many characters in all.
+_ContextState = tuple[datetime, int]
+_kept_context: KeptRecent[tuple[uuid.UUID, int], tuple[_ContextState, tuple[Piece, ...]]] = (
+    KeptRecent(4_000_000)
+)
 # By what happened: a long chapter takes as much room as many short ones.
 _kept_memory: KeptRecent[uuid.UUID, _Memory] = KeptRecent(16_384)
 

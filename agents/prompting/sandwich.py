@@ -88,9 +88,10 @@ def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) 
 
 # What a chapter's layer was composed from: the tier, the state of the chapter, what is left out of
 # it, and the room. Whatever changes such a layer moves the chapter's `updated_at`.
-_State = tuple[Tier, datetime, int | None, int | None]
-# The newest of each chapter: more of them than play at once on one machine.
-_kept: KeptRecent[tuple[LayerDeclaration, uuid.UUID], tuple[_State, Layer]] = KeptRecent(512)
+_LayerState = tuple[Tier, datetime, int | None, int | None]
+_Kept = tuple[_LayerState, Layer]
+# The newest of each chapter; so many pieces in all.
+_kept: KeptRecent[tuple[LayerDeclaration, uuid.UUID], _Kept] = KeptRecent(65_536)
 
 
 def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer:
@@ -103,5 +104,5 @@ def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer
     if kept is None or kept[0] != state:
         # From the chapter at hand and not from a newer one: all layers of a prompt show one state.
         kept = (state, declaration.layer(subject, tier))
-        _kept.set(key, kept)
+        _kept.set(key, kept, size=1 + len(kept[1].pieces))
     return kept[1]

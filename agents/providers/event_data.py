@@ -5,7 +5,7 @@ MOST_BYTES = 4_000_000
 
 
 class EventData:
-    """Takes a stream in pieces, however they are cut.
+    """Takes a stream in pieces, however they are cut. An event that the end cuts off is none.
 
     The library's own decoder takes a reply apart byte by byte and passes each event through several
     generators: with a hundred replies at once, that takes more time than there is.
@@ -26,10 +26,6 @@ class EventData:
         if len(self._unfinished) + sum(map(len, self._data)) > MOST_BYTES:
             raise ValueError("An event of the stream is too long.")
         return found
-
-    def end(self) -> list[bytes]:
-        """The data of an event that the stream's end cut off from its empty line."""
-        return self.feed(b"\n\n")
 
     def _take(self, line: bytes) -> bytes:
         """The data of the event that this line ends, if it does."""

@@ -6,7 +6,7 @@ import json
 import random
 import ssl
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -41,6 +41,8 @@ class TimeOuts:
     between_texts: float = 120
     # For the usage report and the end marker, once the reply is complete.
     trailer: float = 5
+    # For the end of the response, once there is nothing more to tell.
+    drain: float = 0.1
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,6 @@ class Retries:
 # A text after the first is kept back for so long: to read and send on each word by itself costs
 # many times what the word does, and with a hundred replies at once that is all there is time for.
 GROUP_SECONDS = 0.05
-# More replies at once than a process can send on: none waits for another's connection.
-MOST_CONNECTIONS = 1_000
 # A chunk that has come already is there sooner.
 _WAITED_SECONDS = 0.001
 # By how much of itself a limit may fall short.
@@ -216,38 +216,61 @@ class OpenAICompatibleProvider(Provider):
     async def _read(self, response: httpx2.Response, answer: Answer) -> AsyncGenerator[str, None]:
         """The texts, each within its time; what fails after the reply's end is not missed."""
         limits, events, pieces = self._time_outs, EventData(), response.aiter_bytes()
-        is_over = False
+        found: Iterator[bytes] = iter(())
+        is_over = is_marked = False
         # Around all of them, because one for each would cost more than the text: whoever takes them
         # waits for nothing else in between.
         async with asyncio.timeout(limits.first_text) as deadline:
             while not is_over:
                 asked = time.perf_counter()
                 piece = await anext(pieces, None)
+                if piece is None:
+                    return
                 if answer.has_text and time.perf_counter() - asked > _WAITED_SECONDS:
                     # What arrives meanwhile is then read, and sent on, in one piece with it.
                     await asyncio.sleep(GROUP_SECONDS)
-                found = events.end() if piece is None else events.feed(piece)
+                found = iter(events.feed(piece))
                 for data in found:
-                    if text := self._take(data, answer):
+                    is_marked = _is_end(data)
+                    if not is_marked and (text := self._take(data, answer)):
                         yield text
-                if found:
-                    # A sign of life without data, which some servers send, is no text.
-                    _put_off(
-                        deadline, limits.between_texts if answer.has_text else limits.first_text
-                    )
-                is_over = piece is None or answer.is_complete or any(map(_is_end, found))
-        trailer: list[str] = []
-        with suppress(Failure, *_CALL_ERRORS):
-            async with asyncio.timeout(limits.trailer):
-                async for piece in pieces:
-                    trailer += [self._take(data, answer) for data in events.feed(piece)]
-        if text := "".join(trailer):
+                    # Here, because a sign of life without data, which some servers send, is none.
+                    limit = limits.between_texts if answer.has_text else limits.first_text
+                    _put_off(deadline, limit)
+                    is_over = is_marked or answer.is_complete
+                    if is_over:
+                        break
+        if not is_marked and (text := await self._read_trailer(found, events, pieces, answer)):
             yield text
+        with suppress(*_CALL_ERRORS):
+            # A connection that was read to its end is used again.
+            async with asyncio.timeout(limits.drain):
+                async for _ in pieces:
+                    pass
+
+    async def _read_trailer(
+        self,
+        found: Iterator[bytes],
+        events: EventData,
+        pieces: AsyncIterator[bytes],
+        answer: Answer,
+    ) -> str:
+        """What follows the reply's end, from the rest of what was found on: its usage."""
+        texts: list[str] = []
+        with suppress(Failure, *_CALL_ERRORS):
+            async with asyncio.timeout(self._time_outs.trailer):
+                while True:
+                    for data in found:
+                        if _is_end(data):
+                            return "".join(texts)
+                        texts.append(self._take(data, answer))
+                    if (piece := await anext(pieces, None)) is None:
+                        break
+                    found = iter(events.feed(piece))
+        return "".join(texts)
 
     def _take(self, data: bytes, answer: Answer) -> str:
         """The text that an event of the stream brings."""
-        if _is_end(data):
-            return ""
         chunk = json.loads(data.decode())
         if isinstance(chunk, dict) and chunk.get("error"):
             # After status 200.
@@ -271,7 +294,7 @@ class OpenAICompatibleProvider(Provider):
                     headers=error.response.headers,
                     secret=self._api_key,
                 )
-            case openai.APITimeoutError() if _is_time_out(error):
+            case openai.APITimeoutError():
                 return timed_out(self.subject, self._time_outs.connect, has_connected=False)
             case TimeoutError():
                 return timed_out(self.subject, self._time_outs.first_text, has_connected=True)
@@ -315,19 +338,15 @@ class OpenAICompatibleProvider(Provider):
 
 
 def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
-    """A client that stays with the server of this address.
-
-    The library's own transport takes an answer apart in Python, a word at a time, which is most of
-    what a hundred replies at once cost; its other one, aiohttp, does so in C.
-    """
-    return openai.DefaultAioHttpClient(
+    """A client that stays with the server of this address."""
+    return httpx2.AsyncClient(
         # A redirect or, for this machine, a proxy of the environment could carry texts to a host
         # that the GM has not allowed.
         follow_redirects=False,
         trust_env=bool(host_of(base_url)),
         timeout=timeout,
         # Longer than a GM thinks: a new connection costs up to a tenth of a second.
-        limits=httpx2.Limits(max_connections=MOST_CONNECTIONS, keepalive_expiry=120),
+        limits=httpx2.Limits(keepalive_expiry=120),
         verify=_tls_context() if base_url.startswith("https:") else _no_tls_context(),
     )
 
@@ -355,14 +374,8 @@ def _is_end(data: bytes) -> bool:
     return data.startswith(b"[DONE]")
 
 
-def _is_time_out(error: openai.APITimeoutError) -> bool:
-    """The transport calls every connection that it lost a time-out; the cause of that tells."""
-    lost = error.__cause__
-    return lost is not None and isinstance(lost.__cause__, TimeoutError)
-
-
 def _put_off(deadline: asyncio.Timeout, seconds: float) -> None:
-    """So many seconds from now; hardly ever moved, because a word is no longer than that."""
+    """So many seconds from now, or up to a twentieth less: few words then touch the timer."""
     due = asyncio.get_running_loop().time() + seconds
     if abs(due - (deadline.when() or 0)) > seconds * _INEXACT:
         deadline.reschedule(due)

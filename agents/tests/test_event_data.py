@@ -16,7 +16,7 @@ TEXTS = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs
 
 def read(*pieces: bytes) -> list[bytes]:
     events = EventData()
-    return [data for piece in pieces for data in events.feed(piece)] + events.end()
+    return [data for piece in pieces for data in events.feed(piece)]
 
 
 @given(st.lists(TEXTS), LINE_ENDS, st.lists(st.integers(0, 400)))
@@ -42,8 +42,8 @@ def test_an_event_of_several_lines() -> None:
     assert read(b'data: {"a":\ndata: 1}\n\n') == [b'{"a":\n1}']
 
 
-def test_an_event_that_the_end_cuts_off_counts() -> None:
-    assert read(b"data: [DONE]") == [b"[DONE]"]
+def test_an_event_that_the_end_cuts_off_is_none() -> None:
+    assert read(b'data: {}\n\ndata: {"choi') == [b"{}"]
 
 
 def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
 
 
 async def _parts(opened: OpenedTurn) -> AsyncGenerator[ReplyPart | None]:
-    """The parts of the reply up to its end, and None whenever none has come for a while."""
+    """The parts of the reply up to its end, and None every now and then."""
     is_over = not opened.must_run
     if is_over:
         yield ReplyEnded(opened.turn)

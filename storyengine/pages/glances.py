@@ -3,8 +3,9 @@
 Open pages ask every two seconds; what they show is read only when there is news.
 """
 
+import threading
 import uuid
-from functools import cache
+from functools import cached_property
 
 from django.db.models import (
     Count,
@@ -29,30 +30,38 @@ _FIELDS = ("turn_id", "run_id", "kind", "status", "agent_slot", "lease_until")
 
 def glance_at_turns(session_id: uuid.UUID) -> tuple[Session, Turn | None, str]:
     """The chapter, what decides how its pending turn is shown, and the key of its newest one."""
-    chapter = _get(_with_turns(), session_id)
+    chapter = _get(_prepared.with_turns, session_id)
     return chapter, _pending_of(chapter), vars(chapter)["newest_key"] or ""
 
 
 def glance_at_memory(session_id: uuid.UUID) -> tuple[Session, Turn | None, int, int]:
     """The chapter, its pending turn, and how many memory blocks and drafts it has."""
-    chapter = _get(_with_memory(), session_id)
+    chapter = _get(_prepared.with_memory, session_id)
     found = vars(chapter)
     return chapter, _pending_of(chapter), found["block_count"], found["draft_count"]
 
 
-# Put together once a process: that takes as long as asking the database.
-@cache
-def _with_turns() -> "QuerySet[Session]":
-    newest = Turn.objects.filter(session=OuterRef("pk")).order_by("-submitted_at")
-    return _with_pending_turn().annotate(newest_key=Subquery(newest.values("submission_key")[:1]))
+class _Prepared(threading.local):
+    """Queries that are put together once a thread: that takes as long as asking the database.
+
+    Not once for all threads, because compiling a query writes to the queries within it.
+    """
+
+    @cached_property
+    def with_turns(self) -> "QuerySet[Session]":
+        newest = Turn.objects.filter(session=OuterRef("pk")).order_by("-submitted_at")
+        key = Subquery(newest.values("submission_key")[:1])
+        return _with_pending_turn().annotate(newest_key=key)
+
+    @cached_property
+    def with_memory(self) -> "QuerySet[Session]":
+        return _with_pending_turn().annotate(
+            block_count=_count(MemoryBlock.objects.filter(session=OuterRef("pk"))),
+            draft_count=_count(NarrativeDraft.objects.filter(session=OuterRef("pk"))),
+        )
 
 
-@cache
-def _with_memory() -> "QuerySet[Session]":
-    return _with_pending_turn().annotate(
-        block_count=_count(MemoryBlock.objects.filter(session=OuterRef("pk"))),
-        draft_count=_count(NarrativeDraft.objects.filter(session=OuterRef("pk"))),
-    )
+_prepared = _Prepared()
 
 
 def _with_pending_turn() -> "QuerySet[Session]":

@@ -29,6 +29,7 @@ class AnnouncedServer(uvicorn.Server):
         import_module(settings.ROOT_URLCONF)
         # All of this lasts as long as the process: looking through it for what is no longer used
         # would take long, now and then, and find nothing.
+        gc.collect()
         gc.freeze()
         # Threads that ask the database take turns with the loop that sends on all replies. Of the
         # usual 5 ms each, with a hundred replies at once, a new one would wait a fifth of a second.
