@@ -96,14 +96,15 @@ def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
         return 0, []
     weight_per_token = read_weight_per_token(model, NARRATOR.agent_id)
     sizes = [sum(weights[scene.first - 1 : scene.last]) / weight_per_token for scene in left]
-    number = scenes.index(left[sizes.index(max(sizes))]) + 1
+    longest = max(sizes)
+    number = len(job.finished_scenes) + sizes.index(longest) + 1
     finished = [_SCENE_BEFORE] * (len(scenes) - 1)
     prompt = fit_scene(job, Material(chapter, scenes), number, finished)
     tokens = {record.name: record.tokens for record in prompt.records}
-    played = min(max(sizes), tokens[TRANSCRIPT])
+    played = min(longest, tokens[TRANSCRIPT])
     beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - played
     total = sum(beside + min(size, played) for size in sizes)
-    if left[0] is scenes[0] and SCENE_BEFORE in tokens:
+    if not job.finished_scenes and SCENE_BEFORE in tokens:
         total -= tokens[SCENE_BEFORE] + TOKENS_PER_MESSAGE
     return round(total), left
 

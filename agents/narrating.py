@@ -7,7 +7,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,7 @@ from agents.prose import as_prose, end_at_sentence, last_sentences, last_words, 
 from agents.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
 from agents.watch import Watch
 from memory.drafts import write_draft
+from memory.keeping import KeptRecent
 from memory.models import MemoryBlock
 from sessions.access import get_chapter, lock_chapter
 from sessions.models import Session
@@ -61,9 +62,15 @@ class Material:
 
     chapter: Session
     scenes: list[Scene]
+    # Of the last scene: its text stands in for what is not written of it, too.
+    _read: KeptRecent[Scene, tuple[Piece, ...]] = field(default_factory=lambda: KeptRecent(1))
 
     def transcript_of(self, scene: Scene) -> tuple[Piece, ...]:
-        return transcript_pieces(self.chapter, scene.first, scene.last)
+        pieces = self._read.get(scene)
+        if pieces is None:
+            pieces = transcript_pieces(self.chapter, scene.first, scene.last)
+            self._read.set(scene, pieces)
+        return pieces
 
 
 @transaction.atomic

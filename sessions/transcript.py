@@ -149,9 +149,7 @@ def _render(
 
 def normalize_blank_lines(text: str) -> str:
     """Three or more blank lines become two; none stand at the edges."""
-    text = text.strip("\n")
-    # Counting is quicker than looking, and a chapter may have ten thousand texts.
-    return text if text.count("\n") < 4 else _BLANK_LINES.sub("\n\n\n", text)
+    return _BLANK_LINES.sub("\n\n\n", text.strip("\n"))
 
 
 def is_replaced(entry: Entry | Event, following: Entry | Event) -> bool:

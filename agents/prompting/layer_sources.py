@@ -1,6 +1,7 @@
 """Where the layers of prompts get their text."""
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -20,7 +21,7 @@ from memory.session_state import Detail, cast_lines, memory_lines, play_lines
 from sessions.access import get_chapter
 from sessions.models import Session
 from sessions.roster import Character, character
-from sessions.transcript import chosen_entries
+from sessions.transcript import Entry, chosen_entries
 
 # What an element of memory is called beside one of session state, and where it is all of that.
 _MEMORY, _SESSION_STATE = "memory", "session_state"
@@ -149,9 +150,8 @@ def recent_context(subject: Subject, tier: Tier) -> tuple[Piece, ...]:
 
 def transcript_pieces(chapter: Session, first: int, last: int) -> tuple[Piece, ...]:
     """One piece a prompt: the GM's words with the chosen reply; in brief, without long middles."""
-    entries = chosen_entries(chapter, from_prompt=first, to_prompt=last)
     pieces = []
-    for _, turn in groupby(entries, key=lambda entry: entry.prompt_index):
+    for turn in _turns(chapter, first, last):
         texts = [entry.rendered for entry in turn]
         brief = "\n\n".join(without_middle(text) for text in texts)
         pieces.append(Piece("\n\n".join(texts), brief))
@@ -160,11 +160,16 @@ def transcript_pieces(chapter: Session, first: int, last: int) -> tuple[Piece, .
 
 def transcript_weights(chapter: Session, last: int) -> list[float]:
     """What each prompt up to the last weighs with its reply, without making pieces of them."""
-    entries = chosen_entries(chapter, to_prompt=last)
     return [
         sum(weigh(entry.prefix) + weigh(entry.text) for entry in turn)
-        for _, turn in groupby(entries, key=lambda entry: entry.prompt_index)
+        for turn in _turns(chapter, 1, last)
     ]
+
+
+def _turns(chapter: Session, first: int, last: int) -> Iterator[Iterator[Entry]]:
+    """The entries of each prompt, each to be read before the next."""
+    entries = chosen_entries(chapter, from_prompt=first, to_prompt=last)
+    return (turn for _, turn in groupby(entries, key=lambda entry: entry.prompt_index))
 
 
 def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:

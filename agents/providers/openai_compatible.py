@@ -169,8 +169,11 @@ class OpenAICompatibleProvider(Provider):
                 async with aclosing(self._stream(request, answer)) as texts:
                     async for text in texts:
                         yield TextDelta(text)
-            elif text := answer.take_whole(await self._ask(request)):
-                yield TextDelta(text)
+            else:
+                whole = await self._ask(request)
+                self._check_for_error(whole, answer)
+                if text := answer.take_whole(whole):
+                    yield TextDelta(text)
             if text := answer.end():
                 yield TextDelta(text)
         except _CALL_ERRORS as error:
@@ -200,11 +203,7 @@ class OpenAICompatibleProvider(Provider):
         async with asyncio.timeout(self._time_outs.first_text):
             client = await self._client_of_this_loop()
             body = {**self._body(request), "stream": False}
-            reply = await client.post(_PATH, body=body, cast_to=object)
-        # Some servers report trouble under status 200, as a stream does.
-        if isinstance(reply, dict) and reply.get("error"):
-            raise refused_or_busy(self.subject, 0, reply["error"], secret=self._api_key)
-        return reply
+            return await client.post(_PATH, body=body, cast_to=object)
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {
@@ -272,15 +271,15 @@ class OpenAICompatibleProvider(Provider):
     def _take(self, data: bytes, answer: Answer) -> str:
         """The text that an event of the stream brings."""
         chunk = json.loads(data.decode())
-        if isinstance(chunk, dict) and chunk.get("error"):
-            # After status 200.
-            raise self._refused_in_stream(chunk["error"], answer)
+        self._check_for_error(chunk, answer)
         return answer.take(chunk)
 
-    def _refused_in_stream(self, error: object, answer: Answer) -> Failure:
-        if answer.has_text:
-            return broken_off(self.subject)
-        return refused_or_busy(self.subject, 0, error, secret=self._api_key)
+    def _check_for_error(self, said: object, answer: Answer) -> None:
+        """A stream, and some servers also otherwise, report trouble under status 200."""
+        if isinstance(said, dict) and said.get("error"):
+            if answer.has_text:
+                raise broken_off(self.subject)
+            raise refused_or_busy(self.subject, 0, said["error"], secret=self._api_key)
 
     def _failure(self, error: Exception, answer: Answer) -> Failure:
         if answer.has_text:
