@@ -78,6 +78,8 @@ class LiveReply:
     is_over: bool = False
     task: asyncio.Task[None] | None = None
     refusal: ChapterError | None = None
+    # The turn as it is stored, once it is; however else a reply ends, its row tells.
+    committed: Turn | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -135,7 +137,10 @@ async def follow(
             async for text in texts:
                 yield ReplyText(text, is_restart=is_first) if text else None
                 is_first = is_first and not text
-        yield ReplyEnded(await in_database(_read, turn_id), live.refusal)
+        turn = live.committed
+        if turn is None:
+            turn = await in_database(_read, turn_id)
+        yield ReplyEnded(turn, live.refusal)
         return
     async for part in _follow_elsewhere(turn_id, pause):
         yield part

@@ -15,6 +15,7 @@ from agents.calling.calls import PreparedCall, Reply, let_reply_through, make_ca
 from agents.calling.model_access import is_small_model
 from agents.calling.rates import reply_is_over
 from agents.characters import agent_of, compose_reply, others_cues, read_ahead
+from agents.claims import keep_claim
 from agents.database import in_database, in_database_patiently
 from agents.live import LIVE_REPLIES, LiveReply
 from agents.prose import end_at_sentence, without_heading
@@ -34,16 +35,12 @@ from sessions.turns import (
     fail_turn,
     open_prompt,
     open_reroll,
-    renew_turn,
     running_turn,
     stop_turn,
     take_broken_text,
 )
 
 logger = logging.getLogger(__name__)
-
-# How often the text so far and the claim on the turn go to the database.
-FLUSH_SECONDS = 1.0
 
 # The event loop itself keeps no task alive.
 _starting: set["asyncio.Task[OpenedTurn]"] = set()
@@ -179,13 +176,15 @@ def _start_reply(turn: Turn, call: PreparedCall | ProviderError | ChapterError) 
 async def _write_reply(
     turn: Turn, call: PreparedCall | ProviderError | ChapterError, live: LiveReply
 ) -> None:
-    keeper = asyncio.create_task(_keep_claim(turn, live, asyncio.current_task()))
     try:
-        if not isinstance(call, PreparedCall):
-            raise call
-        await settle_warmup(turn.session_id, turn.agent_slot)
-        reply = await make_call(call, on_text=live.append)
-        await in_database_patiently(_commit, turn, finished_text(turn.agent_slot, reply))
+        with keep_claim(turn, live):
+            if not isinstance(call, PreparedCall):
+                raise call
+            await settle_warmup(turn.session_id, turn.agent_slot)
+            reply = await make_call(call, on_text=live.append)
+            text = finished_text(turn.agent_slot, reply)
+            if await in_database_patiently(_commit, turn, text):
+                live.committed = turn
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
         await in_database(
@@ -196,7 +195,6 @@ async def _write_reply(
         raise
     finally:
         # Whatever else went wrong, the lease runs out and the turn is failed with its words kept.
-        keeper.cancel()
         if isinstance(call, PreparedCall):
             reply_is_over(turn.session_id)
         if LIVE_REPLIES.get(turn.turn_id) is live:
@@ -204,21 +202,6 @@ async def _write_reply(
         live.finish()
     with contextlib.suppress(ProviderError, ChapterError):
         await warm_next_reply(turn.session_id)
-
-
-async def _keep_claim(turn: Turn, live: LiveReply, reply_task: "asyncio.Task[None] | None") -> None:
-    """Flush the text so far; end the reply when the turn was stopped or its chapter reset."""
-    while True:
-        await asyncio.sleep(FLUSH_SECONDS)
-        try:
-            is_ours = await in_database(renew_turn, turn, live.text)
-        except DatabaseError as error:
-            logger.warning("turn %s could not be renewed: %s", turn.pk, type(error).__name__)
-            continue
-        if not is_ours:
-            if reply_task is not None and not live.is_over:
-                reply_task.cancel()
-            return
 
 
 def _settle_cancelled(turn: Turn, text: str) -> None:
@@ -234,9 +217,8 @@ def _commit(turn: Turn, text: str) -> list[Event] | None:
     if events is None:
         logger.info("turn %s ended elsewhere; its reply is dropped", turn.turn_id)
         return None
-    chapter = get_chapter(turn.session_id)
-    queue_due_summary(chapter)
+    queue_due_summary(turn.session)
     if turn.kind == Turn.Kind.REROLL:
         ring_waiting_summaries(turn.session_id)
-    transaction.on_commit(lambda: read_ahead(chapter), robust=True)
+    transaction.on_commit(lambda: read_ahead(turn.session), robust=True)
     return events

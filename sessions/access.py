@@ -15,13 +15,14 @@ Found = TypeVar("Found")
 MAX_READINGS = 3
 
 
-def lock_chapter(session_id: uuid.UUID) -> None:
+def lock_chapter(session_id: uuid.UUID) -> bool:
     """Make the others wait who change this chapter, until the transaction ends.
 
+    Returns whether there still is one.
     Whoever changes several rows of a chapter takes its Session row first: one order, so that no
     two wait for each other. SQLite needs no lock, since its transactions take turns as a whole.
     """
-    list(Session.objects.select_for_update().filter(pk=session_id).values_list("pk"))
+    return bool(Session.objects.select_for_update().filter(pk=session_id).values_list("pk"))
 
 
 def get_chapter(session_id: uuid.UUID) -> Session:

@@ -5,13 +5,13 @@ One turn is in flight per chapter; it is claimed by a conditional UPDATE of the 
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 
 from django.db import connection, models, transaction
-from django.db.models import F, Max, Q
+from django.db.models import Case, F, Max, Q, Value, When
 from django.utils import timezone
 
 from sessions.access import get_chapter, get_chapter_to_change, lock_chapter
@@ -107,19 +107,31 @@ def open_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
     return OpenedTurn(_start_attempt(turn, concerned), must_run=True)
 
 
-def renew_turn(turn: Turn, partial_text: str) -> bool:
-    """Keep the text so far and the claim; False when the turn is no longer this attempt's."""
+def renew_turns(texts: Mapping[uuid.UUID, str]) -> set[uuid.UUID]:
+    """Keep the text so far and the claim of each attempt; returns those that others have ended.
+
+    `texts` are by run id. All in one query: one for each would take longer than the replies.
+    """
     now = timezone.now()
-    return bool(
-        _attempt(turn).update(
-            partial_text=scrub_reply(partial_text), lease_until=now + TURN_LEASE, updated_at=now
-        )
+    attempts = Turn.objects.filter(run_id__in=texts)
+    text_of_each = (
+        When(run_id=run_id, then=Value(scrub_reply(text))) for run_id, text in texts.items()
     )
+    renewed = attempts.filter(status=Turn.Status.RUNNING).update(
+        partial_text=Case(*text_of_each), lease_until=now + TURN_LEASE, updated_at=now
+    )
+    if renewed == len(texts):
+        return set()
+    own = attempts.filter(status__in=(Turn.Status.RUNNING, Turn.Status.COMMITTED))
+    return set(texts).difference(own.values_list("run_id", flat=True))
 
 
 @transaction.atomic
 def commit_turn(turn: Turn, reply_text: str) -> list[Event] | None:
-    """Write the turn's Events and move the chapter on; None when it is no longer this attempt's."""
+    """Write the turn's Events and move the chapter on; None when it is no longer this attempt's.
+
+    The turn and its chapter are then as they are stored, and need not be read again.
+    """
     now = timezone.now()
     flight = Session.objects.filter(pk=turn.session_id, turn_in_flight=turn.turn_id)
     landed: dict[str, object] = {
@@ -130,28 +142,25 @@ def commit_turn(turn: Turn, reply_text: str) -> list[Event] | None:
     }
     is_prompt = turn.kind == Turn.Kind.PROMPT
     if is_prompt:
-        landed["prompt_index"] = F("prompt_index") + 1
+        landed |= {"prompt_index": F("prompt_index") + 1, "next_agent_slot": _panel_after(turn)}
     if not flight.filter(state__in=PLAYABLE).update(**landed):
         return None
-    chapter = Session.objects.get(pk=turn.session_id)
-    committed = _attempt(turn).update(
-        status=Turn.Status.COMMITTED,
-        prompt_index=chapter.prompt_index,
-        partial_text="",
-        error="",
-        updated_at=now,
-    )
-    if not committed:
+    chapter = get_chapter(turn.session_id)
+    committed = {
+        "status": Turn.Status.COMMITTED,
+        "prompt_index": chapter.prompt_index,
+        "partial_text": "",
+        "error": "",
+        "updated_at": now,
+    }
+    if not _attempt(turn).update(**committed):
         transaction.set_rollback(True)
         return None
+    for name, value in {**committed, "session": chapter}.items():
+        setattr(turn, name, value)
     took = (now - turn.submitted_at) // timedelta(milliseconds=1)
     _note(turn, "turn committed", prompt=chapter.prompt_index, ms=took)
-    events = []
-    if is_prompt:
-        _rotate_panel(turn, chapter)
-        events.append(_write_event(turn, chapter, Event.Role.USER, turn.user_text))
-    events.append(_write_event(turn, chapter, Event.Role.AGENT, scrub_reply(reply_text)))
-    return events
+    return _write_events(turn, scrub_reply(reply_text))
 
 
 def fail_turn(turn: Turn, *, error: str, partial_text: str, kind: str = _INTERRUPTION) -> bool:
@@ -367,29 +376,32 @@ def _note(turn: Turn, event: str, **fields: object) -> None:
     note_after_commit(logger, event, slot=slot, is_reroll=is_reroll, **fields, **ids)
 
 
-def _rotate_panel(turn: Turn, chapter: Session) -> None:
-    """Go on to the next character, unless the GM has chosen another panel meanwhile."""
-    slot = next_slot(turn.agent_slot, chapter.selected_agent_slots)
-    Session.objects.filter(pk=chapter.pk, next_agent_slot=turn.agent_slot).update(
-        next_agent_slot=slot
+def _panel_after(turn: Turn) -> Case:
+    """The next character's, unless the GM has chosen another panel meanwhile."""
+    slot = next_slot(turn.agent_slot, turn.session.selected_agent_slots)
+    return Case(
+        When(next_agent_slot=turn.agent_slot, then=slot),
+        default="next_agent_slot",
+        output_field=models.PositiveSmallIntegerField(),
     )
 
 
-def _write_event(turn: Turn, chapter: Session, role: Event.Role, text: str) -> Event:
-    is_user = role == Event.Role.USER
-    written_at: datetime = turn.submitted_at if is_user else timezone.now()
-    latest = chapter.events.aggregate(latest=Max("created_at"))["latest"]
-    if latest is not None and written_at <= latest:
+def _write_events(turn: Turn, reply_text: str) -> list[Event]:
+    """The reply and, unless it was written again, the prompt before it."""
+    about = {"session": turn.session, "prompt_index": turn.prompt_index}
+    reply = Event(**about, role=Event.Role.AGENT, agent_slot=turn.agent_slot, text=reply_text)
+    events = [reply]
+    if turn.kind == Turn.Kind.PROMPT:
+        prompt = Event(**about, role=Event.Role.USER, text=turn.user_text)
+        prompt.created_at = turn.submitted_at
+        events.insert(0, prompt)
+    latest = turn.session.events.aggregate(latest=Max("created_at"))["latest"]
+    for event in events:
         # The order of events is the order of their times, also when a clock was set back.
-        written_at = latest + timedelta(microseconds=1)
-    return Event.objects.create(
-        session=chapter,
-        prompt_index=chapter.prompt_index,
-        role=role,
-        agent_slot=None if is_user else turn.agent_slot,
-        text=text,
-        created_at=written_at,
-    )
+        if latest is not None:
+            event.created_at = max(event.created_at, latest + timedelta(microseconds=1))
+        latest = event.created_at
+    return Event.objects.bulk_create(events)
 
 
 def events_of(turn: Turn) -> Sequence[Event]:

@@ -42,7 +42,6 @@ from agents.providers.exceptions import (
 )
 from sessions.access import lock_chapter
 from sessions.log_lines import note
-from sessions.models import Session
 from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
@@ -307,8 +306,7 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
     with transaction.atomic():
         if call.turn_id is not None:
             rates.write_down_reply(call.session_id)
-        lock_chapter(call.session_id)
-        if not Session.objects.filter(pk=call.session_id).exists():
+        if not lock_chapter(call.session_id):
             return
         LLMArtifact.objects.create(
             session_id=call.session_id,

@@ -8,8 +8,8 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
+from agents import claims
 from agents import live as live_replies
-from agents import replies
 from agents.database import in_database
 from agents.live import LIVE_REPLIES, ReplyEnded, ReplyText, follow
 from agents.models import LLMArtifact
@@ -56,7 +56,7 @@ def test_a_stop_keeps_the_text_so_far_and_it_can_be_kept(
 def test_a_stop_from_another_process_ends_the_reply(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replies, "FLUSH_SECONDS", 0.01)
+    monkeypatch.setattr(claims, "FLUSH_SECONDS", 0.01)
 
     async def run() -> None:
         provider.enqueue(Script("I step in", gate=asyncio.Event(), gate_at=2))

@@ -70,7 +70,7 @@ def test_the_first_token_comes_before_the_reply_is_whole(
 def test_queries_do_not_grow_with_the_tokens(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.replies.FLUSH_SECONDS", 3_600)
+    monkeypatch.setattr("agents.claims.FLUSH_SECONDS", 3_600)
 
     def count_queries(reply: str) -> int:
         provider.enqueue(reply)

@@ -18,7 +18,7 @@ from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from sessions.transcript import read_transcript
-from sessions.turns import open_prompt, pending_turn, renew_turn, set_aside_turns
+from sessions.turns import open_prompt, pending_turn, renew_turns, set_aside_turns
 from storyengine.exchange import exporting, importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
@@ -164,7 +164,7 @@ class TestUnsettled:
         turn = open_prompt(
             chapter.pk, agent_slot=1, user_text="Who is there?", submission_key="new"
         ).turn
-        renew_turn(turn, "It is")
+        renew_turns({turn.run_id: "It is"})
         copy = import_again(chapter)
         assert copy.turn_in_flight is None
         pending = pending_turn(copy)

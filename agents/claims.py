@@ -1,0 +1,84 @@
+"""The claims of the replies that this process writes: renewed together, with their texts so far."""
+
+import asyncio
+import contextvars
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from django.db import Error as DatabaseError
+
+from agents.database import in_database
+from agents.live import LiveReply
+from sessions.models import Turn
+from sessions.turns import renew_turns
+
+logger = logging.getLogger(__name__)
+
+# How often the texts so far and the claims on the turns go to the database.
+FLUSH_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class _Claim:
+    live: LiveReply
+    writer: "asyncio.Task[object]"
+
+
+@dataclass(frozen=True)
+class _Keeper:
+    """Of one event loop; its task runs while there are claims, by run id."""
+
+    claims: dict[uuid.UUID, _Claim]
+    task: "asyncio.Task[None]"
+
+
+_keepers: dict[asyncio.AbstractEventLoop, _Keeper] = {}
+
+
+@contextmanager
+def keep_claim(turn: Turn, live: LiveReply) -> Iterator[None]:
+    """Renew the turn's claim meanwhile; cancels the task that is in here when the turn was stopped
+    or its chapter reset."""
+    writer = asyncio.current_task()
+    assert writer is not None, "A reply is written by a task."
+    claims = _claims_of_this_loop()
+    claims[turn.run_id] = _Claim(live, writer)
+    try:
+        yield
+    finally:
+        claims.pop(turn.run_id, None)
+
+
+def _claims_of_this_loop() -> dict[uuid.UUID, _Claim]:
+    loop = asyncio.get_running_loop()
+    if loop not in _keepers:
+        claims: dict[uuid.UUID, _Claim] = {}
+        # An empty context: it works for all replies, not for the one that came first.
+        task = loop.create_task(_keep(claims), context=contextvars.Context())
+        _keepers[loop] = _Keeper(claims, task)
+    return _keepers[loop].claims
+
+
+async def _keep(claims: dict[uuid.UUID, _Claim]) -> None:
+    try:
+        while claims:
+            await asyncio.sleep(FLUSH_SECONDS)
+            await _renew(claims)
+    finally:
+        del _keepers[asyncio.get_running_loop()]
+
+
+async def _renew(claims: dict[uuid.UUID, _Claim]) -> None:
+    texts = {run_id: claim.live.text for run_id, claim in claims.items()}
+    try:
+        lost = await in_database(renew_turns, texts)
+    except DatabaseError as error:
+        logger.warning("%s turns could not be renewed: %s", len(texts), type(error).__name__)
+        return
+    for run_id in lost:
+        claim = claims.pop(run_id, None)
+        if claim is not None:
+            claim.writer.cancel()
