@@ -6,6 +6,7 @@ because a GM waits for its first word: until then the process that writes it cou
 """
 
 import threading
+import time
 import uuid
 from collections import Counter
 from datetime import timedelta
@@ -26,8 +27,11 @@ _letting_through = threading.Lock()
 _counting = threading.Lock()
 # Replies that are being written in this process, by chapter.
 _replies: Counter[uuid.UUID] = Counter()
-# What the rows came to when this process last looked.
+# What the rows came to when this process last looked, with its own since then, and when that was.
 _latest: int | None = None
+_looked_at = 0.0
+# Replies that end sooner after a look are only added to it: a hundred at once end all the time.
+_LOOK_SECONDS = 1.0
 
 
 def check_rate(session_id: uuid.UUID) -> None:
@@ -53,7 +57,7 @@ def let_reply_through(session_id: uuid.UUID) -> None:
     """Count a reply until `reply_is_over`, or raise RateLimited.
 
     The rows are not asked while they came to less than half of the lower cap when this process last
-    looked, which it does at each reply's end.
+    looked, which it does when a reply ends, if not within the second before.
     """
     enough = min(settings.CALLS_PER_MINUTE, settings.CHAPTER_CALLS_PER_MINUTE) // 2
     with _letting_through:
@@ -73,8 +77,14 @@ def reply_is_over(session_id: uuid.UUID) -> None:
 
 def write_down_reply(session_id: uuid.UUID) -> None:
     """Its row, for all processes and beyond its chapter."""
+    global _latest
     AdmittedCall.objects.create(session_id=session_id)
-    _count(session_id)
+    with _counting:
+        has_looked = _latest is not None and time.monotonic() - _looked_at < _LOOK_SECONDS
+        if _latest is not None and has_looked:
+            _latest += 1
+    if not has_looked:
+        _count(session_id)
 
 
 def forget_counted_calls() -> None:
@@ -84,14 +94,15 @@ def forget_counted_calls() -> None:
 
 def _count(session_id: uuid.UUID) -> tuple[int, int]:
     """Rows of all chapters and of this one, in a query that an index answers."""
-    global _latest
+    global _latest, _looked_at
     now = timezone.now()
     # Not for ever what was counted before a clock was set back.
     recent = AdmittedCall.objects.filter(admitted_at__range=(now - _WINDOW, now + _WINDOW))
     counts = recent.aggregate(
         of_all=Count("*"), of_chapter=Count("session_id", filter=Q(session_id=session_id))
     )
-    _latest = counts["of_all"]
+    with _counting:
+        _latest, _looked_at = counts["of_all"], time.monotonic()
     return counts["of_all"], counts["of_chapter"]
 
 

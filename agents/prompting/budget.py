@@ -19,6 +19,8 @@ DEFAULT_WEIGHT_PER_TOKEN = 3.0
 TOKENS_PER_MESSAGE = 8
 # A new report counts for a quarter, so that a few calls settle the estimate.
 _KEPT = 0.75
+# A report that differs by less from what is known teaches nothing that is worth a write.
+_SAME = 0.01
 # As this process last learned or read it, for each model and agent, and until when it goes by that:
 # another process learns too.
 _HELD_SECONDS = 60.0
@@ -47,6 +49,10 @@ def read_weight_per_token(model: str, agent_id: int) -> float:
 def calibrate(model: str, agent_id: int, weight: float, usage: Usage) -> None:
     """Learn from the input tokens that a call reported."""
     if usage.input_tokens <= 0 or weight <= 0:
+        return
+    held, held_until = _weight_per_token.get((model, agent_id), (0.0, 0.0))
+    is_held = time.monotonic() < held_until
+    if is_held and abs(weight / usage.input_tokens - held) < held * _SAME:
         return
     known, is_new = TokenCalibration.objects.get_or_create(
         model=model,

@@ -132,11 +132,13 @@ class TestCaps:
         assert len(provider.history) == 2
 
     def test_calls_of_other_processes_count(
-        self, chapter: Session, provider: ScriptedProvider, settings: Settings
+        self, chapter: Session, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 20
         play(chapter)
         add_calls(chapter, 18)
+        # A second later.
+        monkeypatch.setattr(rates, "_looked_at", 0.0)
         assert play(chapter).status == Turn.Status.COMMITTED
         refused = play(chapter)
         assert refused.status == Turn.Status.FAILED
