@@ -19,9 +19,14 @@ PAUSES = (0.2, 1.0, 3.0)
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# SQLite has one writer at a time, and whoever waits for it naps, each time longer; beside it, one
+# more may read. A server's answers are waited for, side by side.
+_THREADS = 2 if connection.vendor == "sqlite" else 4
 # Threads of their own: a request's thread, and its connection with it, ends with the request, while
 # a reply goes on. None runs the work in the caller's thread, where a test's transaction is open.
-database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(4, thread_name_prefix="database")
+database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
+    _THREADS, thread_name_prefix="database"
+)
 
 
 async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -32,13 +37,11 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
     context = copy_context()
 
     def run() -> R:
-        try:
-            return context.run(work, *args, **kwargs)
-        finally:
-            # Back to the pool. SQLite has none: its connection stays open with the thread, because
-            # opening it takes longer than most work done on it.
-            if connection.vendor != "sqlite":
-                connection.close()
+        # It stays open with the thread, because to open one, or to take it from a pool, takes
+        # longer than most work done on it; the server may have ended it since.
+        if connection.connection is not None and not connection.is_usable():
+            connection.close()
+        return context.run(work, *args, **kwargs)
 
     return await asyncio.get_running_loop().run_in_executor(database_threads, run)
 

@@ -5,7 +5,6 @@ import ipaddress
 import json
 import random
 import ssl
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -73,7 +72,7 @@ class Retries:
 GROUP_SECONDS = 0.05
 # A chunk that has come already is there sooner.
 _WAITED_SECONDS = 0.001
-# By how much of itself a limit may fall short.
+# By how much of itself a limit may fall short: few words then touch the timer.
 _INEXACT = 0.05
 _PATH = "/chat/completions"
 # Hosts that take `prompt_cache_key`. Others may refuse a field that they do not know.
@@ -217,28 +216,33 @@ class OpenAICompatibleProvider(Provider):
         limits, events, pieces = self._time_outs, EventData(), response.aiter_bytes()
         found: Iterator[bytes] = iter(())
         is_over = is_marked = False
+        put_off_again = 0.0
+        now = asyncio.get_running_loop().time
         # Around all of them, because one for each would cost more than the text: whoever takes them
         # waits for nothing else in between.
         async with asyncio.timeout(limits.first_text) as deadline:
             while not is_over:
-                asked = time.perf_counter()
+                asked = now()
                 piece = await anext(pieces, None)
                 if piece is None:
                     return
-                if answer.has_text and time.perf_counter() - asked > _WAITED_SECONDS:
+                if answer.has_text and now() - asked > _WAITED_SECONDS:
                     # What arrives meanwhile is then read, and sent on, in one piece with it.
                     await asyncio.sleep(GROUP_SECONDS)
-                found = iter(events.feed(piece))
+                had_text, batch = answer.has_text, events.feed(piece)
+                found = iter(batch)
                 for data in found:
                     is_marked = _is_end(data)
                     if not is_marked and (text := self._take(data, answer)):
                         yield text
-                    # Here, because a sign of life without data, which some servers send, is none.
-                    limit = limits.between_texts if answer.has_text else limits.first_text
-                    _put_off(deadline, limit)
                     is_over = is_marked or answer.is_complete
                     if is_over:
                         break
+                # A sign of life without data, which some servers send, is none.
+                if batch and (now() > put_off_again or answer.has_text != had_text):
+                    limit = limits.between_texts if answer.has_text else limits.first_text
+                    deadline.reschedule(now() + limit)
+                    put_off_again = now() + limit * _INEXACT
         if not is_marked and (text := await self._read_trailer(found, events, pieces, answer)):
             yield text
         with suppress(*_CALL_ERRORS):
@@ -371,13 +375,6 @@ _CALL_ERRORS = (
 
 def _is_end(data: bytes) -> bool:
     return data.startswith(b"[DONE]")
-
-
-def _put_off(deadline: asyncio.Timeout, seconds: float) -> None:
-    """So many seconds from now, or up to a twentieth less: few words then touch the timer."""
-    due = asyncio.get_running_loop().time() + seconds
-    if abs(due - (deadline.when() or 0)) > seconds * _INEXACT:
-        deadline.reschedule(due)
 
 
 def _address_in_words(base_url: str) -> str:

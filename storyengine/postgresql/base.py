@@ -25,6 +25,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
             connection = super().get_new_connection(conn_params)
         return connection
 
+    def is_usable(self) -> bool:
+        """Asked before each piece of work by whoever keeps a connection (agents.database)."""
+        return self.connection is not None and not is_dead(self.connection)
+
 
 def is_dead(connection: Connection[Any]) -> bool:
     """Whether the server has ended this connection, which nobody uses.
