@@ -23,13 +23,14 @@ FLUSH_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class _Claim:
+    turn: Turn
     live: LiveReply
     writer: "asyncio.Task[object]"
 
 
 @dataclass(frozen=True)
 class _Keeper:
-    """Of one event loop; its task runs while there are claims, by run id."""
+    """Of one event loop; its task runs while there are claims, which are by run id."""
 
     claims: dict[uuid.UUID, _Claim]
     task: "asyncio.Task[None]"
@@ -45,7 +46,7 @@ def keep_claim(turn: Turn, live: LiveReply) -> Iterator[None]:
     writer = asyncio.current_task()
     assert writer is not None, "A reply is written by a task."
     claims = _claims_of_this_loop()
-    claims[turn.run_id] = _Claim(live, writer)
+    claims[turn.run_id] = _Claim(turn, live, writer)
     try:
         yield
     finally:
@@ -72,9 +73,9 @@ async def _keep(claims: dict[uuid.UUID, _Claim]) -> None:
 
 
 async def _renew(claims: dict[uuid.UUID, _Claim]) -> None:
-    texts = {run_id: claim.live.text for run_id, claim in claims.items()}
+    texts = [(claim.turn, claim.live.text) for claim in claims.values()]
     try:
-        lost = await in_database(renew_turns, texts)
+        lost = await in_database(renew_turns, texts) if texts else set()
     except DatabaseError as error:
         logger.warning("%s turns could not be renewed: %s", len(texts), type(error).__name__)
         return

@@ -43,7 +43,7 @@ from sessions.turns import (
 logger = logging.getLogger(__name__)
 
 # The event loop itself keeps no task alive.
-_starting: set["asyncio.Task[OpenedTurn]"] = set()
+_at_work: set["asyncio.Task[None]"] = set()
 
 
 async def start_prompt(
@@ -123,18 +123,39 @@ def _open_reroll(session_id: uuid.UUID, submission_key: str) -> OpenedTurn:
 
 
 async def _store_and_start(open_turn: Callable[[], OpenedTurn]) -> OpenedTurn:
-    """Finish also when the client leaves meanwhile: a turn that was stored must be started."""
+    """The stored turn, whose reply is being written by a task of its own, which finishes also when
+    the client leaves meanwhile."""
+    stored: asyncio.Future[OpenedTurn] = asyncio.get_running_loop().create_future()
+    # An empty context: the reply must not share the request's thread, which ends with it.
+    context = contextvars.Context()
+    context.run(go_on_working_for, **current_ids())
+    task = asyncio.create_task(_store_and_write(open_turn, stored), context=context)
+    _at_work.add(task)
+    task.add_done_callback(_at_work.discard)
+    return await stored
 
-    async def run() -> OpenedTurn:
+
+async def _store_and_write(
+    open_turn: Callable[[], OpenedTurn], stored: "asyncio.Future[OpenedTurn]"
+) -> None:
+    """One task for both: a new one for the reply would wait for its turn among all the others."""
+    try:
         opened, call = await in_database(_open_and_prepare, open_turn)
-        if call is not None:
-            _start_reply(opened.turn, call)
-        return opened
-
-    task = asyncio.ensure_future(run())
-    _starting.add(task)
-    task.add_done_callback(_starting.discard)
-    return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        stored.cancel()
+        raise
+    except Exception as error:  # noqa: BLE001  (raised again where it is waited for)
+        if not stored.done():
+            stored.set_exception(error)
+        return
+    turn, live = opened.turn, LiveReply(task=asyncio.current_task())
+    if call is not None:
+        LIVE_REPLIES[turn.turn_id] = live
+    if not stored.done():
+        stored.set_result(opened)
+    if call is not None:
+        go_on_working_for(session_id=turn.session_id, turn_id=turn.pk)
+        await _write_reply(turn, call, live)
 
 
 def _open_and_prepare(
@@ -160,17 +181,6 @@ def _open_and_prepare(
     except DatabaseError:
         fail_turn(turn, error=INTERRUPTED, partial_text="")
         raise
-
-
-def _start_reply(turn: Turn, call: PreparedCall | ProviderError | ChapterError) -> None:
-    live = LIVE_REPLIES[turn.turn_id] = LiveReply()
-    # An empty context: the reply must not share the request's thread, which ends with it.
-    context = contextvars.Context()
-    ids = {**current_ids(), "session_id": turn.session_id, "turn_id": turn.pk}
-    context.run(go_on_working_for, **ids)
-    live.task = asyncio.get_running_loop().create_task(
-        _write_reply(turn, call, live), context=context
-    )
 
 
 async def _write_reply(

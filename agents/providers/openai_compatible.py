@@ -28,6 +28,7 @@ from agents.providers.failures import (
     unreachable,
 )
 from agents.providers.guard import check_real_calls_allowed
+from agents.providers.loopback import LoopbackTransport
 from agents.providers.strict_schema import is_strict
 
 
@@ -342,15 +343,20 @@ class OpenAICompatibleProvider(Provider):
 
 def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
     """A client that stays with the server of this address."""
+    is_local = not host_of(base_url)
+    has_tls = base_url.startswith("https:")
+    # Longer than a GM thinks: a new connection costs up to a tenth of a second.
+    limits = httpx2.Limits(keepalive_expiry=120)
+    tls = _tls_context() if has_tls else _no_tls_context()
     return httpx2.AsyncClient(
         # A redirect or, for this machine, a proxy of the environment could carry texts to a host
         # that the GM has not allowed.
         follow_redirects=False,
-        trust_env=bool(host_of(base_url)),
+        trust_env=not is_local,
         timeout=timeout,
-        # Longer than a GM thinks: a new connection costs up to a tenth of a second.
-        limits=httpx2.Limits(keepalive_expiry=120),
-        verify=_tls_context() if base_url.startswith("https:") else _no_tls_context(),
+        limits=limits,
+        verify=tls,
+        transport=LoopbackTransport(limits, tls) if is_local and not has_tls else None,
     )
 
 

@@ -214,16 +214,16 @@ def test_nothing_to_keep_is_refused(chapter: Session) -> None:
 
 def test_a_stopped_attempt_cannot_renew_or_commit(chapter: Session) -> None:
     turn = send(chapter)
-    assert not renew_turns({turn.run_id: "I st"})
+    assert not renew_turns([(turn, "I st")])
     stop_turn(turn)
-    assert renew_turns({turn.run_id: "I step in"}) == {turn.run_id}
+    assert renew_turns([(turn, "I step in")]) == {turn.run_id}
     assert commit_turn(turn, "I step in.") is None
     assert not chapter.events.exists()
 
 
 def test_the_turn_of_a_dead_process_is_failed_with_its_text(chapter: Session) -> None:
     turn = send(chapter)
-    renew_turns({turn.run_id: "I st"})
+    renew_turns([(turn, "I st")])
     Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     assert recover_stale_turns() == 1
     turn.refresh_from_db()

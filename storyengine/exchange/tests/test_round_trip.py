@@ -164,7 +164,7 @@ class TestUnsettled:
         turn = open_prompt(
             chapter.pk, agent_slot=1, user_text="Who is there?", submission_key="new"
         ).turn
-        renew_turns({turn.run_id: "It is"})
+        renew_turns([(turn, "It is")])
         copy = import_again(chapter)
         assert copy.turn_in_flight is None
         pending = pending_turn(copy)
