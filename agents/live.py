@@ -3,13 +3,13 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from agents.database import in_database
 from sessions.exceptions import ChapterError
-from sessions.models import Turn
+from sessions.models import Event, Turn
 from sessions.turns import recover_stale_turns
 
 # How often a reply of another process is looked up; that process flushes once a second.
@@ -26,10 +26,14 @@ class ReplyText:
 
 @dataclass(frozen=True)
 class ReplyEnded:
-    """The last part: what became of the turn, and the refusal if the engine itself refused it."""
+    """The last part: what became of the turn, and the refusal if the engine itself refused it.
+
+    `events` are those of a prompt that was just committed, where they need not be read.
+    """
 
     turn: Turn
     refusal: ChapterError | None = None
+    events: Sequence[Event] = ()
 
 
 ReplyPart = ReplyText | ReplyEnded
@@ -78,8 +82,8 @@ class LiveReply:
     is_over: bool = False
     task: asyncio.Task[None] | None = None
     refusal: ChapterError | None = None
-    # The turn as it is stored, once it is; however else a reply ends, its row tells.
-    committed: Turn | None = None
+    # Once it is stored; however else a reply ends, its row tells.
+    committed: ReplyEnded | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -137,10 +141,7 @@ async def follow(
             async for text in texts:
                 yield ReplyText(text, is_restart=is_first) if text else None
                 is_first = is_first and not text
-        turn = live.committed
-        if turn is None:
-            turn = await in_database(_read, turn_id)
-        yield ReplyEnded(turn, live.refusal)
+        yield live.committed or ReplyEnded(await in_database(_read, turn_id), live.refusal)
         return
     async for part in _follow_elsewhere(turn_id, pause):
         yield part

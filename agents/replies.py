@@ -17,7 +17,7 @@ from agents.calling.rates import reply_is_over
 from agents.characters import agent_of, compose_reply, others_cues, read_ahead
 from agents.claims import keep_claim
 from agents.database import in_database, in_database_patiently
-from agents.live import LIVE_REPLIES, LiveReply
+from agents.live import LIVE_REPLIES, LiveReply, ReplyEnded
 from agents.prose import end_at_sentence, without_heading
 from agents.providers.exceptions import ProviderError
 from agents.summarizing import queue_due_summary, restart_summary_of, ring_waiting_summaries
@@ -193,8 +193,9 @@ async def _write_reply(
             await settle_warmup(turn.session_id, turn.agent_slot)
             reply = await make_call(call, on_text=live.append)
             text = finished_text(turn.agent_slot, reply)
-            if await in_database_patiently(_commit, turn, text):
-                live.committed = turn
+            if events := await in_database_patiently(_commit, turn, text):
+                is_all = turn.kind == Turn.Kind.PROMPT
+                live.committed = ReplyEnded(turn, events=events if is_all else ())
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
         await in_database(

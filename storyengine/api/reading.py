@@ -1,5 +1,6 @@
 """Reading what the API answers with, in a number of queries that does not grow with the chapter."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db.models import Q
@@ -77,7 +78,11 @@ def read_answer(turn: Turn) -> TurnAnswer:
 
     Later re-rolls of the prompt are not part of it.
     """
-    events = events_of(turn)
+    return answer_of(turn, events_of(turn))
+
+
+def answer_of(turn: Turn, events: Sequence[Event]) -> TurnAnswer:
+    """The same from the events of its prompt."""
     # A turn is marked as committed just before its own reply is written.
     own_reply = next(
         (

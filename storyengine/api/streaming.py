@@ -23,7 +23,7 @@ from storyengine.api.problems import (
     problem_of,
     to_json,
 )
-from storyengine.api.reading import read_answer
+from storyengine.api.reading import answer_of, read_answer
 from storyengine.database_away import DATABASE_ERRORS, find_database_away
 from storyengine.heartbeats import HEARTBEAT, HEARTBEAT_SECONDS
 
@@ -111,6 +111,8 @@ async def _parts(opened: OpenedTurn) -> AsyncGenerator[ReplyPart | None]:
 async def _answer(ended: ReplyEnded) -> TurnAnswer:
     """The committed turn; for any other, raises TurnBroken with what was kept."""
     turn, refusal = ended.turn, ended.refusal
+    if ended.events:
+        return answer_of(turn, ended.events)
     if turn.status == Turn.Status.COMMITTED:
         return await in_database(read_answer, turn)
     pending = PendingTurn.model_validate(turn)
