@@ -344,7 +344,7 @@ class OpenAICompatibleProvider(Provider):
 def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
     """A client that stays with the server of this address."""
     is_local = not host_of(base_url)
-    has_tls = base_url.startswith("https:")
+    has_tls = base_url.lower().startswith("https:")
     # Longer than a GM thinks: a new connection costs up to a tenth of a second.
     limits = httpx2.Limits(keepalive_expiry=120)
     tls = _tls_context() if has_tls else _no_tls_context()

@@ -1,6 +1,7 @@
 """A reply beside those who follow it: stopped, left, met in another process, reset."""
 
 import asyncio
+import gc
 from contextlib import aclosing
 from datetime import timedelta
 
@@ -18,6 +19,7 @@ from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import keep_reply, start_prompt, stop_reply
 from agents.tests.playing import play, replies_are_over, reply_is_over, texts_of
 from sessions.chapters import reset_chapter
+from sessions.exceptions import InvalidInput
 from sessions.models import Session, Turn
 from sessions.tests.factories import add_turn, make_active_chapter
 
@@ -99,13 +101,46 @@ def test_a_client_that_leaves_at_once_does_not_keep_the_reply_from_starting(
         await asyncio.sleep(0)
         request.cancel()
         await asyncio.wait({request})
-        while not LIVE_REPLIES:
-            await asyncio.sleep(0.01)
+        assert request.cancelled()
+        assert not LIVE_REPLIES
+        async with asyncio.timeout(20):
+            while not LIVE_REPLIES:
+                await asyncio.sleep(0.01)
         gate.set()
         await replies_are_over()
 
     async_to_sync(run)()
     assert chapter.events.count() == 2
+
+
+@pytest.mark.parametrize("has_left", [False, True], ids=["there", "left before"])
+def test_what_is_refused_reaches_the_client_and_leaves_nothing_behind(
+    chapter: Session, caplog: pytest.LogCaptureFixture, *, has_left: bool
+) -> None:
+    async def run() -> None:
+        others = asyncio.all_tasks()
+        request = asyncio.create_task(
+            start_prompt(chapter.pk, agent_slot=1, user_text=" ", submission_key="k")
+        )
+        if has_left:
+            await asyncio.sleep(0)
+            request.cancel()
+        await asyncio.wait({request})
+        if has_left:
+            assert request.cancelled()
+        else:
+            assert isinstance(request.exception(), InvalidInput)
+        del request
+        async with asyncio.timeout(20):
+            while asyncio.all_tasks() != others:
+                await asyncio.sleep(0)
+        # What nobody has asked for is told when it goes.
+        gc.collect()
+
+    async_to_sync(run)()
+    assert not LIVE_REPLIES
+    assert not Turn.objects.exists()
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
 def test_following_a_reply_that_is_over_tells_how_it_ended(

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import DjangoAssertNumQueries
 
 from agents.calling.model_access import model_name
 from agents.capabilities.facts import facts_of
 from agents.exceptions import PromptTooLong
+from agents.models import TokenCalibration
 from agents.prompting import layers
 from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
@@ -191,6 +193,20 @@ def test_estimates_follow_what_a_model_reports() -> None:
     for _ in range(5):
         calibrate("m", 1, 4_200, Usage(1_000, 1))
     assert read_weight_per_token("m", 1) == pytest.approx(4.2, rel=0.05)
+
+
+@pytest.mark.django_db
+def test_what_is_known_already_is_not_written_again(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    calibrate("m", 1, 4_000, Usage(1_000, 1))
+    for weight in (3_961, 4_000, 4_039):
+        with django_assert_num_queries(0):
+            calibrate("m", 1, weight, Usage(1_000, 1))
+    calibrate("m", 1, 4_080, Usage(1_000, 1))
+    learned = TokenCalibration.objects.get()
+    assert (learned.weight, learned.tokens) == (7_080, 1_750)
+    assert read_weight_per_token("m", 1) == pytest.approx(7_080 / 1_750)
 
 
 @pytest.mark.django_db

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -14,7 +15,12 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from agents.calling import rates
 from agents.calling.calls import check_allowed, let_through, warm_model
-from agents.calling.rates import count_call, let_reply_through, reply_is_over
+from agents.calling.rates import (
+    count_call,
+    let_reply_through,
+    reply_is_over,
+    write_down_reply,
+)
 from agents.characters import compose_start
 from agents.ending import request_end
 from agents.exceptions import ModelNotReady, PromptTooLong, RateLimited
@@ -119,6 +125,29 @@ class TestCaps:
         with django_assert_num_queries(0):
             let_reply_through(chapter.pk)
         reply_is_over(chapter.pk)
+
+    def test_a_reply_that_ends_soon_after_a_look_is_added_to_it(
+        self,
+        chapter: Session,
+        monkeypatch: pytest.MonkeyPatch,
+        django_assert_num_queries: DjangoAssertNumQueries,
+    ) -> None:
+        add_calls(chapter, 3)
+        now = [1_000.0]
+        monkeypatch.setattr(rates, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        write_down_reply(chapter.pk)
+        assert rates._latest == 4
+        # Of another process, which this one does not see before it looks.
+        add_calls(chapter, 1)
+        now[0] += 0.9
+        with django_assert_num_queries(1) as queries:
+            write_down_reply(chapter.pk)
+        assert queries[0]["sql"].startswith("INSERT")
+        assert rates._latest == 5
+        now[0] += 0.2
+        with django_assert_num_queries(2):
+            write_down_reply(chapter.pk)
+        assert rates._latest == 7
 
     def test_a_chapter_that_is_gone_forgives_nothing(
         self, provider: ScriptedProvider, settings: Settings
