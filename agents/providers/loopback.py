@@ -151,7 +151,8 @@ class LoopbackBackend(httpcore2.AsyncNetworkBackend):
                 _, stream = await loop.create_connection(LoopbackStream, host, port)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(error) from error
-        except OSError as error:
+        except (OSError, OverflowError) as error:
+            # The latter for a port that there cannot be.
             raise httpcore2.ConnectError(error) from error
         return stream
 
