@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from django.db import Error as DatabaseError
-
 from agents.database import in_database
 from agents.live import LiveReply
+from sessions.leases import renew_turns
 from sessions.models import Turn
-from sessions.turns import renew_turns
 
 logger = logging.getLogger(__name__)
 
@@ -55,12 +53,13 @@ def keep_claim(turn: Turn, live: LiveReply) -> Iterator[None]:
 
 def _claims_of_this_loop() -> dict[uuid.UUID, _Claim]:
     loop = asyncio.get_running_loop()
-    if loop not in _keepers:
+    keeper = _keepers.get(loop)
+    if keeper is None or keeper.task.done():
         claims: dict[uuid.UUID, _Claim] = {}
         # An empty context: it works for all replies, not for the one that came first.
         task = loop.create_task(_keep(claims), context=contextvars.Context())
-        _keepers[loop] = _Keeper(claims, task)
-    return _keepers[loop].claims
+        keeper = _keepers[loop] = _Keeper(claims, task)
+    return keeper.claims
 
 
 async def _keep(claims: dict[uuid.UUID, _Claim]) -> None:
@@ -76,7 +75,7 @@ async def _renew(claims: dict[uuid.UUID, _Claim]) -> None:
     texts = [(claim.turn, claim.live.text) for claim in claims.values()]
     try:
         lost = await in_database(renew_turns, texts) if texts else set()
-    except DatabaseError as error:
+    except Exception as error:  # noqa: BLE001  (or every reply that is being written would die)
         logger.warning("%s turns could not be renewed: %s", len(texts), type(error).__name__)
         return
     for run_id in lost:

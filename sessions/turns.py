@@ -7,9 +7,8 @@ import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
-from typing import Any
 
 from django.db import connection, models, transaction
 from django.db.models import Case, F, Max, Q, When
@@ -17,6 +16,7 @@ from django.utils import timezone
 
 from sessions.access import get_chapter, get_chapter_to_change, lock_chapter
 from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
+from sessions.leases import TURN_LEASE
 from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_after_commit
 from sessions.models import Event, Session, Turn
@@ -25,9 +25,6 @@ from sessions.states import PLAYABLE
 from sessions.text import clean_line, clean_text, scrub_reply
 
 logger = logging.getLogger(__name__)
-
-# A running turn whose process has not renewed this for so long is taken to be dead.
-TURN_LEASE = timedelta(seconds=12)
 
 INTERRUPTED = (
     "The program stopped while this reply was being written. "
@@ -108,24 +105,12 @@ def open_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
     return OpenedTurn(_start_attempt(turn, concerned), must_run=True)
 
 
-def renew_turns(texts: Sequence[tuple[Turn, str]]) -> set[uuid.UUID]:
-    """Keep the text so far and the claim of each attempt; returns the run ids of those that others
-    have ended."""
-    now = timezone.now()
-    rows = [_renewal(turn, scrub_reply(text), now) for turn, text in texts]
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.executemany(_RENEW, rows)
-        if cursor.rowcount == len(rows):
-            return set()
-    own = Turn.objects.filter(pk__in=[turn.pk for turn, _ in texts], status__in=_NOT_BROKEN_OFF)
-    return {turn.run_id for turn, _ in texts}.difference(own.values_list("run_id", flat=True))
-
-
 @transaction.atomic
 def commit_turn(turn: Turn, reply_text: str) -> list[Event] | None:
     """Write the turn's Events and move the chapter on; None when it is no longer this attempt's.
 
-    The turn and its chapter are then as they are stored, and need not be read again.
+    But for its lease the turn is then as it is stored, and so is its chapter: neither need be read
+    again.
     """
     now = timezone.now()
     flight = Session.objects.filter(pk=turn.session_id, turn_in_flight=turn.turn_id)
@@ -242,7 +227,6 @@ def recover_stale_turns(session_id: uuid.UUID | None = None) -> int:
 
 
 _BROKEN = (Turn.Status.FAILED, Turn.Status.STOPPED)
-_NOT_BROKEN_OFF = (Turn.Status.RUNNING, Turn.Status.COMMITTED)
 PENDING = (Turn.Status.RUNNING, *_BROKEN)
 
 
@@ -338,20 +322,6 @@ def _check_still_broken(turn: Turn) -> None:
     unchanged = Turn.objects.filter(pk=turn.pk, run_id=turn.run_id)
     if not unchanged.filter(status__in=(*_BROKEN, Turn.Status.SET_ASIDE)).exists():
         raise WrongState("This prompt was taken up in another window meanwhile.")
-
-
-# Written out, because for Django to do so for each of a hundred replies takes ten times as long as
-# for the database to change them.
-_RENEW = (
-    f"UPDATE {Turn._meta.db_table} SET partial_text = %s, lease_until = %s, updated_at = %s"  # noqa: S608  (no value of anybody's)
-    " WHERE turn_id = %s AND run_id = %s AND status = %s"
-)
-
-
-def _renewal(turn: Turn, text: str, now: datetime) -> list[Any]:
-    lease_until, updated_at = map(connection.ops.adapt_datetimefield_value, (now + TURN_LEASE, now))
-    keys = (Turn._meta.pk.get_db_prep_value(key, connection) for key in (turn.pk, turn.run_id))
-    return [text, lease_until, updated_at, *keys, Turn.Status.RUNNING.value]
 
 
 def _attempt(turn: Turn) -> models.QuerySet[Turn]:

@@ -20,6 +20,7 @@ from agents.providers.exceptions import (
 )
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import start_prompt
+from agents.summarizing import queue_due_summary
 from agents.tests.playing import play, play_many, replies_are_over, reroll, texts_of
 from sessions.models import Event, Session, Turn
 from sessions.states import State
@@ -72,6 +73,26 @@ def test_a_reply_is_committed_when_the_database_is_back(
     provider.enqueue("I step in.")
     assert play(chapter).status == Turn.Status.COMMITTED
     assert tries == ["I step in."] * 3
+
+
+def test_a_try_that_was_rolled_back_leaves_nothing_to_the_next(
+    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = []
+
+    def refuse_first(chapter: Session) -> bool:
+        tries.append(chapter.prompt_index)
+        if len(tries) == 1:
+            raise OperationalError("database is locked")
+        return queue_due_summary(chapter)
+
+    monkeypatch.setattr("agents.database.PAUSES", (0,))
+    monkeypatch.setattr(replies, "queue_due_summary", refuse_first)
+    provider.enqueue("I step in.")
+    turn = play(chapter)
+    assert (turn.status, turn.prompt_index, chapter.prompt_index) == ("committed", 1, 1)
+    assert tries == [1, 1]
+    assert (texts_of(chapter), chapter.next_agent_slot) == ([turn.user_text, "I step in."], 2)
 
 
 def test_a_prompt_whose_call_cannot_be_prepared_waits_for_a_retry(

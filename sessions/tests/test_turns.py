@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from sessions.chapters import choose_panel
 from sessions.exceptions import InvalidInput, KeyReused, TooLong, TurnInFlight, WrongState
+from sessions.leases import renew_turns
 from sessions.models import Event, Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
@@ -20,7 +21,6 @@ from sessions.turns import (
     open_reroll,
     pending_turn,
     recover_stale_turns,
-    renew_turns,
     set_aside,
     set_aside_turns,
     stop_turn,

@@ -26,7 +26,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return connection
 
     def is_usable(self) -> bool:
-        """Asked before each piece of work by whoever keeps a connection (agents.database)."""
+        """Without a query: whoever keeps a connection (agents.database) asks before all work.
+
+        Django asks only where it would throw the connection away otherwise.
+        """
         return self.connection is not None and not is_dead(self.connection)
 
 

@@ -1,12 +1,15 @@
 """A restart of PostgreSQL leaves a pool of dead connections, and costs nobody a request."""
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
+from agents import database
+from agents.database import in_database
 from storyengine.postgresql.base import is_dead
 
 pytestmark = [
@@ -26,12 +29,10 @@ END_ALL = (
 def ask(everybody: Barrier | None = None) -> int:
     """A request's work in a thread of its own; with `everybody` all hold connections at once."""
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_backend_pid()")
-            process_id: int = cursor.fetchone()[0]
+        own = process_id()
         if everybody is not None:
             everybody.wait(30)
-        return process_id
+        return own
     finally:
         connection.close()
 
@@ -61,6 +62,35 @@ def test_a_connection_that_was_only_told_something_is_kept(threads: ThreadPoolEx
         assert not is_dead(own)
         cursor.execute("UNLISTEN lamps")
         assert not is_dead(own)
+
+
+def test_streaming_work_keeps_its_connection_and_replaces_a_dead_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        monkeypatch.setattr(database, "database_threads", thread)
+
+        async def work() -> tuple[int, int, int]:
+            first, second = [await in_database(process_id) for _ in range(2)]
+            await in_database(end_own)
+            return first, second, await in_database(process_id)
+
+        first, second, third = asyncio.run(work())
+        thread.submit(lambda: connection.close()).result()
+    assert first == second != third
+
+
+def process_id() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        found: int = cursor.fetchone()[0]
+        return found
+
+
+def end_own() -> None:
+    """As a restart of the server does between two pieces of work."""
+    with pytest.raises(OperationalError), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 
 
 def notify() -> None:

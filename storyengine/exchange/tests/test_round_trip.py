@@ -14,11 +14,12 @@ from agents.models import Job
 from memory.folding import fold_chapter
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.factories import add_delta, add_lock
+from sessions.leases import renew_turns
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from sessions.transcript import read_transcript
-from sessions.turns import open_prompt, pending_turn, renew_turns, set_aside_turns
+from sessions.turns import open_prompt, pending_turn, set_aside_turns
 from storyengine.exchange import exporting, importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
