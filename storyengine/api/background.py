@@ -24,7 +24,7 @@ from storyengine.api.reading import (
     read_latest_job,
     read_session,
 )
-from storyengine.api.waiting import wait_seconds, wait_until
+from storyengine.api.waiting import read_whole_session, wait_seconds, wait_until
 
 router = Router(tags=["In the background"])
 
@@ -48,8 +48,8 @@ async def lock(
     job = await in_database(request_lock, session_id)
     if await is_awaited(is_job_over, job.job_id, session_id, prefer, response):
         check_job(await in_database(read_job, job.job_id))
-        return Status(200, await in_database(read_session, session_id))
-    return Status(202, await in_database(read_session, session_id))
+        return Status(200, await read_whole_session(session_id))
+    return Status(202, await read_whole_session(session_id))
 
 
 @router.post("/session/{uuid:session_id}/end", response=ANSWERS)
@@ -59,7 +59,7 @@ async def end(
     """End the chapter as soon as memory covers every prompt."""
     await in_database(request_end, session_id)
     was_awaited = await is_awaited(is_ending_over, session_id, session_id, prefer, response)
-    chapter = await in_database(read_session, session_id)
+    chapter = await read_whole_session(session_id)
     if was_awaited and chapter.state not in (State.ENDED, State.NARRATING):
         job = await in_database(read_latest_job, session_id, Job.Kind.SUMMARIZE)
         check_job(job)
@@ -75,8 +75,8 @@ async def retry_memory(
     await in_database(retry_summary, session_id)
     if await is_awaited(are_summaries_over, session_id, session_id, prefer, response):
         check_job(await in_database(read_latest_job, session_id, Job.Kind.SUMMARIZE))
-        return Status(200, await in_database(read_session, session_id))
-    return Status(202, await in_database(read_session, session_id))
+        return Status(200, await read_whole_session(session_id))
+    return Status(202, await read_whole_session(session_id))
 
 
 @router.post("/session/{uuid:session_id}/build-narrative", response=ANSWERS)
@@ -87,8 +87,8 @@ async def build_narrative(
     job = await in_database(request_build, session_id)
     if await is_awaited(is_job_over, job.job_id, session_id, prefer, response):
         check_job(await in_database(read_job, job.job_id))
-        return Status(200, await in_database(read_session, session_id))
-    return Status(202, await in_database(read_session, session_id))
+        return Status(200, await read_whole_session(session_id))
+    return Status(202, await read_whole_session(session_id))
 
 
 @router.post("/session/{uuid:session_id}/cancel", response={200: SessionDocument, **CALL})

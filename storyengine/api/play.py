@@ -8,14 +8,14 @@ from django.http.response import HttpResponseBase
 from ninja import Header, Router
 from ninja.responses import Status
 
-from agents.database import in_database
 from agents.replies import keep_reply, start_prompt, start_reroll, stop_reply
 from sessions.turns import OpenedTurn
 from storyengine.api.bodies import PromptBody
 from storyengine.api.documents import SessionDocument, TurnAnswer
 from storyengine.api.problems import CALL, WRITE, refusals
-from storyengine.api.reading import read_answer, read_session
+from storyengine.api.reading import read_answer
 from storyengine.api.streaming import await_answer, stream_answer
+from storyengine.api.waiting import read_whole_session
 
 router = Router(tags=["Play"])
 
@@ -82,7 +82,7 @@ async def reroll(
 async def stop(request: HttpRequest, session_id: UUID) -> SessionDocument:
     """Stop the reply that is being written; its text so far stays in `pending_turn`."""
     await stop_reply(session_id)
-    return await in_database(read_session, session_id)
+    return await read_whole_session(session_id)
 
 
 @router.post("/session/{uuid:session_id}/keep", response={201: TurnAnswer, **CALL})

@@ -97,13 +97,17 @@ def test_the_api_answers_a_problem(away: Break, chapter: Session) -> None:
 def test_a_stream_ends_with_the_problem(
     away: Break, chapter: Session, provider: ScriptedProvider
 ) -> None:
+    """That of a prompt which was answered already, so that its reply is read."""
     provider.enqueue("I step through.")
-    away("storyengine.api.streaming.read_answer")
+    headers = {"Accept": "text/event-stream", "Idempotency-Key": "one"}
 
     async def scenario() -> Any:
         body = {"agent_slot": 1, "user_text": "The door opens."}
-        answer = await acall("POST", address(chapter, "prompt"), body, Accept="text/event-stream")
+        answer = await acall("POST", address(chapter, "prompt"), body, **headers)
         return [event async for event in events_in(answer)]
+
+    assert in_loop(scenario)[-1][0] == "turn"
+    away("storyengine.api.streaming.read_answer")
 
     name, problem = in_loop(scenario)[-1]
     assert (name, problem["status"]) == ("error", 503)
