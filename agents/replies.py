@@ -76,6 +76,14 @@ async def stop_reply(session_id: uuid.UUID) -> Turn:
     return turn
 
 
+async def end_replies(seconds: float) -> None:
+    """Break off the replies that this process writes, and store their words so far: it ends."""
+    for task in _at_work:
+        task.cancel()
+    if _at_work:
+        await asyncio.wait(_at_work, timeout=seconds)
+
+
 def keep_reply(session_id: uuid.UUID) -> Turn:
     """Make the text of a stopped or broken reply the reply."""
     with transaction.atomic():

@@ -1,6 +1,6 @@
 // What went wrong is said beside what the GM was doing: in the form's own .refusal, else the next one.
 (() => {
-  const SILENT = "The program does not answer. Nothing typed is lost; it is tried again.";
+  const SILENT = "The program does not answer. Nothing typed is lost;";
   const page = () => document.getElementById("page-refusal");
 
   const slotOf = (element) => {
@@ -8,7 +8,8 @@
     if (inside) return inside;
     const slots = [...document.querySelectorAll(".refusal")];
     const isAfter = (slot) => element.compareDocumentPosition(slot) & Node.DOCUMENT_POSITION_FOLLOWING;
-    return slots.find(isAfter) ?? page();
+    const isSeen = (slot) => !slot.closest("dialog:not([open])");
+    return slots.find((slot) => isAfter(slot) && isSeen(slot)) ?? page();
   };
 
   const say = (slot, text) => {
@@ -49,7 +50,9 @@
     if (event.detail.successful && isPoll(event.detail)) say(page(), "");
   });
   for (const name of ["htmx:sendError", "htmx:timeout"]) {
-    document.addEventListener(name, (event) => report(event.detail, SILENT));
+    document.addEventListener(name, ({ detail }) => {
+      report(detail, `${SILENT} ${isPoll(detail) ? "it is asked again." : "try again in a moment."}`);
+    });
   }
   document.addEventListener("refused", (event) => say(slotOf(event.target), event.detail));
 })();

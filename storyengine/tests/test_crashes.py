@@ -1,5 +1,6 @@
 """Processes that end in the middle of their work: nothing half-written, nothing lost."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -208,6 +209,25 @@ def test_a_web_process_killed_in_the_middle_of_a_reply(
     )
     assert retried.status == 201
     check_tiling(chapter.read())
+
+
+def test_a_web_process_that_is_stopped_keeps_each_word_that_was_shown(
+    program: ScriptedProgram, chapter: ChapterClient
+) -> None:
+    program.model.queue_faults("slow", agent=1)
+    path = f"/api/session/{chapter.session_id}/prompt"
+    body = {"agent_slot": 1, "user_text": "The lamp goes out."}
+    events = stream(program.server, path, body, timeout=60)
+    shown = [next(events)]
+    os.killpg(program.processes.by_name["web"].pid, signal.SIGTERM)
+    shown += events
+    program.restart("web")
+    wait_until(lambda: is_served(program), "the pages", seconds=60)
+    pending = chapter.read()["pending_turn"]
+    assert (pending["status"], shown[-1].name) == ("failed", "error")
+    assert pending["partial_text"] == "".join(
+        json.loads(event.data)["text"] for event in shown[:-1]
+    )
 
 
 def stop_worker(program: ScriptedProgram) -> None:

@@ -1,3 +1,4 @@
+import asyncio
 import gc
 import socket
 import sys
@@ -9,10 +10,12 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from agents.replies import end_replies
 from storyengine.access.listening import PortTaken, open_listener
 
-# Streams of replies never end by themselves; a reply that is cut is kept as far as it came.
 SECONDS_FOR_OPEN_REQUESTS = 2
+# To store what replies that are broken off have come to.
+SECONDS_FOR_LAST_WORDS = 2
 # Of a thread, before another that waits may go on.
 SECONDS_OF_A_TURN = 0.000_5
 
@@ -36,6 +39,11 @@ class AnnouncedServer(uvicorn.Server):
         sys.setswitchinterval(SECONDS_OF_A_TURN)
         await super().startup(sockets=sockets)
         self.announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # With the replies the streams end that follow them, which else would be cut off. At once,
+        # because the process then ends by the signal that it got, before the loop could end them.
+        await asyncio.gather(super().shutdown(sockets=sockets), end_replies(SECONDS_FOR_LAST_WORDS))
 
 
 class Command(BaseCommand):
