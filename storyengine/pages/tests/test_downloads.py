@@ -91,8 +91,11 @@ class TestEverything:
 def test_words_that_were_set_aside_are_on_the_transcript_page_and_in_the_download(
     client: Client, chapter: Session
 ) -> None:
-    add_turn(chapter, user_text="Words <i>nobody</i> answered.", status=Turn.Status.SET_ASIDE)
+    words, begun = "Words <i>nobody</i> answered.", "I <b>begin</b>"
+    add_turn(chapter, user_text=words, partial_text=begun, status=Turn.Status.SET_ASIDE)
     page = client.get(address(chapter, "transcript")).content.decode()
     assert "Words &lt;i&gt;nobody&lt;/i&gt; answered." in page
+    assert "I &lt;b&gt;begin&lt;/b&gt;" in page
     everything = client.get(address(chapter, "download-everything")).content.decode()
-    assert "Words <i>nobody</i> answered." in everything
+    assert words in everything
+    assert begun in everything
