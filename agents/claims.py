@@ -74,7 +74,7 @@ async def _keep(claims: dict[uuid.UUID, _Claim]) -> None:
 async def _renew(claims: dict[uuid.UUID, _Claim]) -> None:
     texts = [(claim.turn, claim.live.text) for claim in claims.values()]
     try:
-        lost = await in_database(renew_turns, texts) if texts else set()
+        lost = await in_database(renew_turns, texts)
     except Exception as error:  # noqa: BLE001  (or every reply that is being written would die)
         logger.warning("%s turns could not be renewed: %s", len(texts), type(error).__name__)
         return

@@ -80,11 +80,10 @@ def write_down_reply(session_id: uuid.UUID) -> None:
     global _latest
     AdmittedCall.objects.create(session_id=session_id)
     with _counting:
-        has_looked = _latest is not None and time.monotonic() - _looked_at < _LOOK_SECONDS
-        if _latest is not None and has_looked:
+        if _latest is not None and time.monotonic() - _looked_at < _LOOK_SECONDS:
             _latest += 1
-    if not has_looked:
-        _count(session_id)
+            return
+    _count(session_id)
 
 
 def forget_counted_calls() -> None:

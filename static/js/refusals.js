@@ -1,6 +1,5 @@
 // What went wrong is said beside what the GM was doing: in the form's own .refusal, else the next one.
 (() => {
-  const SILENT = "The program does not answer. Nothing typed is lost;";
   const page = () => document.getElementById("page-refusal");
 
   const slotOf = (element) => {
@@ -28,6 +27,9 @@
     return `The program met an error of its own (${status}). Nothing was changed; try again.`;
   };
 
+  const silence = (isAskedAgain) =>
+    `The program does not answer. Nothing typed is lost; ${isAskedAgain ? "it is asked again" : "try again in a moment"}.`;
+
   const isPoll = (detail) => !detail.requestConfig?.triggeringEvent;
 
   const report = (detail, text) => {
@@ -50,9 +52,7 @@
     if (event.detail.successful && isPoll(event.detail)) say(page(), "");
   });
   for (const name of ["htmx:sendError", "htmx:timeout"]) {
-    document.addEventListener(name, ({ detail }) => {
-      report(detail, `${SILENT} ${isPoll(detail) ? "it is asked again." : "try again in a moment."}`);
-    });
+    document.addEventListener(name, ({ detail }) => report(detail, silence(isPoll(detail))));
   }
   document.addEventListener("refused", (event) => say(slotOf(event.target), event.detail));
 })();

@@ -23,8 +23,9 @@ from storyengine.api.reading import (
     read_job,
     read_latest_job,
     read_session,
+    read_whole_session,
 )
-from storyengine.api.waiting import read_whole_session, wait_seconds, wait_until
+from storyengine.api.waiting import wait_seconds, wait_until
 
 router = Router(tags=["In the background"])
 

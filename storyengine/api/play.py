@@ -13,9 +13,8 @@ from sessions.turns import OpenedTurn
 from storyengine.api.bodies import PromptBody
 from storyengine.api.documents import SessionDocument, TurnAnswer
 from storyengine.api.problems import CALL, WRITE, refusals
-from storyengine.api.reading import read_answer
+from storyengine.api.reading import read_answer, read_whole_session
 from storyengine.api.streaming import await_answer, stream_answer
-from storyengine.api.waiting import read_whole_session
 
 router = Router(tags=["Play"])
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
 from django.db.models import Q
 
 from agents.calling.consent import granted_hosts, is_allowed, provider_host
@@ -34,6 +35,11 @@ def read_session(session_id: UUID) -> SessionDocument:
     """The chapter as it was at one moment."""
     recover(session_id)
     return read_at_one_moment(session_id, _document)
+
+
+async def read_whole_session(session_id: UUID) -> SessionDocument:
+    """The same in the request's own thread: a long one would keep those that all replies share."""
+    return await sync_to_async(read_session)(session_id)
 
 
 def _document(chapter: Session) -> SessionDocument:

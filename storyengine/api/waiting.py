@@ -6,12 +6,8 @@ from collections.abc import Callable
 from time import monotonic
 from uuid import UUID
 
-from asgiref.sync import sync_to_async
-
 from agents.database import in_database
 from agents.recovery import recover
-from storyengine.api.documents import SessionDocument
-from storyengine.api.reading import read_session
 
 MAX_WAIT_SECONDS = 600
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 0.5
@@ -27,11 +23,6 @@ def wait_seconds(prefer: str) -> int | None:
         return None
     digits = match[1].lstrip("0") or "0"
     return MAX_WAIT_SECONDS if len(digits) > 3 else min(int(digits), MAX_WAIT_SECONDS)
-
-
-async def read_whole_session(session_id: UUID) -> SessionDocument:
-    """In the request's own thread: a long chapter would keep those that all replies share."""
-    return await sync_to_async(read_session)(session_id)
 
 
 async def wait_until(
