@@ -33,7 +33,15 @@ def test_what_ends_is_started_again_and_what_hangs_is_seen(service: dict[str, An
         assert service is SERVICES["prepare"]
         return
     assert service["restart"] == "unless-stopped"
-    assert {"test", "interval", "timeout", "retries"} <= set(service["healthcheck"])
+    check = service["healthcheck"]
+    assert {"test", "interval", "timeout", "retries"} <= set(check)
+    # The first look comes after an interval, unless there is one for the beginning.
+    assert check.get("start_interval", check["interval"]) in ("5s", "10s")
+
+
+@each_service
+def test_no_log_grows_for_ever(service: dict[str, Any]) -> None:
+    assert service["logging"] == {"driver": "local"}
 
 
 @each_service
