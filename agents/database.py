@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 
@@ -22,6 +24,8 @@ R = TypeVar("R")
 # SQLite has one writer at a time, and whoever waits for it naps, each time longer; beside it, one
 # more may read. A server's answers are waited for, side by side.
 _THREADS = 2 if connection.vendor == "sqlite" else 4
+# Seconds in which that many threads have begun.
+_LONGEST_BEGIN = 5.0
 # Threads of their own: a request's thread, and its connection with it, ends with the request, while
 # a reply goes on. None runs the work in the caller's thread, where a test's transaction is open.
 database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
@@ -44,6 +48,23 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
         return context.run(work, *args, **kwargs)
 
     return await asyncio.get_running_loop().run_in_executor(database_threads, run)
+
+
+async def open_connections(work: Callable[[], object]) -> None:
+    """Do `work` in every one of the threads, so that the first GMs find their connections open."""
+    if database_threads is None:
+        return
+    all_begin = threading.Barrier(_THREADS)
+
+    def begin() -> None:
+        # A thread that was done would be given the next piece too.
+        with suppress(threading.BrokenBarrierError):
+            all_begin.wait(_LONGEST_BEGIN)
+        # Whoever needs a database that is away is told so then.
+        with suppress(DatabaseError):
+            work()
+
+    await asyncio.gather(*(in_database(begin) for _ in range(_THREADS)))
 
 
 async def in_database_patiently(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -15,12 +15,13 @@ from django.db.models import Case, F, Max, Q, When
 from django.utils import timezone
 
 from sessions.access import get_chapter, get_chapter_to_change, lock_chapter
-from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
+from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, WrongState
+from sessions.flights import BROKEN, PENDING, claim_and_store, claim_flight
 from sessions.leases import TURN_LEASE
 from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_after_commit
 from sessions.models import Event, Session, Turn
-from sessions.roster import next_slot
+from sessions.roster import SLOTS, next_slot
 from sessions.states import PLAYABLE
 from sessions.text import clean_line, clean_text, scrub_reply
 
@@ -42,7 +43,6 @@ class OpenedTurn:
     must_run: bool
 
 
-@transaction.atomic
 def open_prompt(
     session_id: uuid.UUID, *, agent_slot: int, user_text: str, submission_key: str
 ) -> OpenedTurn:
@@ -55,8 +55,26 @@ def open_prompt(
     text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     if not text.strip():
         raise InvalidInput("The prompt is empty. Write what happens, then send it.")
-    key = _clean_key(submission_key)
-    chapter = get_chapter_to_change(session_id)
+    now = timezone.now()
+    prompt = Turn(
+        session_id=session_id,
+        submission_key=_clean_key(submission_key),
+        agent_slot=agent_slot,
+        user_text=text,
+        submitted_at=now,
+        lease_until=now + TURN_LEASE,
+    )
+    if agent_slot in SLOTS and claim_and_store(prompt):
+        _note(prompt, "turn stored")
+        return OpenedTurn(prompt, must_run=True)
+    return _open_prompt_carefully(prompt)
+
+
+@transaction.atomic
+def _open_prompt_carefully(prompt: Turn) -> OpenedTurn:
+    """Something is in its way, and what that is decides."""
+    chapter = get_chapter_to_change(prompt.session_id)
+    key, text, agent_slot = prompt.submission_key, prompt.user_text, prompt.agent_slot
     concerned = _concerned_turns(chapter, key)
     earlier = _find_earlier(concerned, key, Turn.Kind.PROMPT)
     if earlier is not None:
@@ -69,14 +87,9 @@ def open_prompt(
             return _answer_again(earlier)
     if agent_slot not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {agent_slot} in this chapter. Nothing was sent.")
-    turn = earlier or Turn(
-        session=chapter,
-        submission_key=key,
-        kind=Turn.Kind.PROMPT,
-        agent_slot=agent_slot,
-        user_text=text,
-    )
-    _claim_flight(chapter, turn)
+    prompt.session = chapter
+    turn = earlier or prompt
+    claim_flight(chapter, turn)
     return OpenedTurn(_start_attempt(turn, concerned), must_run=True)
 
 
@@ -101,7 +114,7 @@ def open_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
     turn = earlier or Turn(session=chapter, submission_key=key)
     turn.kind, turn.prompt_index = Turn.Kind.REROLL, chapter.prompt_index
     turn.agent_slot, turn.user_text = reply.agent_slot or 1, prompt.text
-    _claim_flight(chapter, turn)
+    claim_flight(chapter, turn)
     return OpenedTurn(_start_attempt(turn, concerned), must_run=True)
 
 
@@ -169,7 +182,7 @@ def take_broken_text(turn: Turn) -> Turn:
     if not turn.partial_text.strip():
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
     chapter = get_chapter_to_change(turn.session_id)
-    _claim_flight(chapter, turn)
+    claim_flight(chapter, turn)
     text = turn.partial_text
     attempt = _start_attempt(turn, _concerned_turns(chapter, turn.submission_key))
     attempt.partial_text = text
@@ -179,7 +192,7 @@ def take_broken_text(turn: Turn) -> Turn:
 def set_aside(turn: Turn) -> bool:
     """Go on without a broken turn."""
     return bool(
-        Turn.objects.filter(pk=turn.pk, status__in=_BROKEN).update(status=Turn.Status.SET_ASIDE)
+        Turn.objects.filter(pk=turn.pk, status__in=BROKEN).update(status=Turn.Status.SET_ASIDE)
     )
 
 
@@ -202,7 +215,7 @@ def running_turn(chapter: Session) -> Turn:
 
 
 def broken_turn(chapter: Session) -> Turn:
-    turn = chapter.turns.filter(status__in=_BROKEN).first()
+    turn = chapter.turns.filter(status__in=BROKEN).first()
     if turn is None:
         raise WrongState("There is no stopped or broken reply to keep.")
     return turn
@@ -224,10 +237,6 @@ def recover_stale_turns(session_id: uuid.UUID | None = None) -> int:
         )
         for turn in stale
     )
-
-
-_BROKEN = (Turn.Status.FAILED, Turn.Status.STOPPED)
-PENDING = (Turn.Status.RUNNING, *_BROKEN)
 
 
 def _clean_key(submission_key: str) -> str:
@@ -274,34 +283,6 @@ def _answer_again(turn: Turn) -> OpenedTurn:
     return OpenedTurn(turn, must_run=False)
 
 
-def _claim_flight(chapter: Session, turn: Turn) -> None:
-    """Raises WrongState when the chapter is not in play or another turn is in flight."""
-    free = Session.objects.filter(
-        pk=chapter.pk, state__in=PLAYABLE, is_ending=False, turn_in_flight=None
-    )
-    rerolling = turn.prompt_index if turn.kind == Turn.Kind.REROLL else None
-    if rerolling is not None:
-        free = free.filter(Q(last_summarized_prompt_index__lt=rerolling), prompt_index=rerolling)
-    claim = {"turn_in_flight": turn.turn_id, "rerolling_prompt_index": rerolling}
-    if turn.kind == Turn.Kind.PROMPT:
-        claim["next_agent_slot"] = turn.agent_slot
-    if not free.update(**claim):
-        raise _refusal(get_chapter(chapter.pk), turn)
-
-
-def _refusal(chapter: Session, turn: Turn) -> ChapterError:
-    kept = "Your words are kept in the box."
-    if chapter.turn_in_flight is not None:
-        return TurnInFlight(f"A reply is being written. {kept} Wait for it, or stop it first.")
-    if chapter.is_ending:
-        return WrongState(f"The chapter is ending. {kept}")
-    if not chapter.is_playable:
-        return WrongState(f"This chapter is not in play ({chapter.get_state_display()}). {kept}")
-    return WrongState(
-        "This reply can no longer be written again: memory covers it, or play has gone on."
-    )
-
-
 def _start_attempt(turn: Turn, concerned: list[Turn]) -> Turn:
     now = timezone.now()
     if not turn._state.adding:
@@ -320,7 +301,7 @@ def _start_attempt(turn: Turn, concerned: list[Turn]) -> Turn:
 def _check_still_broken(turn: Turn) -> None:
     """The flight is ours; but the turn was read before, and may have been taken up meanwhile."""
     unchanged = Turn.objects.filter(pk=turn.pk, run_id=turn.run_id)
-    if not unchanged.filter(status__in=(*_BROKEN, Turn.Status.SET_ASIDE)).exists():
+    if not unchanged.filter(status__in=(*BROKEN, Turn.Status.SET_ASIDE)).exists():
         raise WrongState("This prompt was taken up in another window meanwhile.")
 
 

@@ -21,8 +21,8 @@ from django.db.models.functions import Coalesce
 
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
+from sessions.flights import PENDING
 from sessions.models import Session, Turn
-from sessions.turns import PENDING
 
 _PREFIX = "pending_"
 _FIELDS = ("turn_id", "run_id", "kind", "status", "agent_slot", "lease_until")

@@ -235,7 +235,7 @@ def _small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_write(sql: str) -> bool:
-    return sql.lstrip("( ").split(" ", 1)[0] in ("INSERT", "UPDATE", "DELETE")
+    return sql.lstrip("( \n").split(" ", 1)[0] in ("INSERT", "UPDATE", "DELETE", "WITH")
 
 
 @pytest.mark.parametrize("lasts", [False, True], ids=["once", "from-then-on"])

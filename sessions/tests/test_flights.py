@@ -1,0 +1,138 @@
+"""A prompt that nothing stands in the way of is claimed and stored in one step."""
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event as Signal
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from sessions.flights import claim_and_store
+from sessions.leases import TURN_LEASE
+from sessions.models import Session, Turn
+from sessions.states import PLAYABLE, State
+from sessions.tests.factories import add_turn, make_active_chapter
+from sessions.turns import open_prompt
+
+SECONDS = 30
+
+
+def new_prompt(session_id: uuid.UUID, **fields: Any) -> Turn:
+    values = {"submission_key": "new", "agent_slot": 2, "user_text": "Go."} | fields
+    return Turn(session_id=session_id, lease_until=timezone.now() + TURN_LEASE, **values)
+
+
+def rows() -> list[Any]:
+    return [list(model.objects.order_by("pk").values()) for model in (Session, Turn)]
+
+
+@pytest.mark.django_db
+def test_the_chapter_comes_with_the_turn_as_both_are_stored() -> None:
+    chapter = make_active_chapter(
+        rerolling_prompt_index=4, agent_names={"2": "Old Tom", "3": "Zoë 💧"}
+    )
+    bystander = make_active_chapter()
+    turn = new_prompt(chapter.pk, user_text="100 %s of 'it', \"all\"\n💧 {0}")
+    assert claim_and_store(turn)
+    assert turn.session.turn_in_flight == turn.turn_id
+    assert (turn.session.next_agent_slot, turn.session.rerolling_prompt_index) == (2, None)
+    for mine in (turn, turn.session):
+        stored = type(mine)._default_manager.get(pk=mine.pk)
+        for field in mine._meta.concrete_fields:
+            assert getattr(mine, field.attname) == getattr(stored, field.attname), field.attname
+    assert turn.session.updated_at == chapter.updated_at
+    # What is saved next is this row, and no second one.
+    turn.partial_text = "I step"
+    turn.save()
+    assert Turn.objects.get().partial_text == "I step"
+    bystander.refresh_from_db()
+    assert bystander.turn_in_flight is None
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("state", State)
+def test_a_chapter_is_claimed_in_play_alone(state: State) -> None:
+    chapter = make_active_chapter(state=state)
+    assert claim_and_store(new_prompt(chapter.pk)) is (state in PLAYABLE)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("of_chapter", "of_prompt", "earlier"),
+    [
+        ({"is_ending": True}, {}, {}),
+        ({"turn_in_flight": uuid.UUID(int=7)}, {}, {}),
+        ({"selected_agent_slots": [1, 3]}, {}, {}),
+        ({}, {"agent_slot": 4}, {}),
+        ({}, {"submission_key": "old"}, {"status": Turn.Status.COMMITTED}),
+        ({}, {"submission_key": "old"}, {"status": Turn.Status.SET_ASIDE}),
+        ({}, {}, {"status": Turn.Status.RUNNING}),
+        ({}, {}, {"status": Turn.Status.FAILED}),
+        ({}, {}, {"status": Turn.Status.STOPPED}),
+    ],
+)
+def test_whatever_stands_in_the_way_is_left_as_it_was(
+    of_chapter: dict[str, Any], of_prompt: dict[str, Any], earlier: dict[str, Any]
+) -> None:
+    chapter = make_active_chapter(**of_chapter)
+    if earlier:
+        add_turn(chapter, submission_key="old", **earlier)
+    before = rows()
+    assert not claim_and_store(new_prompt(chapter.pk, **of_prompt))
+    assert rows() == before
+
+
+@pytest.mark.django_db
+def test_turns_that_are_over_and_those_of_other_chapters_stand_in_nobodys_way() -> None:
+    chapter, other = make_active_chapter(), make_active_chapter()
+    add_turn(chapter, submission_key="1", status=Turn.Status.COMMITTED)
+    add_turn(chapter, submission_key="2", status=Turn.Status.SET_ASIDE)
+    add_turn(other, submission_key="new", status=Turn.Status.FAILED)
+    assert claim_and_store(new_prompt(chapter.pk))
+
+
+@pytest.mark.django_db
+def test_there_need_be_no_such_chapter() -> None:
+    assert not claim_and_store(new_prompt(uuid.uuid4()))
+    assert not Turn.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_prompt_waits_for_as_few_trips_as_the_database_allows() -> None:
+    chapter = make_active_chapter()
+    with CaptureQueriesContext(connection) as queries:
+        opened = open_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="")
+    assert opened.must_run
+    verbs = [query["sql"].split()[0] for query in queries.captured_queries]
+    is_one_trip = connection.vendor == "postgresql"
+    assert verbs == (["WITH"] if is_one_trip else ["BEGIN", "UPDATE", "INSERT", "COMMIT"])
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite holds no single rows")
+def test_it_does_not_wait_for_who_holds_the_chapter() -> None:
+    """What that one does to the chapter's turns it would not see."""
+    chapter = make_active_chapter()
+    held, let_go = Signal(), Signal()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                Session.objects.select_for_update().get(pk=chapter.pk)
+                held.set()
+                let_go.wait(SECONDS)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other:
+        holding = other.submit(hold)
+        try:
+            assert held.wait(SECONDS)
+            assert not claim_and_store(new_prompt(chapter.pk))
+        finally:
+            let_go.set()
+        holding.result()
+    assert claim_and_store(new_prompt(chapter.pk))
