@@ -24,8 +24,7 @@ R = TypeVar("R")
 # SQLite has one writer at a time, and whoever waits for it naps, each time longer; beside it, one
 # more may read. A server's answers are waited for, side by side.
 _THREADS = 2 if connection.vendor == "sqlite" else 4
-# Seconds in which that many threads have begun.
-_LONGEST_BEGIN = 5.0
+_SECONDS_TO_BEGIN = 5.0
 # Threads of their own: a request's thread, and its connection with it, ends with the request, while
 # a reply goes on. None runs the work in the caller's thread, where a test's transaction is open.
 database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
@@ -50,21 +49,24 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
     return await asyncio.get_running_loop().run_in_executor(database_threads, run)
 
 
-async def open_connections(work: Callable[[], object]) -> None:
-    """Do `work` in every one of the threads, so that the first GMs find their connections open."""
+async def open_connections() -> None:
+    """Of the threads but one, so that the first GMs find them open.
+
+    Of a database that hangs those who need it are told, by the last thread.
+    """
     if database_threads is None:
         return
-    all_begin = threading.Barrier(_THREADS)
+    count = _THREADS - 1
+    all_begin = threading.Barrier(count)
 
-    def begin() -> None:
+    def connect() -> None:
         # A thread that was done would be given the next piece too.
         with suppress(threading.BrokenBarrierError):
-            all_begin.wait(_LONGEST_BEGIN)
-        # Whoever needs a database that is away is told so then.
+            all_begin.wait(_SECONDS_TO_BEGIN)
         with suppress(DatabaseError):
-            work()
+            connection.ensure_connection()
 
-    await asyncio.gather(*(in_database(begin) for _ in range(_THREADS)))
+    await asyncio.gather(*(in_database(connect) for _ in range(count)))
 
 
 async def in_database_patiently(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

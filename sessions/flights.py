@@ -3,20 +3,21 @@
 from collections.abc import Iterable
 
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Model, Q
 
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, TurnInFlight, WrongState
 from sessions.models import Session, Turn
+from sessions.roster import SLOTS
 from sessions.states import PLAYABLE
-
-# Turns that wait for the GM, and those with the one that is in flight.
-BROKEN = (Turn.Status.FAILED, Turn.Status.STOPPED)
-PENDING = (Turn.Status.RUNNING, *BROKEN)
 
 
 def _quoted(values: Iterable[str]) -> str:
     return ", ".join(f"'{value}'" for value in values)
+
+
+def _names_of(model: type[Model]) -> str:
+    return ", ".join(field.attname for field in model._meta.concrete_fields)
 
 
 # Written out, because for Django to do so takes longer than for the database to do it. No value
@@ -28,8 +29,14 @@ _HAS_SLOT = (
     if _ON_POSTGRESQL
     else "%s IN (SELECT value FROM json_each(selected_agent_slots))"
 )
-# Whoever waited for a row would see it as it is then, and its turns as they were before.
-_WITHOUT_WAITING = "FOR UPDATE SKIP LOCKED" if _ON_POSTGRESQL else ""
+# Somebody who waited for the row, or came to it after another's commit, would see it as it is then
+# and its turns as they were before: it must be the row that they belong to.
+_AS_ITS_TURNS_ARE = (
+    f"""AND xmin = (SELECT seen.xmin FROM {_CHAPTERS} seen WHERE seen.session_id = %s)
+        FOR NO KEY UPDATE SKIP LOCKED"""  # noqa: S608
+    if _ON_POSTGRESQL
+    else "AND session_id = %s"
+)
 _CLAIM = f"""
     UPDATE {_CHAPTERS} SET turn_in_flight = %s, rerolling_prompt_index = NULL, next_agent_slot = %s
     WHERE session_id = (
@@ -40,15 +47,14 @@ _CLAIM = f"""
                 SELECT 1 FROM {_TURNS} WHERE session_id = %s AND submission_key = %s
             )
             AND NOT EXISTS (
-                SELECT 1 FROM {_TURNS} WHERE session_id = %s AND status IN ({_quoted(PENDING)})
+                SELECT 1 FROM {_TURNS} WHERE session_id = %s AND status IN ({_quoted(Turn.PENDING)})
             )
-        {_WITHOUT_WAITING}
+            {_AS_ITS_TURNS_ARE}
     )
-    RETURNING *
+    RETURNING {_names_of(Session)}
 """  # noqa: S608
-_COLUMNS = [field.attname for field in Turn._meta.concrete_fields]
-_ROW = ", ".join(["%s"] * len(_COLUMNS))
-_INSERT_INTO = f"INSERT INTO {_TURNS} ({', '.join(_COLUMNS)})"
+_ROW = ", ".join(["%s"] * len(Turn._meta.concrete_fields))
+_INSERT_INTO = f"INSERT INTO {_TURNS} ({_names_of(Turn)})"
 _INSERT = f"{_INSERT_INTO} VALUES ({_ROW})"
 _CLAIM_AND_INSERT = f"""
     WITH claimed AS ({_CLAIM}), stored AS ({_INSERT_INTO} SELECT {_ROW} FROM claimed)
@@ -76,14 +82,20 @@ def claim_and_store(turn: Turn) -> bool:
 
     A GM waits for this: it asks nothing first and is, on PostgreSQL, one trip. False, with nothing
     changed, when there is more to it: what `claim_flight` refuses, a character that the chapter
-    does not have, a key that was used before, a broken turn that waits, a row that somebody holds.
+    does not have, a key that was used before, a broken turn that waits, a row that somebody holds
+    or has just changed; and on an SQLite that is older than RETURNING.
     """
-    fields = Turn._meta.concrete_fields
-    row = [field.get_db_prep_save(field.pre_save(turn, add=True), connection) for field in fields]
-    value_of = dict(zip((field.name for field in fields), row, strict=True))
-    turn_id, session_id, slot = (value_of[name] for name in ("turn_id", "session", "agent_slot"))
-    key = value_of["submission_key"]
-    claim = [turn_id, slot, session_id, slot, session_id, key, session_id]
+    # What is no slot at all would be an error of the column.
+    if turn.agent_slot not in SLOTS or not connection.features.can_return_columns_from_insert:
+        return False
+    value_of = {
+        field.attname: field.get_db_prep_save(field.pre_save(turn, add=True), connection)
+        for field in Turn._meta.concrete_fields
+    }
+    slot, chapter_id = turn.agent_slot, value_of["session_id"]
+    new = [value_of["turn_id"], slot]
+    free = [chapter_id, slot, chapter_id, value_of["submission_key"], chapter_id, chapter_id]
+    claim, row = [*new, *free], list(value_of.values())
     if _ON_POSTGRESQL:
         claimed = list(Session.objects.raw(_CLAIM_AND_INSERT, [*claim, *row]))
     else:

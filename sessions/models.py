@@ -145,6 +145,10 @@ class Turn(models.Model):
         # Broken, and the GM went on without it; the words stay readable.
         SET_ASIDE = "set_aside"
 
+    # Those that wait for the GM, and those with the one that is in flight.
+    BROKEN = (Status.FAILED, Status.STOPPED)
+    PENDING = (Status.RUNNING, *BROKEN)
+
     turn_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="turns")
     submission_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT)
@@ -194,4 +198,4 @@ class Turn(models.Model):
     @property
     def is_broken(self) -> bool:
         """Waits for the GM to retry it, keep its text, or go on without it."""
-        return self.status in (self.Status.FAILED, self.Status.STOPPED)
+        return self.status in self.BROKEN

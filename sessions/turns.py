@@ -1,27 +1,23 @@
-"""A turn is all or nothing: stored before any model is called, committed in one transaction.
-
-One turn is in flight per chapter; it is claimed by a conditional UPDATE of the chapter's row.
-"""
+"""A turn is all or nothing: stored before any model is called, committed in one transaction."""
 
 import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 
-from django.db import connection, models, transaction
+from django.db import models, transaction
 from django.db.models import Case, F, Max, Q, When
 from django.utils import timezone
 
 from sessions.access import get_chapter, get_chapter_to_change, lock_chapter
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, WrongState
-from sessions.flights import BROKEN, PENDING, claim_and_store, claim_flight
+from sessions.flights import claim_and_store, claim_flight
 from sessions.leases import TURN_LEASE
 from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_after_commit
 from sessions.models import Event, Session, Turn
-from sessions.roster import SLOTS, next_slot
+from sessions.roster import next_slot
 from sessions.states import PLAYABLE
 from sessions.text import clean_line, clean_text, scrub_reply
 
@@ -50,7 +46,8 @@ def open_prompt(
 
     Sent again under the same key it is the same turn: TurnInFlight while it runs, the committed
     turn after success, a new attempt after a failure. KeyReused for other words or another agent:
-    the first ones were accepted, and stay in their row. Raises ChapterError when refused.
+    the first ones were accepted, and stay in their row. Raises ChapterError when refused. The
+    turn's chapter may be as it was before the claim.
     """
     text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     if not text.strip():
@@ -64,7 +61,7 @@ def open_prompt(
         submitted_at=now,
         lease_until=now + TURN_LEASE,
     )
-    if agent_slot in SLOTS and claim_and_store(prompt):
+    if claim_and_store(prompt):
         _note(prompt, "turn stored")
         return OpenedTurn(prompt, must_run=True)
     return _open_prompt_carefully(prompt)
@@ -72,7 +69,7 @@ def open_prompt(
 
 @transaction.atomic
 def _open_prompt_carefully(prompt: Turn) -> OpenedTurn:
-    """Something is in its way, and what that is decides."""
+    """Something may be in its way, and what that is decides."""
     chapter = get_chapter_to_change(prompt.session_id)
     key, text, agent_slot = prompt.submission_key, prompt.user_text, prompt.agent_slot
     concerned = _concerned_turns(chapter, key)
@@ -192,14 +189,14 @@ def take_broken_text(turn: Turn) -> Turn:
 def set_aside(turn: Turn) -> bool:
     """Go on without a broken turn."""
     return bool(
-        Turn.objects.filter(pk=turn.pk, status__in=BROKEN).update(status=Turn.Status.SET_ASIDE)
+        Turn.objects.filter(pk=turn.pk, status__in=Turn.BROKEN).update(status=Turn.Status.SET_ASIDE)
     )
 
 
 def pending_turn(chapter: Session) -> Turn | None:
     """The turn in flight, or the broken one that waits for the GM."""
     # There is one at most. Were an order asked for, SQLite would look through all turns in it.
-    return next(iter(chapter.turns.filter(status__in=PENDING).order_by()[:1]), None)
+    return next(iter(chapter.turns.filter(status__in=Turn.PENDING).order_by()[:1]), None)
 
 
 def set_aside_turns(chapter: Session) -> list[Turn]:
@@ -215,7 +212,7 @@ def running_turn(chapter: Session) -> Turn:
 
 
 def broken_turn(chapter: Session) -> Turn:
-    turn = chapter.turns.filter(status__in=BROKEN).first()
+    turn = chapter.turns.filter(status__in=Turn.BROKEN).first()
     if turn is None:
         raise WrongState("There is no stopped or broken reply to keep.")
     return turn
@@ -254,20 +251,9 @@ def _concerned_turns(chapter: Session, key: str) -> list[Turn]:
 
 
 def _query_concerned(chapter: Session, key: str) -> list[Turn]:
-    """Each prompt waits for this: composing the SQL anew would take longer than running it."""
-    session_id = Turn._meta.get_field("session").get_db_prep_value(chapter.pk, connection)
-    statuses = [status.value for status in PENDING]
-    turns = list(Turn.objects.raw(_concerned_sql(), [session_id, key, *statuses]))
-    for turn in turns:
-        turn.session = chapter
-    return turns
-
-
-@cache
-def _concerned_sql() -> str:
-    concerned = Q(submission_key="-") | Q(status__in=PENDING)
-    sql, _ = Turn.objects.filter(Q(session=uuid.UUID(int=0)), concerned).query.sql_with_params()
-    return sql
+    concerned = Q(submission_key=key) | Q(status__in=Turn.PENDING)
+    # There are few. Were an order asked for, SQLite would look through all turns in it.
+    return list(chapter.turns.filter(concerned).order_by())
 
 
 def _find_earlier(concerned: list[Turn], key: str, kind: Turn.Kind) -> Turn | None:
@@ -301,7 +287,7 @@ def _start_attempt(turn: Turn, concerned: list[Turn]) -> Turn:
 def _check_still_broken(turn: Turn) -> None:
     """The flight is ours; but the turn was read before, and may have been taken up meanwhile."""
     unchanged = Turn.objects.filter(pk=turn.pk, run_id=turn.run_id)
-    if not unchanged.filter(status__in=(*BROKEN, Turn.Status.SET_ASIDE)).exists():
+    if not unchanged.filter(status__in=(*Turn.BROKEN, Turn.Status.SET_ASIDE)).exists():
         raise WrongState("This prompt was taken up in another window meanwhile.")
 
 

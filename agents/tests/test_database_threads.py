@@ -8,7 +8,22 @@ import pytest
 from django.db import OperationalError
 
 from agents import database
-from agents.database import open_connections
+from agents.database import in_database, open_connections
+
+
+class Opened:
+    """A connection of each thread that is not open yet, and may never be."""
+
+    connection = None
+
+    def __init__(self, error: Exception | None) -> None:
+        self.error = error
+        self.by: list[int] = []
+
+    def ensure_connection(self) -> None:
+        self.by.append(threading.get_ident())
+        if self.error is not None:
+            raise self.error
 
 
 @pytest.fixture
@@ -18,20 +33,34 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> ThreadPoolExecutor:
     return pool
 
 
-def test_every_thread_opens_its_connection_ahead(threads: ThreadPoolExecutor) -> None:
-    begun: list[int] = []
+@pytest.mark.parametrize("error", [None, OperationalError("away")])
+def test_connections_are_opened_ahead_in_all_threads_but_one(
+    threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    opened = Opened(error)
+    monkeypatch.setattr(database, "connection", opened)
     with threads:
-        asyncio.run(open_connections(lambda: begun.append(threading.get_ident())))
-    assert len(begun) == len(set(begun)) == database._THREADS
+        asyncio.run(open_connections())
+    assert len(opened.by) == len(set(opened.by)) == database._THREADS - 1
 
 
-def test_a_database_that_is_away_at_the_start_stops_nothing(threads: ThreadPoolExecutor) -> None:
-    tried: list[int] = []
+def test_a_database_that_hangs_at_the_start_leaves_a_thread_to_say_so(
+    threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    opened = Opened(None)
+    monkeypatch.setattr(opened, "ensure_connection", lambda: answers.wait(60))
+    monkeypatch.setattr(database, "connection", opened)
 
-    def fail() -> None:
-        tried.append(threading.get_ident())
-        raise OperationalError("away")
+    async def start_and_ask() -> str:
+        opening = asyncio.create_task(open_connections())
+        # It has asked for its threads first, as it has at the start.
+        await asyncio.sleep(0)
+        try:
+            return await asyncio.wait_for(in_database(lambda: "told"), 30)
+        finally:
+            answers.set()
+            await opening
 
     with threads:
-        asyncio.run(open_connections(fail))
-    assert len(tried) == database._THREADS
+        assert asyncio.run(start_and_ask()) == "told"

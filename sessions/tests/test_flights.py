@@ -1,23 +1,28 @@
 """A prompt that nothing stands in the way of is claimed and stored in one step."""
 
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from threading import Event as Signal
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from sessions.exceptions import TurnInFlight
 from sessions.flights import claim_and_store
 from sessions.leases import TURN_LEASE
 from sessions.models import Session, Turn
 from sessions.states import PLAYABLE, State
 from sessions.tests.factories import add_turn, make_active_chapter
-from sessions.turns import open_prompt
+from sessions.turns import OpenedTurn, commit_turn, fail_turn, open_prompt
 
 SECONDS = 30
+ON_POSTGRESQL = connection.vendor == "postgresql"
+on_postgresql = pytest.mark.skipif(not ON_POSTGRESQL, reason="SQLite has one writer at a time")
 
 
 def new_prompt(session_id: uuid.UUID, **fields: Any) -> Turn:
@@ -107,12 +112,11 @@ def test_a_prompt_waits_for_as_few_trips_as_the_database_allows() -> None:
         opened = open_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="")
     assert opened.must_run
     verbs = [query["sql"].split()[0] for query in queries.captured_queries]
-    is_one_trip = connection.vendor == "postgresql"
-    assert verbs == (["WITH"] if is_one_trip else ["BEGIN", "UPDATE", "INSERT", "COMMIT"])
+    assert verbs == (["WITH"] if ON_POSTGRESQL else ["BEGIN", "UPDATE", "INSERT", "COMMIT"])
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite holds no single rows")
+@on_postgresql
 def test_it_does_not_wait_for_who_holds_the_chapter() -> None:
     """What that one does to the chapter's turns it would not see."""
     chapter = make_active_chapter()
@@ -136,3 +140,88 @@ def test_it_does_not_wait_for_who_holds_the_chapter() -> None:
             let_go.set()
         holding.result()
     assert claim_and_store(new_prompt(chapter.pk))
+
+
+def play_a_prompt(session_id: uuid.UUID) -> None:
+    opened = open_prompt(session_id, agent_slot=1, user_text="Went first.", submission_key="new")
+    assert commit_turn(opened.turn, "She turns.")
+
+
+def break_a_prompt(session_id: uuid.UUID) -> None:
+    opened = open_prompt(session_id, agent_slot=1, user_text="Broke.", submission_key="other")
+    assert fail_turn(opened.turn, error="It is away.", partial_text="")
+
+
+@pytest.mark.django_db(transaction=True)
+@on_postgresql
+@pytest.mark.parametrize("meanwhile", [play_a_prompt, break_a_prompt])
+def test_turns_that_came_after_it_looked_are_in_its_way(
+    meanwhile: Callable[[uuid.UUID], None],
+) -> None:
+    """The chapter is free again by then, but it looked at the turns before."""
+    chapter = make_active_chapter()
+
+    def claim_slowly() -> bool:
+        def look_and_wait(execute: Any, sql: str, *rest: Any) -> Any:
+            assert "AND state IN" in sql
+            waits = "AND pg_advisory_xact_lock(7)::text IS NOT NULL AND state IN"
+            return execute(sql.replace("AND state IN", waits), *rest)
+
+        try:
+            with connection.execute_wrapper(look_and_wait):
+                return claim_and_store(new_prompt(chapter.pk))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as slow, connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(7)")
+        try:
+            claim = slow.submit(claim_slowly)
+            waiting = 0
+            while not waiting and not claim.done():
+                cursor.execute(
+                    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+                )
+                (waiting,) = cursor.fetchone()
+            assert waiting
+            meanwhile(chapter.pk)
+            before = rows()
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(7)")
+        assert not claim.result(SECONDS)
+    assert rows() == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_prompt_whose_storing_was_not_answered_can_be_sent_again() -> None:
+    """Whether it was stored nobody can know then; it is there once at the end."""
+    chapter = make_active_chapter()
+
+    def send() -> OpenedTurn:
+        return open_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="new")
+
+    def lose_the_answer(execute: Any, sql: str, *rest: Any) -> Any:
+        answer = execute(sql, *rest)
+        if sql.split()[0] in ("WITH", "UPDATE"):
+            raise OperationalError("The connection was lost.")
+        return answer
+
+    with connection.execute_wrapper(lose_the_answer), pytest.raises(OperationalError):
+        send()
+    # A single statement was carried out; two were taken back.
+    assert Turn.objects.exists() is ON_POSTGRESQL
+    if ON_POSTGRESQL:
+        # Somebody may be playing it.
+        with pytest.raises(TurnInFlight):
+            send()
+        Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert send().must_run
+    assert Turn.objects.get().user_text == "Go."
+
+
+@pytest.mark.django_db
+def test_an_old_sqlite_takes_the_longer_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection.features, "can_return_columns_from_insert", False)
+    chapter = make_active_chapter()
+    assert not claim_and_store(new_prompt(chapter.pk))
+    assert open_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="").must_run

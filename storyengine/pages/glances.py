@@ -21,7 +21,6 @@ from django.db.models.functions import Coalesce
 
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
-from sessions.flights import PENDING
 from sessions.models import Session, Turn
 
 _PREFIX = "pending_"
@@ -66,7 +65,7 @@ _prepared = _Prepared()
 
 def _with_pending_turn() -> "QuerySet[Session]":
     """There is one at most, so that no chapter comes twice."""
-    pending = FilteredRelation("turns", condition=Q(turns__status__in=PENDING))
+    pending = FilteredRelation("turns", condition=Q(turns__status__in=Turn.PENDING))
     columns = {_PREFIX + name: F(f"pending__{name}") for name in _FIELDS}
     return Session.objects.annotate(pending=pending, **columns)
 

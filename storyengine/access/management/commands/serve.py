@@ -12,7 +12,6 @@ from django.core.management.base import BaseCommand, CommandError
 
 from agents.database import open_connections
 from agents.replies import end_replies
-from sessions.turns import recover_stale_turns
 from storyengine.access.listening import PortTaken, open_listener
 
 SECONDS_FOR_OPEN_REQUESTS = 2
@@ -40,8 +39,8 @@ class AnnouncedServer(uvicorn.Server):
         # usual 5 ms each, with a hundred replies at once, a new one would wait a fifth of a second.
         sys.setswitchinterval(SECONDS_OF_A_TURN)
         await super().startup(sockets=sockets)
-        # Meanwhile, so that a database that is away keeps nobody from being told so.
-        self._connecting = asyncio.create_task(open_connections(recover_stale_turns))
+        # Beside what is asked already; kept, because the loop itself keeps no task alive.
+        self._connecting = asyncio.create_task(open_connections())
         self.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
