@@ -3,8 +3,8 @@
 import uuid
 from dataclasses import replace
 
-from agents.calling.model_access import known_facts
-from agents.prompting.budget import input_budget, output_limit
+from agents.calling.model_access import known_facts, model_name
+from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import CHARACTERS, Agent
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import Subject, compose
@@ -36,7 +36,9 @@ def compose_start(session_id: uuid.UUID, agent_slot: int) -> list[Layer]:
 
 def read_ahead(chapter: Session) -> None:
     """Have what the next prompt carries at hand: a GM who has sent a prompt waits for it."""
+    agent = CHARACTERS[chapter.next_agent_slot]
     _compose(Subject(chapter, chapter.next_agent_slot))
+    read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
 
 
 def _compose(subject: Subject) -> list[Layer]:

@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
+from agents.calling.calls import prepare_call
 from agents.characters import compose_reply, compose_start, read_ahead
+from agents.prompting.declarations import CHARACTERS
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.playing import play, reroll
 from agents.tests.replies import turn_delta
@@ -57,6 +60,19 @@ def summarize(chapter: Session, canon: str, first: int = 1) -> None:
     assert write_delta(
         chapter.pk, from_prompt_index=first, to_prompt_index=last, payload=payload, event_ids=events
     )
+
+
+@pytest.mark.usefixtures("_large_window")
+def test_what_was_read_ahead_is_not_asked_for_again(
+    provider: ScriptedProvider,
+    chapter: Session,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    slot = chapter.next_agent_slot
+    turn = Turn(session=chapter, agent_slot=slot, user_text="The stairs are wet.")
+    with django_assert_num_queries(0):
+        call = prepare_call(CHARACTERS[slot], chapter.pk, lambda: compose_reply(turn))
+    assert "The stairs are wet." in call.request.messages[-1].content
 
 
 @pytest.mark.usefixtures("_large_window")
