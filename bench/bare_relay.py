@@ -1,23 +1,25 @@
 """What the engine's delay is compared with: a Django that relays a model's words and no more.
 
 python -m bench.bare_relay PORT serves POST /api/session/<id>/prompt as server-sent events. It
-stores the prompt, asks the model, passes each piece on, and stores the reply: the engine's two
-commits, on a database with the engine's settings. The body may name the model and `max_tokens`.
-There is no middleware, no chapter, no memory, and no record of the call; a reader who leaves takes
-the reply along.
+stores the prompt, asks the model with nothing else, passes each piece on, and stores the reply: the
+engine's own two commits, on its database. Under /smallest it stores one row instead, and the reply
+in it. The body may name the model and `max_tokens`. There is no middleware, no memory, no claim to
+renew and no record of the call; a reader who leaves takes the reply along.
 """
 
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator
-from functools import cache
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import django
 import openai
 import uvicorn
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.db import connection, models
@@ -29,10 +31,9 @@ from storyengine.settings.environment import read_database
 MODEL = "agent-1"
 
 if not settings.configured:
-    folder = Path(os.environ["STORYENGINE_DATA"]) / "bare-relay"
-    folder.mkdir(parents=True, exist_ok=True)
     settings.configure(
-        DATABASES={"default": read_database(folder)},
+        DATABASES={"default": read_database(Path(os.environ["STORYENGINE_DATA"]))},
+        INSTALLED_APPS=["sessions"],
         ROOT_URLCONF=__name__,
         ALLOWED_HOSTS=["127.0.0.1"],
         SECRET_KEY="of no use",  # noqa: S106  (nothing is signed)
@@ -40,6 +41,9 @@ if not settings.configured:
         DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
     )
     django.setup()
+
+
+from sessions.turns import commit_turn, open_prompt  # noqa: E402  (its models need settings)
 
 
 class Prompt(models.Model):
@@ -60,35 +64,61 @@ def client() -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=os.environ["OPENAI_BASE_URL"], api_key="unused")
 
 
-async def send_prompt(request: HttpRequest, session_id: str) -> StreamingHttpResponse:
+async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> StreamingHttpResponse:
+    body = json.loads(request.body)
+    opened = await sync_to_async(open_prompt)(
+        session_id,
+        agent_slot=body["agent_slot"],
+        user_text=body["user_text"],
+        submission_key="",
+    )
+    return _relay(body, partial(sync_to_async(commit_turn), opened.turn))
+
+
+async def send_smallest(request: HttpRequest, session_id: uuid.UUID) -> StreamingHttpResponse:
     body = json.loads(request.body)
     prompt = await Prompt.objects.acreate(text=body["user_text"])
-    relayed = _relay(prompt, body.get("model", MODEL), body.get("max_tokens"))
-    return StreamingHttpResponse(relayed, content_type="text/event-stream")
+
+    async def store(reply: str) -> None:
+        prompt.reply = reply
+        await prompt.asave()
+
+    return _relay(body, store)
 
 
-async def _relay(prompt: Prompt, model: str, max_tokens: int | None) -> AsyncGenerator[bytes]:
+def _relay(
+    body: dict[str, Any], store: Callable[[str], Awaitable[object]]
+) -> StreamingHttpResponse:
+    return StreamingHttpResponse(_stream(body, store), content_type="text/event-stream")
+
+
+async def _stream(
+    body: dict[str, Any], store: Callable[[str], Awaitable[object]]
+) -> AsyncGenerator[bytes]:
     parts: list[str] = []
     chunks = await client().chat.completions.create(
-        model=model,
+        model=body.get("model", MODEL),
         stream=True,
-        max_tokens=max_tokens,
-        messages=[{"role": "user", "content": prompt.text}],
+        max_tokens=body.get("max_tokens"),
+        messages=[{"role": "user", "content": body["user_text"]}],
     )
     async for chunk in chunks:
         if chunk.choices and (text := chunk.choices[0].delta.content):
             parts.append(text)
             yield _event("token", {"text": text})
-    prompt.reply = "".join(parts)
-    await prompt.asave()
-    yield _event("turn", {"text": prompt.reply})
+    reply = "".join(parts)
+    await store(reply)
+    yield _event("turn", {"text": reply})
 
 
 def _event(name: str, data: dict[str, Any]) -> bytes:
     return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-urlpatterns = [path("api/session/<str:session_id>/prompt", send_prompt)]
+urlpatterns = [
+    path("api/session/<uuid:session_id>/prompt", send_prompt),
+    path("smallest/api/session/<uuid:session_id>/prompt", send_smallest),
+]
 
 
 def main(port: int) -> None:

@@ -175,7 +175,7 @@ def _first_tokens(played: PlayedSession) -> list[Figure]:
             added <= 10,
         ),
         Figure(
-            "- that a bare Django relay with the same two commits adds, in turns with it",
+            "- that a bare Django relay with one row and two commits adds, in turns with it",
             by_relay,
             f"{by_relay:.1f} ms",
         ),

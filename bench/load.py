@@ -52,7 +52,7 @@ def parts_of(options: argparse.Namespace) -> dict[str, Part]:
         "memory": lambda stack: measure_memory(
             stack, streams=some(STREAMS), prompts=some(HOUR_PROMPTS)
         ),
-        "relay": lambda stack: measure_against_relay(stack, steady=4 * options.steady),
+        "relay": lambda stack: measure_against_relay(stack, steady=6 * options.steady),
         "pages": lambda stack: measure_pages(
             stack, events=some(EVENTS), chapters=some(CHAPTERS), seconds=2 * options.scale
         ),

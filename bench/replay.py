@@ -1,5 +1,6 @@
 """Plays a session from setup to prose and notes how long everything took."""
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -94,7 +95,7 @@ def measure_first_token(model: Server) -> float:
 def measure_relay(relay: Server, beat: str) -> float:
     """Seconds to the first token of a model server behind a Django that only relays."""
     body = {"user_text": beat, "model": PROBE_MODEL, "max_tokens": PROBE_TOKENS}
-    events = stream(relay, "/api/session/any/prompt", body)
+    events = stream(relay, f"/smallest/api/session/{uuid.UUID(int=0)}/prompt", body)
     return _first("relay", (e.seconds for e in events if e.name == "token"))
 
 

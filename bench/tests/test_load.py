@@ -119,8 +119,8 @@ def test_memory_is_shared_out_among_the_streams() -> None:
 
 
 def test_the_relay_is_the_measure() -> None:
-    assert relay_figure([10.0, 20.0], [9.0, 20.0]).passed
-    assert not relay_figure([10.0, 20.1], [9.0, 20.0]).passed
+    assert relay_figure([10.0, 20.0], [9.0, 20.0], [1.0]).passed
+    assert not relay_figure([10.0, 20.1], [9.0, 20.0], [99.0]).passed
 
 
 def test_parts_can_be_chosen() -> None:
