@@ -4,7 +4,7 @@ import uuid
 from dataclasses import replace
 
 from agents.calling.model_access import known_facts, model_name
-from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
+from agents.prompting.budget import input_budget, output_limit, read_weight_ahead
 from agents.prompting.declarations import CHARACTERS, Agent
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import Subject, compose
@@ -38,7 +38,7 @@ def read_ahead(chapter: Session) -> None:
     """Have what the next prompt carries at hand: a GM who has sent a prompt waits for it."""
     agent = CHARACTERS[chapter.next_agent_slot]
     _compose(Subject(chapter, chapter.next_agent_slot))
-    read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
+    read_weight_ahead(model_name(agent.agent_id), agent.agent_id)
 
 
 def _compose(subject: Subject) -> list[Layer]:

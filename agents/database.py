@@ -24,6 +24,7 @@ R = TypeVar("R")
 # SQLite has one writer at a time, and whoever waits for it naps, each time longer; beside it, one
 # more may read. A server's answers are waited for, side by side.
 _THREADS = 2 if connection.vendor == "sqlite" else 4
+# In which that many threads have begun.
 _SECONDS_TO_BEGIN = 5.0
 # Threads of their own: a request's thread, and its connection with it, ends with the request, while
 # a reply goes on. None runs the work in the caller's thread, where a test's transaction is open.
@@ -50,9 +51,9 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 
 
 async def open_connections() -> None:
-    """Of the threads but one, so that the first GMs find them open.
+    """In all of the threads but one, before a GM waits for it.
 
-    Of a database that hangs those who need it are told, by the last thread.
+    When the database hangs, that one thread tells those who ask for it.
     """
     if database_threads is None:
         return

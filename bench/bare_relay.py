@@ -1,10 +1,11 @@
 """What the engine's delay is compared with: a Django that relays a model's words and no more.
 
 python -m bench.bare_relay PORT serves POST /api/session/<id>/prompt as server-sent events. It
-stores the prompt, asks the model with nothing else, passes each piece on, and stores the reply: the
-engine's own two commits, on its database. Under /smallest it stores one row instead, and the reply
-in it. The body may name the model and `max_tokens`. There is no middleware, no memory, no claim to
-renew and no record of the call; a reader who leaves takes the reply along.
+stores the prompt, asks the model with nothing else, passes each piece on, and stores the reply, by
+the engine's own functions and in its database. Under /smallest it stores one row instead, and the
+reply in it. The body may name the model and `max_tokens`. There is no middleware, no memory, no
+claim to renew and no record of the call; a reader who leaves takes the reply along. As in any
+Django under ASGI each request has a thread, and with it a connection, of its own.
 """
 
 import json

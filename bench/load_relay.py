@@ -17,7 +17,7 @@ ROUNDS = 3
 
 
 def measure_against_relay(stack: LoadStack, *, steady: float) -> list[Figure]:
-    """In turns, so that whatever else the machine does meets both."""
+    """In turns, so that whatever else the machine does meets all of them."""
     stack.set_pace(PACE)
     relay = start_relay(stack.processes)
     smallest = replace(relay, prefix="/smallest")

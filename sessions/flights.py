@@ -17,7 +17,7 @@ def _quoted(values: Iterable[str]) -> str:
 
 
 def _names_of(model: type[Model]) -> str:
-    return ", ".join(field.attname for field in model._meta.concrete_fields)
+    return ", ".join(field.column for field in model._meta.concrete_fields if field.column)
 
 
 # Written out, because for Django to do so takes longer than for the database to do it. No value
@@ -30,12 +30,13 @@ _HAS_SLOT = (
     else "%s IN (SELECT value FROM json_each(selected_agent_slots))"
 )
 # Somebody who waited for the row, or came to it after another's commit, would see it as it is then
-# and its turns as they were before: it must be the row that they belong to.
+# and its turns as they were before: it must be the row that they belong to. Whoever only refers to
+# it stands in nobody's way. SQLite has one writer at a time.
 _AS_ITS_TURNS_ARE = (
     f"""AND xmin = (SELECT seen.xmin FROM {_CHAPTERS} seen WHERE seen.session_id = %s)
         FOR NO KEY UPDATE SKIP LOCKED"""  # noqa: S608
     if _ON_POSTGRESQL
-    else "AND session_id = %s"
+    else ""
 )
 _CLAIM = f"""
     UPDATE {_CHAPTERS} SET turn_in_flight = %s, rerolling_prompt_index = NULL, next_agent_slot = %s
@@ -94,10 +95,10 @@ def claim_and_store(turn: Turn) -> bool:
     }
     slot, chapter_id = turn.agent_slot, value_of["session_id"]
     new = [value_of["turn_id"], slot]
-    free = [chapter_id, slot, chapter_id, value_of["submission_key"], chapter_id, chapter_id]
+    free = [chapter_id, slot, chapter_id, value_of["submission_key"], chapter_id]
     claim, row = [*new, *free], list(value_of.values())
     if _ON_POSTGRESQL:
-        claimed = list(Session.objects.raw(_CLAIM_AND_INSERT, [*claim, *row]))
+        claimed = list(Session.objects.raw(_CLAIM_AND_INSERT, [*claim, chapter_id, *row]))
     else:
         with transaction.atomic(), connection.cursor() as cursor:
             if claimed := list(Session.objects.raw(_CLAIM, claim)):

@@ -1,5 +1,6 @@
 """How many tokens a text will cost: estimated without a tokenizer, calibrated by reported usage."""
 
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,12 @@ TOKENS_PER_MESSAGE = 8
 _KEPT = 0.75
 # A report that differs by less from what is known teaches nothing that is worth a write.
 _SAME = 0.01
-# As this process last learned or read it, for each model and agent, and until when it goes by that:
-# another process learns too.
-_HELD_SECONDS = 60.0
+# As this process last learned or read it, for each model and agent, and when that was.
 _weight_per_token: dict[tuple[str, int], tuple[float, float]] = {}
+# For so long it goes by that, though another process learns too; when a reply ends, so that the
+# next prompt need not ask, for less.
+_HELD_SECONDS = 600.0
+_FRESH_SECONDS = 60.0
 
 
 def weigh(text: str) -> float:
@@ -37,22 +40,31 @@ def weigh(text: str) -> float:
     return plain + 3 * (len(text) - plain - rare) + 8 * rare
 
 
-def read_weight_per_token(model: str, agent_id: int) -> float:
-    """As this agent's prompts have shown; before its first call, as the other agents' have."""
-    known, held_until = _weight_per_token.get((model, agent_id), (0.0, 0.0))
-    if time.monotonic() >= held_until:
+def read_weight_per_token(
+    model: str, agent_id: int, *, held_seconds: float = _HELD_SECONDS
+) -> float:
+    """As this agent's prompts have shown; before its first call, as the other agents' have.
+
+    What this process learned or read within `held_seconds` is not asked for again.
+    """
+    known = _held(model, agent_id, held_seconds)
+    if known is None:
         known = _read_weight_per_token(model, agent_id)
         _hold(model, agent_id, known)
     return min(max(known, 1.0), 6.0)
+
+
+def read_weight_ahead(model: str, agent_id: int) -> None:
+    """Before the prompt that is to be fitted with it is there."""
+    read_weight_per_token(model, agent_id, held_seconds=_FRESH_SECONDS)
 
 
 def calibrate(model: str, agent_id: int, weight: float, usage: Usage) -> None:
     """Learn from the input tokens that a call reported."""
     if usage.input_tokens <= 0 or weight <= 0:
         return
-    held, held_until = _weight_per_token.get((model, agent_id), (0.0, 0.0))
-    is_held = time.monotonic() < held_until
-    if is_held and abs(weight / usage.input_tokens - held) < held * _SAME:
+    held = _held(model, agent_id, _FRESH_SECONDS)
+    if held is not None and abs(weight / usage.input_tokens - held) < held * _SAME:
         return
     known, is_new = TokenCalibration.objects.get_or_create(
         model=model,
@@ -73,8 +85,13 @@ def _read_weight_per_token(model: str, agent_id: int) -> float:
     return sums["weight"] / sums["tokens"] if sums["tokens"] else DEFAULT_WEIGHT_PER_TOKEN
 
 
+def _held(model: str, agent_id: int, seconds: float) -> float | None:
+    known, since = _weight_per_token.get((model, agent_id), (0.0, -math.inf))
+    return known if time.monotonic() - since < seconds else None
+
+
 def _hold(model: str, agent_id: int, weight_per_token: float) -> None:
-    _weight_per_token[model, agent_id] = (weight_per_token, time.monotonic() + _HELD_SECONDS)
+    _weight_per_token[model, agent_id] = (weight_per_token, time.monotonic())
 
 
 def output_limit(agent: "Agent", facts: ModelFacts) -> int:

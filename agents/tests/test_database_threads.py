@@ -10,6 +10,8 @@ from django.db import OperationalError
 from agents import database
 from agents.database import in_database, open_connections
 
+THREADS = 4
+
 
 class Opened:
     """A connection of each thread that is not open yet, and may never be."""
@@ -28,7 +30,8 @@ class Opened:
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> ThreadPoolExecutor:
-    pool = ThreadPoolExecutor(database._THREADS)
+    pool = ThreadPoolExecutor(THREADS)
+    monkeypatch.setattr(database, "_THREADS", THREADS)
     monkeypatch.setattr(database, "database_threads", pool)
     return pool
 
@@ -41,7 +44,7 @@ def test_connections_are_opened_ahead_in_all_threads_but_one(
     monkeypatch.setattr(database, "connection", opened)
     with threads:
         asyncio.run(open_connections())
-    assert len(opened.by) == len(set(opened.by)) == database._THREADS - 1
+    assert len(opened.by) == len(set(opened.by)) == THREADS - 1
 
 
 def test_a_database_that_hangs_at_the_start_leaves_a_thread_to_say_so(

@@ -1,5 +1,7 @@
 """A prompt's unchanged part is kept between prompts: whatever changes it must show in the next."""
 
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from agents.calling.calls import prepare_call
 from agents.characters import compose_reply, compose_start, read_ahead
+from agents.prompting import budget
 from agents.prompting.declarations import CHARACTERS
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.playing import play, reroll
@@ -67,7 +70,13 @@ def test_what_was_read_ahead_is_not_asked_for_again(
     provider: ScriptedProvider,
     chapter: Session,
     django_assert_num_queries: DjangoAssertNumQueries,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """However long the GM thinks, within reason, and however long ago the reply before was."""
+    seconds = [time.monotonic() + 100]
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    read_ahead(chapter)
+    seconds[0] += 590
     slot = chapter.next_agent_slot
     turn = Turn(session=chapter, agent_slot=slot, user_text="The stairs are wet.")
     with django_assert_num_queries(0):

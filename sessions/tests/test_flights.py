@@ -117,15 +117,16 @@ def test_a_prompt_waits_for_as_few_trips_as_the_database_allows() -> None:
 
 @pytest.mark.django_db(transaction=True)
 @on_postgresql
-def test_it_does_not_wait_for_who_holds_the_chapter() -> None:
-    """What that one does to the chapter's turns it would not see."""
+@pytest.mark.parametrize("strength", ["UPDATE", "NO KEY UPDATE", "KEY SHARE"])
+def test_it_does_not_wait_for_who_holds_the_chapter(strength: str) -> None:
+    """What that one does to the chapter's turns it would not see, unless it only refers to it."""
     chapter = make_active_chapter()
     held, let_go = Signal(), Signal()
 
     def hold() -> None:
         try:
-            with transaction.atomic():
-                Session.objects.select_for_update().get(pk=chapter.pk)
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute(f"SELECT 1 FROM {Session._meta.db_table} FOR {strength}")  # noqa: S608
                 held.set()
                 let_go.wait(SECONDS)
         finally:
@@ -135,11 +136,11 @@ def test_it_does_not_wait_for_who_holds_the_chapter() -> None:
         holding = other.submit(hold)
         try:
             assert held.wait(SECONDS)
-            assert not claim_and_store(new_prompt(chapter.pk))
+            assert claim_and_store(new_prompt(chapter.pk)) is (strength == "KEY SHARE")
         finally:
             let_go.set()
         holding.result()
-    assert claim_and_store(new_prompt(chapter.pk))
+    assert claim_and_store(new_prompt(chapter.pk)) is (strength != "KEY SHARE")
 
 
 def play_a_prompt(session_id: uuid.UUID) -> None:
@@ -180,7 +181,8 @@ def test_turns_that_came_after_it_looked_are_in_its_way(
             waiting = 0
             while not waiting and not claim.done():
                 cursor.execute(
-                    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+                    "SELECT count(*) FROM pg_locks JOIN pg_database ON database = pg_database.oid "
+                    "WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted"
                 )
                 (waiting,) = cursor.fetchone()
             assert waiting
