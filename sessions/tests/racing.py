@@ -1,10 +1,12 @@
 """Several at once, in real threads on the real database."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 from sessions.exceptions import ChapterError
 
@@ -40,6 +42,30 @@ def at_once(*works: Work) -> list[Any]:
         if isinstance(result, BaseException) and not isinstance(result, ChapterError):
             raise result
     return results
+
+
+@contextmanager
+def held_elsewhere(lock: Work) -> Iterator[None]:
+    """What `lock` locks, in a transaction of another thread, for as long as the block takes."""
+    is_held, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                lock()
+                is_held.set()
+                let_go.wait(LONG)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other:
+        holding = other.submit(hold)
+        try:
+            assert is_held.wait(LONG), "It could not be locked."
+            yield
+        finally:
+            let_go.set()
+        holding.result()
 
 
 def refusals(results: list[Any]) -> list[ChapterError]:

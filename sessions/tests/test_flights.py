@@ -4,11 +4,10 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from threading import Event as Signal
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -18,9 +17,9 @@ from sessions.leases import TURN_LEASE
 from sessions.models import Session, Turn
 from sessions.states import PLAYABLE, State
 from sessions.tests.factories import add_turn, make_active_chapter
+from sessions.tests.racing import LONG, held_elsewhere
 from sessions.turns import OpenedTurn, commit_turn, fail_turn, open_prompt
 
-SECONDS = 30
 ON_POSTGRESQL = connection.vendor == "postgresql"
 on_postgresql = pytest.mark.skipif(not ON_POSTGRESQL, reason="SQLite has one writer at a time")
 
@@ -121,25 +120,13 @@ def test_a_prompt_waits_for_as_few_trips_as_the_database_allows() -> None:
 def test_it_does_not_wait_for_who_holds_the_chapter(strength: str) -> None:
     """What that one does to the chapter's turns it would not see, unless it only refers to it."""
     chapter = make_active_chapter()
-    held, let_go = Signal(), Signal()
 
-    def hold() -> None:
-        try:
-            with transaction.atomic(), connection.cursor() as cursor:
-                cursor.execute(f"SELECT 1 FROM {Session._meta.db_table} FOR {strength}")  # noqa: S608
-                held.set()
-                let_go.wait(SECONDS)
-        finally:
-            connection.close()
+    def lock() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT 1 FROM {Session._meta.db_table} FOR {strength}")  # noqa: S608
 
-    with ThreadPoolExecutor(1) as other:
-        holding = other.submit(hold)
-        try:
-            assert held.wait(SECONDS)
-            assert claim_and_store(new_prompt(chapter.pk)) is (strength == "KEY SHARE")
-        finally:
-            let_go.set()
-        holding.result()
+    with held_elsewhere(lock):
+        assert claim_and_store(new_prompt(chapter.pk)) is (strength == "KEY SHARE")
     assert claim_and_store(new_prompt(chapter.pk)) is (strength != "KEY SHARE")
 
 
@@ -190,7 +177,7 @@ def test_turns_that_came_after_it_looked_are_in_its_way(
             before = rows()
         finally:
             cursor.execute("SELECT pg_advisory_unlock(7)")
-        assert not claim.result(SECONDS)
+        assert not claim.result(LONG)
     assert rows() == before
 
 

@@ -1,17 +1,13 @@
 """Claims that are renewed together do not depend on each other."""
 
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event as Signal
-
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 
 from sessions.leases import renew_turns
 from sessions.models import Turn
 from sessions.tests.factories import make_active_chapter
+from sessions.tests.racing import held_elsewhere
 from sessions.turns import open_prompt
-
-SECONDS = 30
 
 
 @pytest.mark.django_db(transaction=True)
@@ -21,25 +17,8 @@ def test_a_row_that_somebody_holds_keeps_no_other_from_being_renewed() -> None:
         open_prompt(make_active_chapter().pk, agent_slot=1, user_text="Go.", submission_key="").turn
         for _ in range(3)
     ]
-    held, let_go = Signal(), Signal()
-
-    def hold() -> None:
-        try:
-            with transaction.atomic():
-                Turn.objects.select_for_update().get(pk=turns[1].pk)
-                held.set()
-                let_go.wait(SECONDS)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(1) as other:
-        holding = other.submit(hold)
-        try:
-            assert held.wait(SECONDS)
-            assert renew_turns([(turn, "I step") for turn in turns]) == set()
-        finally:
-            let_go.set()
-        holding.result()
+    with held_elsewhere(lambda: Turn.objects.select_for_update().get(pk=turns[1].pk)):
+        assert renew_turns([(turn, "I step") for turn in turns]) == set()
     texts = [Turn.objects.get(pk=turn.pk).partial_text for turn in turns]
     assert texts == ["I step", "", "I step"]
     assert renew_turns([(turn, "I step in") for turn in turns]) == set()

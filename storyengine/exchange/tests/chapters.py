@@ -125,7 +125,7 @@ def _play(chapter: Session, data: st.DataObject) -> None:
             )
     chapter.prompt_index = count
     for status in draw(st.lists(st.just(Turn.Status.SET_ASIDE), max_size=2)) + draw(
-        st.lists(st.sampled_from((Turn.Status.FAILED, Turn.Status.STOPPED)), max_size=1)
+        st.lists(st.sampled_from(Turn.BROKEN), max_size=1)
     ):
         is_reroll = count > 0 and draw(st.booleans())
         add_turn(
