@@ -8,7 +8,6 @@ from storyengine.operations import views as operations
 
 handler500 = "storyengine.database_away.answer_error"
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", include("storyengine.pages.urls")),
     path("api/", api.urls),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", operations.readyz, name="readyz"),
@@ -17,4 +16,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("logout", views.log_out, name="log-out"),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
+    path("", include("storyengine.pages.urls")),
 ]

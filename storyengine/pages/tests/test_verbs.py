@@ -2,10 +2,10 @@ import uuid
 
 import pytest
 from django.test import Client
-from django.urls import reverse
+from django.urls import URLPattern, reverse
 from django.urls.converters import IntConverter
 
-from storyengine.pages.urls import urlpatterns
+from storyengine.pages.urls import of_a_chapter, urlpatterns
 
 READ = {
     *("library", "chapter", "world", "lock-status", "play", "play-status", "stream"),
@@ -14,20 +14,20 @@ READ = {
     *("prompt-calls", "memory-calls", "draft-calls", "usage", "build-estimate"),
     *("try", "trial", "trial-status", "confirm-end", "confirm-delete"),
 }
-NAMES = [str(pattern.name) for pattern in urlpatterns]
-
-OF_A_CHAPTER = [
-    str(pattern.name) for pattern in urlpatterns if "session_id" in pattern.pattern.converters
-]
+PATTERNS = {
+    str(one.name): one for one in (*urlpatterns, *of_a_chapter) if isinstance(one, URLPattern)
+}
+NAMES = list(PATTERNS)
+OF_A_CHAPTER = [str(one.name) for one in of_a_chapter]
 
 
 def some_address(name: str) -> str:
-    [pattern] = [one for one in urlpatterns if one.name == name]
-    converters = pattern.pattern.converters
-    values = {
+    values: dict[str, object] = {
         key: 1 if isinstance(converter, IntConverter) else uuid.uuid4()
-        for key, converter in converters.items()
+        for key, converter in PATTERNS[name].pattern.converters.items()
     }
+    if name in OF_A_CHAPTER:
+        values["session_id"] = uuid.uuid4()
     return reverse(f"pages:{name}", kwargs=values)
 
 
