@@ -60,13 +60,28 @@ _FACTS: TypeAdapter[ModelFacts] = TypeAdapter(ModelFacts)
 
 def facts_of(model: str) -> ModelFacts:
     """The entry that fits the model's name; for others what is listed, and cautious defaults."""
-    if known := _find_known(model, settings.MODELS_FILE):
-        is_set = known.open_weights and settings.CONTEXT_WINDOW
-        return with_window(known, settings.CONTEXT_WINDOW) if is_set else known
+    return _facts_of(
+        model,
+        settings.MODELS_FILE,
+        settings.OPENAI_BASE_URL,
+        settings.CONTEXT_WINDOW,
+        settings.MAX_OUTPUT,
+    )
+
+
+# Every prompt asks several times, of settings that only tests change.
+@lru_cache(maxsize=64)
+def _facts_of(
+    model: str, own_file: str, base_url: str, context_window: int, max_output: int
+) -> ModelFacts:
+    """The numbers as they are set, 0 where they are not."""
+    if known := _find_known(model, own_file):
+        is_set = known.open_weights and context_window
+        return with_window(known, context_window) if is_set else known
     default = read_default()
-    listed = find_listed(model, settings.OPENAI_BASE_URL)
-    window = settings.CONTEXT_WINDOW or (listed and listed.context_window) or default.context_window
-    unknown = replace(default, max_output=settings.MAX_OUTPUT or default.max_output, is_known=False)
+    listed = find_listed(model, base_url)
+    window = context_window or (listed and listed.context_window) or default.context_window
+    unknown = replace(default, max_output=max_output or default.max_output, is_known=False)
     return with_window(unknown, window)
 
 
@@ -84,7 +99,6 @@ def with_window(facts: ModelFacts, window: int) -> ModelFacts:
     return replace(facts, context_window=window, tier=tier)
 
 
-@lru_cache(maxsize=64)
 def _find_known(model: str, own_file: str) -> ModelFacts | None:
     # Servers differ in how they write a name: qwen3-14b here, Qwen/Qwen3-14B there.
     name = model.lower()

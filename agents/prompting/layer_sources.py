@@ -9,7 +9,7 @@ from itertools import groupby
 
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
 from agents.prompting.layers import Piece, Tier
-from agents.prompting.prompt_files import render_prompt
+from agents.prompting.prompt_files import render_prompt, version_of
 from agents.prompting.sandwich import Source, Subject
 from agents.prose import without_middle
 from memory.chunks import recent_context_start
@@ -39,7 +39,7 @@ def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = N
 
     def read(subject: Subject, tier: Tier) -> list[Piece]:
         name = by_tier[tier]
-        return [Piece(render_prompt(name))] if name else []
+        return [_instructions(name)] if name else []
 
     return read
 
@@ -51,7 +51,7 @@ def process_map(here: str) -> Source:
         if tier == "minimal":
             return []
         name = "process_map" if tier == "full" else "process_map_medium"
-        return [Piece(render_prompt(name, here=here))]
+        return [_instructions(name, here=here)]
 
     return read
 
@@ -65,8 +65,8 @@ def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
     """The same for all characters, so that they share a prefix cache; the small local model keeps
     one cache a character, which a shared start would mix up."""
     if tier != "minimal":
-        return [Piece(render_prompt("character"))]
-    return [Piece(render_prompt("character_minimal", character_name=_speaker(subject)))]
+        return [_instructions("character")]
+    return [_instructions("character_minimal", character_name=_speaker(subject))]
 
 
 def identity(subject: Subject, tier: Tier) -> list[Piece]:
@@ -280,6 +280,16 @@ _kept_context: KeptRecent[tuple[uuid.UUID, int], tuple[_ContextState, tuple[Piec
 )
 # By what happened: a long chapter takes as much room as many short ones.
 _kept_memory: KeptRecent[uuid.UUID, _Memory] = KeptRecent(16_384)
+
+
+def _instructions(name: str, **variables: str) -> Piece:
+    return _instructions_of(name, version_of(name), **variables)
+
+
+# The same in every prompt: to put them in, and to look through them, takes longer than the rest.
+@lru_cache(maxsize=64)
+def _instructions_of(name: str, version: int, **variables: str) -> Piece:
+    return Piece(render_prompt(name, **variables))
 
 
 def _speaker(subject: Subject) -> str:

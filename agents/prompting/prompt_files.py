@@ -18,7 +18,7 @@ def render_prompt(name: str, /, **variables: str) -> str:
 
     Raises PromptFileError when the file and `variables` do not name exactly the same variables.
     """
-    template = _load(name, _modified_at(name) if settings.DEBUG else 0)
+    template = _load(name, version_of(name))
     wanted = set(template.get_identifiers())
     if missing := sorted(wanted - variables.keys()):
         raise PromptFileError(f"{name}.md needs {_list(missing)}.")
@@ -38,8 +38,11 @@ def _load(name: str, version: int) -> Template:
     return template
 
 
-def _modified_at(name: str) -> int:
-    """Zero when there is no such file, which loading it then reports."""
+def version_of(name: str) -> int:
+    """What changes with the file, which only whoever works on the program changes; 0 when there is
+    no such file, which loading it then reports."""
+    if not settings.DEBUG:
+        return 0
     path = _path(name)
     return path.stat().st_mtime_ns if path.exists() else 0
 

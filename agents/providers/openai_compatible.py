@@ -75,7 +75,6 @@ GROUP_SECONDS = 0.05
 _WAITED_SECONDS = 0.001
 # By how much of itself a limit may fall short: few words then touch the timer.
 _INEXACT = 0.05
-_PATH = "/chat/completions"
 # Hosts that take `prompt_cache_key`. Others may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 
@@ -113,6 +112,8 @@ class OpenAICompatibleProvider(Provider):
         # How sentences for the GM call the server.
         self.subject = f"The server {_address_in_words(base_url)}"
         self._base_url = base_url
+        # As a whole: to put it together takes the library longer than the rest of the request.
+        self._address = f"{base_url.rstrip('/')}/chat/completions"
         self._api_key = api_key
         self._time_outs = time_outs or TimeOuts()
         self._retries = retries or Retries()
@@ -185,7 +186,7 @@ class OpenAICompatibleProvider(Provider):
             client = await self._client_of_this_loop()
             options = {"stream": True, "stream_options": {"include_usage": True}}
             stream = await client.post(
-                _PATH,
+                self._address,
                 body={**self._body(request), **options},
                 cast_to=object,
                 stream=True,
@@ -203,7 +204,7 @@ class OpenAICompatibleProvider(Provider):
         async with asyncio.timeout(self._time_outs.first_text):
             client = await self._client_of_this_loop()
             body = {**self._body(request), "stream": False}
-            return await client.post(_PATH, body=body, cast_to=object)
+            return await client.post(self._address, body=body, cast_to=object)
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {

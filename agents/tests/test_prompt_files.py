@@ -6,8 +6,11 @@ import pytest
 from pytest_django import Settings
 
 from agents.prompting import prompt_files
+from agents.prompting.layer_sources import prompt_file
 from agents.prompting.prompt_files import PROMPTS_FOLDER, PromptFileError, render_prompt
+from agents.prompting.sandwich import Subject
 from agents.structured.schemas import TurnDelta, WorldChapterLock, json_schema_for
+from sessions.models import Session
 
 VARIABLES = {
     "world_lock": {},
@@ -88,6 +91,14 @@ class TestRenderPrompt:
         assert render_prompt("greeting") == "old"
         settings.DEBUG = True
         assert render_prompt("greeting") == "new"
+
+    def test_so_is_one_that_a_layer_keeps(self, folder: Path, settings: Settings) -> None:
+        settings.DEBUG = True
+        path, read = folder / "greeting.md", prompt_file("greeting")
+        for number, text in enumerate(("old", "new"), start=1):
+            path.write_text(text)
+            os.utime(path, (number, number))
+            assert [piece.text for piece in read(Subject(Session()), "full")] == [text]
 
 
 class TestThePrompts:
