@@ -30,10 +30,13 @@ JOB_LEASE = timedelta(seconds=20)
 MAX_ATTEMPTS = 6
 
 
-def queue_job(session_id: uuid.UUID, kind: Job.Kind, key: str, **fields: Any) -> Job:
+def queue_job(
+    session_id: uuid.UUID, kind: Job.Kind, key: str, *, ring_after: float = 0, **fields: Any
+) -> Job:
     """The job of this kind and key, due now; a finished attempt of it is queued again.
 
-    A job that is running is left to its worker.
+    A job that is running is left to its worker. `ring_after` is the seconds until a worker hears
+    of it.
     """
     request_id = current_ids().get("request_id", "")
     job, is_new = Job.objects.get_or_create(
@@ -51,7 +54,7 @@ def queue_job(session_id: uuid.UUID, kind: Job.Kind, key: str, **fields: Any) ->
             updated_at=timezone.now(),
         )
         job.refresh_from_db()
-    ring(job.pk)
+    ring(job.pk, delay_seconds=ring_after)
     return job
 
 

@@ -42,6 +42,10 @@ from sessions.turns import (
 
 logger = logging.getLogger(__name__)
 
+# A GM may prompt on, or have the reply written again, as soon as it is there: the summary that it
+# made due, which nobody waits for, would take the machine just then.
+_SUMMARY_PAUSE_SECONDS = 1.0
+
 # The event loop itself keeps no task alive.
 _at_work: set["asyncio.Task[None]"] = set()
 
@@ -236,7 +240,7 @@ def _commit(turn: Turn, text: str) -> list[Event] | None:
     if events is None:
         logger.info("turn %s ended elsewhere; its reply is dropped", turn.turn_id)
         return None
-    queue_due_summary(turn.session)
+    queue_due_summary(turn.session, ring_after=_SUMMARY_PAUSE_SECONDS)
     if turn.kind == Turn.Kind.REROLL:
         ring_waiting_summaries(turn.session_id)
     transaction.on_commit(lambda: read_ahead(turn.session), robust=True)

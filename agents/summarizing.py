@@ -34,11 +34,11 @@ BACK_OFF_SECONDS = (15, 60, 300, 900)
 SPREAD = 0.25
 
 
-def queue_due_summary(chapter: Session) -> bool:
+def queue_due_summary(chapter: Session, *, ring_after: float = 0) -> bool:
     """Queue a job for the next chunk that memory does not cover; False when there is none.
 
     One at a time, because each delta builds on the one before. A chunk that failed or waits is
-    tried again now.
+    tried again, `ring_after` seconds from now.
     """
     chunks = due_chunks(chapter, is_ending=chapter.is_ending)
     if not chunks:
@@ -50,6 +50,7 @@ def queue_due_summary(chapter: Session) -> bool:
         f"{chunk.first}-{chunk.last}",
         from_prompt_index=chunk.first,
         to_prompt_index=chunk.last,
+        ring_after=ring_after,
     )
     try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
     return True

@@ -80,7 +80,7 @@ def test_a_try_that_was_rolled_back_leaves_nothing_to_the_next(
 ) -> None:
     tries = []
 
-    def refuse_first(chapter: Session) -> bool:
+    def refuse_first(chapter: Session, **_options: float) -> bool:
         tries.append(chapter.prompt_index)
         if len(tries) == 1:
             raise OperationalError("database is locked")

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 from django.utils import timezone
@@ -51,6 +52,26 @@ def test_invalid_json_twice_leaves_the_pointer_and_tries_again_later(
     run_jobs()
     chapter.refresh_from_db()
     assert chapter.last_summarized_prompt_index == 7
+
+
+def test_a_gm_who_prompts_on_at_once_goes_before_the_summary(
+    chapter: Session,
+    provider: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Callable[..., AbstractContextManager[object]],
+) -> None:
+    pauses: list[float | None] = []
+    monkeypatch.setattr(
+        "agents.jobs.current_app.send_task",
+        lambda _name, *, kwargs, countdown: pauses.append(countdown),
+    )
+    add_prompts(chapter, 6)
+    with django_capture_on_commit_callbacks(execute=True):
+        play(chapter)
+    assert pauses == [1.0]
+    with django_capture_on_commit_callbacks(execute=True):
+        request_end(chapter.pk)
+    assert pauses == [1.0, None]
 
 
 def test_a_refusal_waits_for_the_gm_s_retry(
