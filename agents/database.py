@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,10 +21,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # SQLite has one writer at a time, and whoever waits for it naps, each time longer; beside it, one
-# more may read. A server's answers are waited for, side by side.
-_THREADS = 2 if connection.vendor == "sqlite" else 4
-# In which that many threads have begun.
-_SECONDS_TO_BEGIN = 5.0
+# more may read. With a server more of them would take turns, each with a connection and a process
+# of the server that have cooled down meanwhile.
+_THREADS = 2
 # Threads of their own: a request's thread, and its connection with it, ends with the request, while
 # a reply goes on. None runs the work in the caller's thread, where a test's transaction is open.
 database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
@@ -50,24 +48,15 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
     return await asyncio.get_running_loop().run_in_executor(database_threads, run)
 
 
-async def open_connections() -> None:
-    """In all of the threads but one, before a GM waits for it.
+async def open_connection() -> None:
+    """In one of the threads, before a GM waits for it.
 
-    When the database hangs, that one thread tells those who ask for it.
+    When the database hangs, the other one tells those who ask for it.
     """
     if database_threads is None:
         return
-    count = _THREADS - 1
-    all_begin = threading.Barrier(count)
-
-    def connect() -> None:
-        # A thread that was done would be given the next piece too.
-        with suppress(threading.BrokenBarrierError):
-            all_begin.wait(_SECONDS_TO_BEGIN)
-        with suppress(DatabaseError):
-            connection.ensure_connection()
-
-    await asyncio.gather(*(in_database(connect) for _ in range(count)))
+    with suppress(DatabaseError):
+        await in_database(lambda: connection.ensure_connection())
 
 
 async def in_database_patiently(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

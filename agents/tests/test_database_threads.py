@@ -8,9 +8,7 @@ import pytest
 from django.db import OperationalError
 
 from agents import database
-from agents.database import in_database, open_connections
-
-THREADS = 4
+from agents.database import in_database, open_connection
 
 
 class Opened:
@@ -30,21 +28,21 @@ class Opened:
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> ThreadPoolExecutor:
-    pool = ThreadPoolExecutor(THREADS)
-    monkeypatch.setattr(database, "_THREADS", THREADS)
+    pool = ThreadPoolExecutor(database._THREADS)
     monkeypatch.setattr(database, "database_threads", pool)
     return pool
 
 
 @pytest.mark.parametrize("error", [None, OperationalError("away")])
-def test_connections_are_opened_ahead_in_all_threads_but_one(
+def test_a_connection_is_opened_ahead(
     threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
     opened = Opened(error)
     monkeypatch.setattr(database, "connection", opened)
     with threads:
-        asyncio.run(open_connections())
-    assert len(opened.by) == len(set(opened.by)) == THREADS - 1
+        asyncio.run(open_connection())
+    assert len(opened.by) == 1
+    assert opened.by != [threading.get_ident()]
 
 
 def test_a_database_that_hangs_at_the_start_leaves_a_thread_to_say_so(
@@ -56,8 +54,8 @@ def test_a_database_that_hangs_at_the_start_leaves_a_thread_to_say_so(
     monkeypatch.setattr(database, "connection", opened)
 
     async def start_and_ask() -> str:
-        opening = asyncio.create_task(open_connections())
-        # It has asked for its threads first, as it has at the start.
+        opening = asyncio.create_task(open_connection())
+        # It has asked for its thread first, as it has at the start.
         await asyncio.sleep(0)
         try:
             return await asyncio.wait_for(in_database(lambda: "told"), 30)

@@ -10,7 +10,7 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from agents.database import open_connections
+from agents.database import open_connection
 from agents.replies import end_replies
 from storyengine.access.listening import PortTaken, open_listener
 
@@ -40,7 +40,7 @@ class AnnouncedServer(uvicorn.Server):
         sys.setswitchinterval(SECONDS_OF_A_TURN)
         await super().startup(sockets=sockets)
         # Beside what is asked already; kept, because the loop itself keeps no task alive.
-        self._connecting = asyncio.create_task(open_connections())
+        self._connecting = asyncio.create_task(open_connection())
         self.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
