@@ -21,8 +21,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # SQLite has one writer at a time, and whoever waits for it naps, each time longer; beside it, one
-# more may read. With a server more of them would take turns, each with a connection and a process
-# of the server that have cooled down meanwhile.
+# more may read. With a server on this machine more of them were slower too: work went round among
+# them, each with a connection, and a process of the server, that had cooled down meanwhile.
 _THREADS = 2
 # Threads of their own: a request's thread, and its connection with it, ends with the request, while
 # a reply goes on. None runs the work in the caller's thread, where a test's transaction is open.
@@ -55,8 +55,13 @@ async def open_connection() -> None:
     """
     if database_threads is None:
         return
+
+    def connect() -> None:
+        # Looked up here, because it is the thread's own.
+        connection.ensure_connection()
+
     with suppress(DatabaseError):
-        await in_database(lambda: connection.ensure_connection())
+        await in_database(connect)
 
 
 async def in_database_patiently(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -36,7 +36,7 @@ def queue_job(
     """The job of this kind and key, due now; a finished attempt of it is queued again.
 
     A job that is running is left to its worker. `ring_after` is the seconds until a worker hears
-    of it.
+    of it, unless the sweep rings before.
     """
     request_id = current_ids().get("request_id", "")
     job, is_new = Job.objects.get_or_create(

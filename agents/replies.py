@@ -42,8 +42,8 @@ from sessions.turns import (
 
 logger = logging.getLogger(__name__)
 
-# A GM may prompt on, or have the reply written again, as soon as it is there: the summary that it
-# made due, which nobody waits for, would take the machine just then.
+# A prompt or a re-roll may follow a reply at once: the summary that the reply made due, which
+# nobody waits for, would take the machine just then.
 _SUMMARY_PAUSE_SECONDS = 1.0
 
 # The event loop itself keeps no task alive.
@@ -242,6 +242,6 @@ def _commit(turn: Turn, text: str) -> list[Event] | None:
         return None
     queue_due_summary(turn.session, ring_after=_SUMMARY_PAUSE_SECONDS)
     if turn.kind == Turn.Kind.REROLL:
-        ring_waiting_summaries(turn.session_id)
+        ring_waiting_summaries(turn.session_id, ring_after=_SUMMARY_PAUSE_SECONDS)
     transaction.on_commit(lambda: read_ahead(turn.session), robust=True)
     return events

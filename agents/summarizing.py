@@ -38,7 +38,7 @@ def queue_due_summary(chapter: Session, *, ring_after: float = 0) -> bool:
     """Queue a job for the next chunk that memory does not cover; False when there is none.
 
     One at a time, because each delta builds on the one before. A chunk that failed or waits is
-    tried again, `ring_after` seconds from now.
+    tried again. A worker hears of it after `ring_after` seconds, unless the sweep rings before.
     """
     chunks = due_chunks(chapter, is_ending=chapter.is_ending)
     if not chunks:
@@ -67,13 +67,13 @@ def restart_summary_of(session_id: uuid.UUID, prompt_index: int) -> None:
     ).update(status=Job.Status.QUEUED, lease_token=None, attempts=0, run_after=timezone.now())
 
 
-def ring_waiting_summaries(session_id: uuid.UUID) -> None:
+def ring_waiting_summaries(session_id: uuid.UUID, *, ring_after: float = 0) -> None:
     """Ring for summaries that waited for a re-roll to end or for an earlier chunk."""
     waiting = Job.objects.filter(
         session_id=session_id, kind=Job.Kind.SUMMARIZE, status=Job.Status.QUEUED
     )
     for job_id in waiting.order_by("from_prompt_index").values_list("pk", flat=True)[:1]:
-        ring(job_id)
+        ring(job_id, delay_seconds=ring_after)
 
 
 async def write_memory_delta(job: Job, watch: Watch) -> None:

@@ -282,13 +282,14 @@ _kept_context: KeptRecent[tuple[uuid.UUID, int], tuple[_ContextState, tuple[Piec
 _kept_memory: KeptRecent[uuid.UUID, _Memory] = KeptRecent(16_384)
 
 
-def _instructions(name: str, **variables: str) -> Piece:
+def _instructions(name: str, /, **variables: str) -> Piece:
     return _instructions_of(name, version_of(name), **variables)
 
 
-# The same in every prompt: to put them in, and to look through them, takes longer than the rest.
+# Kept, because filling in the variables, and looking for what could pass for a part of the prompt,
+# takes longer than composing all the rest.
 @lru_cache(maxsize=64)
-def _instructions_of(name: str, version: int, **variables: str) -> Piece:
+def _instructions_of(name: str, version: int, /, **variables: str) -> Piece:
     return Piece(render_prompt(name, **variables))
 
 

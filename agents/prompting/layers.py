@@ -156,25 +156,10 @@ class LayerRecord:
 
 
 @dataclass(frozen=True)
-class FittedLayer:
-    """A layer as it came, within its share of the budget, and as the prompt has it."""
-
-    original: Layer
-    within_share: Layer
-    fitted: Layer
-
-
-@dataclass(frozen=True)
 class AssembledPrompt:
     messages: tuple[Message, ...]
+    records: tuple[LayerRecord, ...]
     weight: float
-    layers: tuple[FittedLayer, ...]
-    weight_per_token: float
-
-    @cached_property
-    def records(self) -> tuple[LayerRecord, ...]:
-        """Made when they are asked for: of a prompt that a GM waits for, after its reply."""
-        return tuple(_record(layer, self.weight_per_token) for layer in self.layers)
 
 
 def assemble(
@@ -203,9 +188,11 @@ def assemble(
         raise _too_long(fitted, tokens_of, (total - available) / weight_per_token)
     return AssembledPrompt(
         messages=_merge([layer for layer in fitted if layer.pieces]),
+        records=tuple(
+            _record(before, after, round(tokens_of(after)), reason=_reason(before, within, after))
+            for before, within, after in zip(originals, shared, fitted, strict=True)
+        ),
         weight=total,
-        layers=tuple(map(FittedLayer, originals, shared, fitted)),
-        weight_per_token=weight_per_token,
     )
 
 
@@ -248,12 +235,10 @@ def _order_of_giving_way(layer: Layer) -> list[int]:
     )
 
 
-def _reason(layer: FittedLayer) -> str:
-    if layer.fitted is layer.original:
+def _reason(before: Layer, within: Layer, after: Layer) -> str:
+    if after is before:
         return ""
-    if layer.fitted is layer.within_share:
-        return "its share of the window is full"
-    return "the window is full"
+    return "the window is full" if after is not within else "its share of the window is full"
 
 
 def _too_long(
@@ -296,16 +281,15 @@ def _merge(layers: list[Layer]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _record(layer: FittedLayer, weight_per_token: float) -> LayerRecord:
-    before, after = layer.original, layer.fitted
+def _record(before: Layer, after: Layer, tokens: int, *, reason: str) -> LayerRecord:
     originals = {piece.text for piece in before.pieces}
     kept = sum(piece.text in originals for piece in after.pieces)
     return LayerRecord(
         name=before.name,
-        tokens=round(after.weight / weight_per_token),
+        tokens=tokens,
         kept=kept,
         shortened=len(after.pieces) - kept,
         dropped=len(before.pieces) - len(after.pieces),
-        reason=_reason(layer),
+        reason=reason,
         characters=len(after.text) if after.pieces else 0,
     )

@@ -39,8 +39,8 @@ def _load(name: str, version: int) -> Template:
 
 
 def version_of(name: str) -> int:
-    """What changes with the file, which only whoever works on the program changes; 0 when there is
-    no such file, which loading it then reports."""
+    """With DEBUG it changes when the file does; otherwise it is 0, because files then stay as they
+    are. It is 0 too where there is no file, which loading it reports."""
     if not settings.DEBUG:
         return 0
     path = _path(name)

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import count
 from typing import Any
 
@@ -112,8 +112,6 @@ class OpenAICompatibleProvider(Provider):
         # How sentences for the GM call the server.
         self.subject = f"The server {_address_in_words(base_url)}"
         self._base_url = base_url
-        # As a whole: to put it together takes the library longer than the rest of the request.
-        self._address = f"{base_url.rstrip('/')}/chat/completions"
         self._api_key = api_key
         self._time_outs = time_outs or TimeOuts()
         self._retries = retries or Retries()
@@ -183,10 +181,10 @@ class OpenAICompatibleProvider(Provider):
 
     async def _stream(self, request: ModelRequest, answer: Answer) -> AsyncGenerator[str, None]:
         async with asyncio.timeout(self._time_outs.first_text):
-            client = await self._client_of_this_loop()
+            held = await self._client_of_this_loop()
             options = {"stream": True, "stream_options": {"include_usage": True}}
-            stream = await client.post(
-                self._address,
+            stream = await held.client.post(
+                held.address,
                 body={**self._body(request), **options},
                 cast_to=object,
                 stream=True,
@@ -202,9 +200,9 @@ class OpenAICompatibleProvider(Provider):
     async def _ask(self, request: ModelRequest) -> object:
         """The answer as a whole."""
         async with asyncio.timeout(self._time_outs.first_text):
-            client = await self._client_of_this_loop()
+            held = await self._client_of_this_loop()
             body = {**self._body(request), "stream": False}
-            return await client.post(self._address, body=body, cast_to=object)
+            return await held.client.post(held.address, body=body, cast_to=object)
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {
@@ -311,14 +309,14 @@ class OpenAICompatibleProvider(Provider):
                 )
         return not_the_protocol(self.subject)
 
-    async def _client_of_this_loop(self) -> openai.AsyncOpenAI:
+    async def _client_of_this_loop(self) -> "_HeldClient":
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             for other in [each for each in self._clients if each.is_closed()]:
                 self._clients.pop(other, None)
             holder = self._hold_client(loop)
             self._clients[loop] = _HeldClient(await anext(holder), holder)
-        return self._clients[loop].client
+        return self._clients[loop]
 
     async def _hold_client(
         self, loop: asyncio.AbstractEventLoop
@@ -366,6 +364,12 @@ class _HeldClient:
     client: openai.AsyncOpenAI
     # Only referred to: it ends, and closes the client, when nothing does.
     holder: AsyncGenerator[openai.AsyncOpenAI, None]
+
+    @cached_property
+    def address(self) -> str:
+        """As a whole, because the library would put it together, and parse it, for each request."""
+        base = self.client.base_url
+        return str(base.copy_with(raw_path=base.raw_path + b"chat/completions"))
 
 
 # All that the libraries raise for what a network and a server can do. ValueError: broken JSON or

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from agents.prompting import prompt_files
+from agents.prompting import layer_sources, prompt_files
 from agents.prompting.layer_sources import prompt_file
 from agents.prompting.prompt_files import PROMPTS_FOLDER, PromptFileError, render_prompt
 from agents.prompting.sandwich import Subject
@@ -38,9 +38,11 @@ SYSTEM_PROMPTS = ("world_lock", "context_summary", "character", "character_minim
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(prompt_files, "PROMPTS_FOLDER", tmp_path)
-    prompt_files._load.cache_clear()
+    for kept in (prompt_files._load, layer_sources._instructions_of):
+        kept.cache_clear()
     yield tmp_path
-    prompt_files._load.cache_clear()
+    for kept in (prompt_files._load, layer_sources._instructions_of):
+        kept.cache_clear()
 
 
 class TestRenderPrompt:

@@ -14,11 +14,10 @@ READ = {
     *("prompt-calls", "memory-calls", "draft-calls", "usage", "build-estimate"),
     *("try", "trial", "trial-status", "confirm-end", "confirm-delete"),
 }
-PATTERNS = {
-    str(one.name): one for one in (*urlpatterns, *of_a_chapter) if isinstance(one, URLPattern)
-}
-NAMES = list(PATTERNS)
+OF_NONE = [one for one in urlpatterns if isinstance(one, URLPattern)]
 OF_A_CHAPTER = [str(one.name) for one in of_a_chapter]
+PATTERNS = {str(one.name): one for one in (*OF_NONE, *of_a_chapter)}
+NAMES = list(PATTERNS)
 
 
 def some_address(name: str) -> str:
@@ -33,6 +32,11 @@ def some_address(name: str) -> str:
 
 def test_every_address_that_only_reads_exists() -> None:
     assert set(NAMES) >= READ
+
+
+def test_every_address_is_tried_here() -> None:
+    assert len(OF_NONE) == len(urlpatterns) - 1, "All but the pages of a chapter."
+    assert len(NAMES) == len(OF_NONE) + len(of_a_chapter), "Two have one name."
 
 
 @pytest.mark.django_db
