@@ -76,13 +76,15 @@
     if (!waits() || !link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     waitFor(event, () => link.click());
   }, true);
-  // What was typed before the scripts had come counts as typed now.
+  // What was typed before the scripts had come counts as typed now; only then is it known whether
+  // everything is saved, and until then the header says nothing.
   document.addEventListener("DOMContentLoaded", () => {
     for (const field of document.querySelectorAll("[data-autosave]")) {
       const isSelect = field.tagName === "SELECT";
       const before = isSelect ? field.querySelector("[selected]")?.value : field.defaultValue;
       if (field.value !== before) field.dispatchEvent(new Event(isSelect ? "change" : "input", { bubbles: true }));
     }
+    show();
   });
   window.addEventListener("beforeunload", (event) => {
     if (!unsaved.size) return;

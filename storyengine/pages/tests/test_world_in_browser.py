@@ -81,6 +81,7 @@ class TestTab1:
         page.route("**/htmx-2*.js", hold)
         page.goto(f"/chapters/{draft.session_id}/world", wait_until="commit")
         page.locator("#world-text").fill("An early word.")
+        expect(page.locator("#saved-state")).to_be_empty()
         held[0].continue_()
         expect(page.locator("output[for=world-text]")).to_have_text("14/5,000")
         expect(page.locator("#saved-state")).to_have_text("saved")
