@@ -1,5 +1,7 @@
 """What every test may rely on: no real model, no broker, and a way to run what was queued."""
 
+import uuid
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -75,8 +77,18 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process keeps of the database ends with the test that filled it."""
     monkeypatch.setattr("agents.prompting.budget._weight_per_token", {})
     monkeypatch.setattr("agents.calling.rates._latest", None)
+    monkeypatch.setattr("agents.calling.rates._replies", Counter())
     monkeypatch.setattr("agents.capabilities.reported_windows._held", {})
     monkeypatch.setattr("agents.embedded.status._last_read", "")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply is the last call of its test: what follows by itself would run as far as it gets."""
+
+    async def stay_idle(_session_id: uuid.UUID) -> None: ...
+
+    monkeypatch.setattr("agents.replies.warm_next_reply", stay_idle)
 
 
 @pytest.fixture(autouse=True)

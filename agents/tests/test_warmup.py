@@ -66,6 +66,24 @@ def prompt(chapter: Session, slot: int) -> Awaitable[Turn]:
     return send()
 
 
+def test_after_a_reply_the_next_character_s_prompt_is_read(
+    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.replies.warm_next_reply", warmup.warm_next_reply)
+
+    async def run() -> None:
+        async with asyncio.timeout(LONG):
+            turn = await prompt(chapter, 2)
+            await reply_is_over(turn.pk)
+            await asyncio.wait({running()})
+
+    async_to_sync(run)()
+    reply, ahead = provider.history
+    assert reply.messages[0].content.startswith("You are Agent Orange")
+    assert ahead.messages[0].content.startswith("You are Agent Yellow")
+    assert (ahead.max_output_tokens, Turn.objects.get().status) == (1, Turn.Status.COMMITTED)
+
+
 def test_a_prompt_to_another_character_stops_it(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
