@@ -15,7 +15,7 @@ from agents.jobs import latest_jobs
 from agents.models import Job
 from agents.recovery import is_left_behind, recover
 from memory.folding import fold_chapter
-from sessions.access import get_chapter
+from sessions.access import read_at_one_moment
 from sessions.example import suggested_prompt
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Session, Turn
@@ -156,15 +156,11 @@ class PlayPage:
 
 
 def read_play(session_id: uuid.UUID) -> PlayPage:
+    """As it is at one moment: a page that knew of a turn's beginning but not of its end would show
+    an idle chapter with the last character's panel, and never ask again.
+    """
     recover(session_id)
-    chapter = get_chapter(session_id)
-    newest = chapter.turns.only("submission_key").order_by("-submitted_at").first()
-    return PlayPage(
-        chapter=chapter,
-        pending=_shown(pending_turn(chapter), chapter),
-        jobs=latest_jobs(chapter),
-        last_key=newest.submission_key if newest else "",
-    )
+    return read_at_one_moment(session_id, _read)
 
 
 def glance_at_play(session_id: uuid.UUID) -> PlayPage:
@@ -192,6 +188,16 @@ def play_context(page: PlayPage) -> dict[str, Any]:
         "host": host,
         "is_allowed": is_allowed(host),
     }
+
+
+def _read(chapter: Session) -> PlayPage:
+    newest = chapter.turns.only("submission_key").order_by("-submitted_at").first()
+    return PlayPage(
+        chapter=chapter,
+        pending=_shown(pending_turn(chapter), chapter),
+        jobs=latest_jobs(chapter),
+        last_key=newest.submission_key if newest else "",
+    )
 
 
 def _glance(session_id: uuid.UUID) -> PlayPage:

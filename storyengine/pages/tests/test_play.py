@@ -10,6 +10,7 @@ from sessions.example import FIRST_PROMPT, fill_example
 from sessions.models import Event, Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, add_turn, make_active_chapter, make_chapter
+from sessions.turns import commit_turn, open_prompt, pending_turn
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import all_of, by_id, get_page, read
 
@@ -142,12 +143,27 @@ class TestTranscript:
         # Well nested, so that nothing of it closed an element of the page.
         assert by_id(html, "transcript").parents
 
+    def test_a_reply_that_ends_while_the_page_is_read_moves_its_panel_on(
+        self, client: Client, chapter: Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        opened = open_prompt(
+            chapter.pk, agent_slot=2, user_text="The ice cracks.", submission_key="key-1"
+        )
+
+        def end_meanwhile(read: Session) -> Turn | None:
+            commit_turn(opened.turn, "I step back.")
+            return pending_turn(read)
+
+        monkeypatch.setattr("storyengine.pages.play_page.pending_turn", end_meanwhile)
+        html = get_page(client, chapter, "play")
+        assert by_id(html, "prompt-text").attributes["placeholder"].endswith("Agent Yellow?")
+
     def test_the_number_of_queries_is_bounded(
         self, client: Client, django_assert_max_num_queries: Any
     ) -> None:
         chapter = make_active_chapter()
         for _ in range(3):
-            with django_assert_max_num_queries(10):
+            with django_assert_max_num_queries(11):
                 get_page(client, chapter, "play")
             add_prompts(chapter, 60)
 
