@@ -20,7 +20,7 @@ from sessions.models import Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.pages.tests.addresses import address
-from storyengine.tests.browsing import open_browser
+from storyengine.tests.browsing import open_browser, open_page
 from storyengine.tests.whole_chapter import make_whole_chapter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.browser]
@@ -116,7 +116,7 @@ def browse(pages: Pages) -> Iterator[Page]:
     with open_browser() as browser:
         context = browser.new_context(base_url=SITE, viewport={"width": 1280, "height": 900})
         context.route("**/*", answer)
-        yield context.new_page()
+        yield open_page(context)
 
 
 # The program's words are in Latin letters; those that a browser draws from right to left.

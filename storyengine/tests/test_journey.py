@@ -80,7 +80,7 @@ def set_up(page: Page) -> None:
     page.get_by_label("Name of agent 2").fill("Kara Venn")
     page.get_by_label("Identity of agent 2").fill("A ferrywoman of forty. Dry humour.")
     expect(page.get_by_text("2 Kara Venn")).to_be_visible()
-    expect(page.locator("#saved-state")).to_contain_text("saved")
+    expect(page.locator("#saved-state")).to_have_text("saved")
     expect(page.locator("output[for=world-text]")).to_have_text("40/5,000")
     page.reload()
     expect(page.get_by_label("World, kind of story, tone")).to_have_value(WORLD)
@@ -91,6 +91,8 @@ def lock(page: Page) -> None:
     page.get_by_role("link", name="Play", exact=False).first.click()
     page.get_by_role("button", name="Lock and play").click()
     expect(page.get_by_label("Your prompt")).to_be_visible()
+    # Without its scripts, Enter breaks the line.
+    page.wait_for_load_state()
     expect(page.locator(".fraction")).to_have_text("0/60,000")
     expect_panel(page, 1)
 
@@ -138,7 +140,7 @@ def reload_in_the_middle_of_a_reply(page: Page, program: ScriptedProgram) -> Non
     expect(page.get_by_label("Your prompt")).to_have_value("Typed ahead")
     expect(page.locator("#reply-text")).not_to_be_empty()
     photograph(page, "tab2")
-    expect(page.locator("#running")).to_have_count(0, timeout=60_000)
+    expect(page.locator("#running")).to_have_count(0)
     expect(page.locator("#transcript")).to_contain_text("8) The eighth.")
     expect(page.get_by_label("Your prompt")).to_have_value("Typed ahead")
 
@@ -148,14 +150,17 @@ def end_and_build(page: Page, program: ScriptedProgram) -> None:
     page.get_by_role("dialog").get_by_role("button", name="End Chapter").click()
     expect(page.get_by_role("button", name="Reopen chapter")).to_be_visible()
     page.get_by_role("link", name="Chapter", exact=False).last.click()
+    # A new length takes the place of an estimate that is still asked for, which htmx logs.
+    expect(page.locator("#build-estimate")).to_contain_text("out")
     page.get_by_label("Narrative agent").fill("Third person, past tense. Long silences.")
     page.get_by_label("Target length").fill("2500")
-    expect(page.locator("#saved-state")).to_contain_text("saved")
-    program.model.timing.tokens_per_second = 400
+    expect(page.locator("#saved-state")).to_have_text("saved")
+    program.model.timing.tokens_per_second = 50
     page.get_by_role("button", name="Build Narrative").click()
     expect(page.locator("progress.build-progress")).to_be_visible()
     expect(page.locator(".prose")).not_to_be_empty()
-    expect(page.get_by_role("link", name="Download Chapter")).to_be_visible(timeout=60_000)
+    program.model.timing.tokens_per_second = 1_000
+    expect(page.get_by_role("link", name="Download Chapter")).to_be_visible()
     photograph(page, "tab3")
     with page.expect_download() as download:
         page.get_by_role("link", name="Download Chapter").click()
@@ -182,12 +187,12 @@ def reset(page: Page) -> None:
 def test_a_chapter_from_setup_to_download(page: Page, program: ScriptedProgram) -> None:
     set_up(page)
     lock(page)
-    tab3 = page.context.new_page()
+    tab3 = open_page(page.context)
     tab3.goto(page.url.replace("/play", "/chapter"))
     expect(tab3.locator("#memory")).to_contain_text("World and chapter")
     play_until_memory(page, program)
     # Without a reload, in a tab that nobody touched.
-    expect(tab3.locator("#memory")).to_contain_text("Prompts 1", timeout=20_000)
+    expect(tab3.locator("#memory")).to_contain_text("Prompts 1")
     tab3.close()
     reload_in_the_middle_of_a_reply(page, program)
     end_and_build(page, program)

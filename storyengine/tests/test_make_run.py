@@ -116,7 +116,9 @@ def test_it_serves_until_ctrl_c_and_leaves_nothing_running(
     assert page.status == 200
     (style,) = re.findall(rb'href="(/static/css/base\.[^"]+)"', page.body)
     assert call(server, "GET", style.decode()).status == 200
-    assert f"Story Engine is at http://localhost:{server.port} " in output_of(tmp_path)
+    # It comes by way of honcho, and may be later than an answer.
+    announced = f"Story Engine is at http://localhost:{server.port} "
+    wait_until(lambda: announced in output_of(tmp_path), "its address", seconds=START_SECONDS)
     started = started_by(tmp_path)
     assert set(started) == {"web", "worker"}
 

@@ -16,25 +16,29 @@ from bench.program import LOOPBACK, Processes, free_port, open_processes, wait_u
 from storyengine.redis_broker import Transport
 
 LONG = 30.0
-PORT = free_port()
 QUEUE = "jobs"
 
 
 @pytest.fixture
-def processes() -> Iterator[Processes]:
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def processes(port: int) -> Iterator[Processes]:
     """A Redis of the test's own, which may be killed."""
     if shutil.which("redis-server") is None:
         pytest.skip("There is no redis-server here.")
     with open_processes({}) as processes:
-        command = ["redis-server", "--bind", LOOPBACK, "--port", str(PORT), "--save", ""]
+        command = ["redis-server", "--bind", LOOPBACK, "--port", str(port), "--save", ""]
         processes.start("redis", command)
-        wait_until(_answers, "Redis", seconds=LONG)
+        wait_until(lambda: _answers(port), "Redis", seconds=LONG)
         yield processes
 
 
-def _answers() -> bool:
+def _answers(port: int) -> bool:
     try:
-        with Redis(LOOPBACK, PORT) as server:
+        with Redis(LOOPBACK, port) as server:
             return bool(server.ping())
     except RedisConnectionError:
         return False
@@ -47,9 +51,9 @@ def test_the_transport_stands_in_for_kombu_s(scheme: str) -> None:
 
 @pytest.mark.processes
 def test_a_lost_redis_is_an_error_of_the_connection(
-    processes: Processes, caplog: pytest.LogCaptureFixture
+    processes: Processes, port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    connection = Connection(f"redis://{LOOPBACK}:{PORT}/0")
+    connection = Connection(f"redis://{LOOPBACK}:{port}/0")
     queue = connection.SimpleQueue(QUEUE)
     queue.put({"job": 1})
     message = queue.get(timeout=LONG)

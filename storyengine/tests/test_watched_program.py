@@ -70,6 +70,12 @@ def health_of_worker(program: RunningProgram) -> int:
     ).returncode
 
 
+def is_without_worker(program: RunningProgram) -> bool:
+    """And not slow for a moment in something else."""
+    checks = ask(program, "GET", "/readyz").json()["checks"]
+    return bool(checks["database"]["ok"]) and not checks["worker"]["ok"]
+
+
 def play_chapter(program: RunningProgram) -> str:
     """Setup, lock, a reply, and one that fails."""
     created = ask(program, "POST", "/api/session", {})
@@ -100,6 +106,12 @@ def test_a_chapter_is_told_of_in_all_processes_and_none_of_its_words(
     program: RunningProgram, session_id: str, data_folder: Path
 ) -> None:
     call(program.server, "POST", "/login", {"password": WORDS})
+    # It writes this line when the lock has already been answered.
+    wait_until(
+        lambda: "job done" in {line["event"] for line in lines_of(data_folder, "worker")},
+        "the worker's last line",
+        seconds=PULSE_PATIENCE,
+    )
     web, worker = lines_of(data_folder, "web"), lines_of(data_folder, "worker")
     of_web = {line["event"] for line in web if line.get("session_id") == session_id}
     assert {"request", "turn stored", "turn committed", "turn failed", "model call"} <= of_web
@@ -135,9 +147,10 @@ def test_it_is_ready_with_a_worker_whose_counts_it_tells_and_not_without(
     assert health_of_worker(program) == 0
     program.processes.kill("worker")
     wait_until(
-        lambda: call(program.server, "GET", "/readyz").status == 503,
+        lambda: is_without_worker(program),
         "the worker to be missed",
         seconds=PULSE_PATIENCE,
     )
+    assert call(program.server, "GET", "/readyz").status == 503
     assert health_of_worker(program) == 1
     assert call(program.server, "GET", "/healthz").status == 200

@@ -223,7 +223,7 @@ def _stream_in(page: Page, watch: Watch, hostile: HostileProgram) -> None:
     """A reply of all payloads, followed live in the browser, token by token."""
     watch.visit(page, f"/chapters/{hostile.chapter.session_id}/play")
     assert watch.everything == []
-    hostile.program.model.timing.tokens_per_second = 8_000
+    hostile.program.model.timing.tokens_per_second = 1_000
     page.locator("#prompt-text").fill(typed(hostile.payloads[1]))
     page.locator("#prompt-form [data-send]").click()
     # Said once the reply is over, to those who cannot see it.

@@ -19,6 +19,7 @@ from agents.models import Job
 from agents.providers.scripted import ScriptedProvider
 from agents.pulses import DEAD_AFTER, store_pulse
 from agents.tests.playing import play
+from bench.program import wait_until
 from sessions.tests.factories import make_active_chapter
 from storyengine.operations import readiness
 from storyengine.operations.readiness import WAITS_TOO_LONG, look_at_broker
@@ -129,6 +130,7 @@ def test_a_database_that_hangs_is_asked_once_and_not_waited_for(
 ) -> None:
     for _ in range(3):
         assert "database" in failing(ask(client, 503))
+    wait_until(lambda: hasattr(hanging, "asked"), "the question to be put", seconds=30)
     assert hanging.asked == 1  # type: ignore[attr-defined]
 
 

@@ -11,8 +11,8 @@ from storyengine.tests.browsing import browser as browser
 from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
-# Tokens a second: what nobody waits for, and what a test can do something beside.
-FAST, READABLE = 400, 25
+# Tokens a second: what nobody waits for, and what goes on until `let_reply_end`.
+FAST, HELD = 400, 1
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +56,19 @@ def open_chapter(page: Page, chapter: ChapterClient, query: str = "") -> None:
     page.goto(f"/chapters/{chapter.session_id}/chapter{query}")
 
 
+def expect_turn(page: Page, number: int, words: str) -> None:
+    """The prompt was accepted, and its reply is over; a page looks idle before the one as well."""
+    expect(page.locator("#transcript")).to_contain_text(f"{number}) {words}")
+    expect_idle(page)
+
+
 def expect_idle(page: Page) -> None:
+    """What was being written when this page last heard of it is over."""
     expect(page.locator("[data-send]")).to_be_visible()
     expect(page.locator("#running")).to_have_count(0)
 
 
-def expect_idle_later(page: Page) -> None:
-    expect(page.locator("#running")).to_have_count(0, timeout=60_000)
+def let_reply_end(page: Page, program: ScriptedProgram) -> None:
+    """What is being written, too: a call looks at the pace before each word."""
+    program.model.timing.tokens_per_second = FAST
+    expect_idle(page)

@@ -5,7 +5,7 @@ from playwright.sync_api import Page, expect
 
 from bench.chapter_client import ChapterClient
 from storyengine.pages.chapter import BLOCKS_SHOWN
-from storyengine.pages.tests.in_browser import READABLE, open_chapter
+from storyengine.pages.tests.in_browser import HELD, open_chapter
 from storyengine.pages.tests.in_browser import browser as browser
 from storyengine.pages.tests.in_browser import chapter as chapter
 from storyengine.pages.tests.in_browser import page as page
@@ -30,7 +30,7 @@ class TestMemory:
         blocks = page.locator("#memory-blocks")
         blocks.evaluate("element => { element.scrollTop = 0; }")
         chapter.prompt(1, "Beat 8.")
-        expect(page.locator("#meter")).to_contain_text("8 prompts", timeout=20_000)
+        expect(page.locator("#meter")).to_contain_text("8 prompts")
         assert blocks.evaluate("element => element.scrollTop") == 0
 
     def test_the_head_opens_on_what_each_agent_used(
@@ -77,7 +77,7 @@ class TestMemory:
         expect(blocks).to_be_hidden()
         now.evaluate("element => { element.scrollTop = 200; }")
         page.request.post(rule, data={"canon": "Ice bears weight."})
-        expect(now).to_contain_text("Ice bears weight.", timeout=20_000)
+        expect(now).to_contain_text("Ice bears weight.")
         expect(now).to_be_visible()
         expect(blocks).to_be_hidden()
         assert now.evaluate("element => element.scrollTop") == 200
@@ -115,7 +115,7 @@ class TestDrafts:
         chapter.end(seconds=30)
         chapter.build_narrative("", 300, seconds=60)
         # Written for as long as the test looks on.
-        program.model.timing.tokens_per_second = READABLE / 2
+        program.model.timing.tokens_per_second = HELD
         open_chapter(page, chapter)
         first = page.locator("#draft-text").inner_text()
         page.get_by_role("button", name="Build Narrative").click()
@@ -127,7 +127,7 @@ class TestDrafts:
         shown.evaluate("element => getSelection().selectAllChildren(element)")
         progress = page.locator("#build-state")
         before = progress.inner_text()
-        expect(progress).not_to_have_text(before, timeout=20_000)
+        expect(progress).not_to_have_text(before)
         assert page.evaluate("getSelection().toString()").strip() == first.strip()
 
         page.get_by_role("link", name="Read it as it grows").click()
@@ -141,7 +141,7 @@ class TestDrafts:
     ) -> None:
         chapter.prompt(1, "The stairs are wet.")
         chapter.end(seconds=30)
-        program.model.timing.tokens_per_second = READABLE / 2
+        program.model.timing.tokens_per_second = HELD
         open_chapter(page, chapter)
         page.get_by_role("button", name="Build Narrative").click()
         expect(page.get_by_role("button", name="Cancel")).to_be_visible()

@@ -8,9 +8,11 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from bench.chapter_client import ChapterClient
 from storyengine.pages.tests.in_browser import (
-    READABLE,
+    FAST,
+    HELD,
     expect_idle,
-    expect_idle_later,
+    expect_turn,
+    let_reply_end,
     open_play,
     open_world,
 )
@@ -19,6 +21,7 @@ from storyengine.pages.tests.in_browser import chapter as chapter
 from storyengine.pages.tests.in_browser import draft as draft
 from storyengine.pages.tests.in_browser import page as page
 from storyengine.pages.tests.in_browser import program as program
+from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
@@ -37,6 +40,11 @@ READ_SELECTION = """() => {
 SCROLL_UP = """element => new Promise(resolve => {
   element.addEventListener("scroll", resolve, { once: true });
   element.scrollTop = 40;
+})"""
+
+# What is asked for within a frame comes before its observers.
+NEXT_FRAME = """() => new Promise(resolve => {
+  requestAnimationFrame(() => requestAnimationFrame(resolve));
 })"""
 
 SHOW_NOTICE = """element => {
@@ -64,9 +72,8 @@ class TestPrompt:
         box.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
         expect(box).to_have_value("One.\nTwo.")
         box.press("Enter")
-        expect(page.locator("#transcript")).to_contain_text("1) One.\nTwo.")
+        expect_turn(page, 1, "One.\nTwo.")
         expect(box).to_have_value("")
-        expect_idle(page)
         expect(box).to_be_focused()
 
     def test_unsent_words_survive_a_reload_and_sent_ones_do_not_come_back(
@@ -78,7 +85,7 @@ class TestPrompt:
         page.reload()
         expect(box).to_have_value("Not sent yet.")
         box.press("Enter")
-        expect_idle(page)
+        expect_turn(page, 1, "Not sent yet.")
         page.reload()
         expect(box).to_have_value("")
 
@@ -93,7 +100,7 @@ class TestPrompt:
         # Whether its reply is still being written by then, or has just been committed.
         page.locator("[data-send]").click()
         expect(box).to_have_value("")
-        expect_idle(page)
+        expect_turn(page, 1, "Sent twice.")
         assert chapter.read()["prompt_index"] == 1
 
     def test_the_words_of_a_broken_turn_can_be_put_back(
@@ -114,7 +121,7 @@ class TestPrompt:
         send_slowly(page, program, chapter)
         expect(page.locator("#panel-2")).to_be_checked()
         page.locator("#panel-3").check()
-        expect_idle_later(page)
+        let_reply_end(page, program)
         expect(page.locator("#panel-3")).to_be_checked()
         expect(page.locator("#prompt-text")).to_have_attribute(
             "placeholder", f"What happens in front of {name_of(page, 3)}?"
@@ -131,7 +138,7 @@ class TestPrompt:
         box.press("Enter")
         expect(notice).to_contain_text("still being written")
         expect(box).to_have_value("Typed meanwhile.")
-        expect_idle_later(page)
+        let_reply_end(page, program)
         expect(notice).to_be_empty()
         expect(box).to_have_value("Typed meanwhile.")
 
@@ -169,10 +176,11 @@ class TestPrompt:
         page.get_by_role("button", name="Stop").click()
         expect(page.locator("#panel-1")).to_be_checked()
         box.fill("For whoever comes next.")
+        program.model.timing.tokens_per_second = FAST
         page.get_by_role("button", name=way_out).click()
         expect(page.locator("#broken")).to_have_count(0)
         expect(page.locator("#panel-2")).to_be_checked()
-        expect_idle_later(page)
+        expect_idle(page)
         page.reload()
         expect(page.locator("#panel-2")).to_be_checked()
         expect(box).to_have_value("For whoever comes next.")
@@ -191,25 +199,23 @@ class TestPrompt:
         opened.value.close()
         expect(box).to_have_value("The door opens.")
         box.press("Enter")
-        expect(page.locator("#transcript")).to_contain_text("1) The door opens.")
+        expect_turn(page, 1, "The door opens.")
         expect(box).to_have_value("")
-        expect_idle(page)
 
 
 class TestUnsentWords:
     def test_each_window_keeps_its_own(self, page: Page, chapter: ChapterClient) -> None:
         open_play(page, chapter)
         page.locator("#prompt-text").fill("Half a thought.")
-        other = page.context.new_page()
+        other = open_page(page.context)
         open_play(other, chapter)
         send(other, "Another thought.")
+        expect_turn(other, 1, "Another thought.")
         expect(other.locator("#prompt-text")).to_have_value("")
-        expect_idle(other)
         page.reload()
         expect(page.locator("#prompt-text")).to_have_value("Half a thought.")
         page.locator("#prompt-text").press("Enter")
-        expect_idle(page)
-        expect(page.locator("#transcript")).to_contain_text("2) Half a thought.")
+        expect_turn(page, 2, "Half a thought.")
         for window in (page, other):
             window.reload()
             expect(window.locator("#prompt-text")).to_have_value("")
@@ -220,7 +226,7 @@ class TestUnsentWords:
         open_play(page, chapter)
         page.locator("#prompt-text").fill("Half a thought.")
         page.close()
-        later = page.context.new_page()
+        later = open_page(page.context)
         open_play(later, chapter)
         expect(later.locator("#prompt-text")).to_have_value("Half a thought.")
 
@@ -232,9 +238,8 @@ class TestUnsentWords:
         box.press("Control+End")
         box.press_sequentially(" And then")
         page.reload()
-        expect(page.locator("#transcript")).to_contain_text("1) Sent.")
+        expect_turn(page, 1, "Sent.")
         expect(box).to_have_value("And then")
-        expect_idle(page)
 
 
 class TestExample:
@@ -246,16 +251,17 @@ class TestExample:
         page.get_by_role("link", name="Start chapter").click()
         page.get_by_role("button", name="Lock and play").click()
         suggestion = page.locator("#suggested-words").inner_text()
+        # Nobody has waited for the scripts of the page that came when the lock was done.
+        page.wait_for_load_state()
         page.get_by_role("button", name="Put this into the prompt box").focus()
         page.keyboard.press("Enter")
         box = page.locator("#prompt-text")
         expect(box).to_have_value(suggestion)
         expect(box).to_be_focused()
         page.keyboard.press("Enter")
-        expect(page.locator("#transcript")).to_contain_text(f"1) {suggestion}")
+        expect_turn(page, 1, suggestion)
         expect(page.locator("#suggested-words")).to_have_count(0)
         expect(box).to_have_value("")
-        expect_idle(page)
 
 
 class TestTranscript:
@@ -295,15 +301,16 @@ class TestTranscript:
         assert distance_from_end(page) < 5
 
         send(page, "Follow.")
-        expect_idle(page)
+        expect_turn(page, 7, "Follow.")
         assert distance_from_end(page) < 5
 
-        program.model.timing.tokens_per_second = READABLE
+        program.model.timing.tokens_per_second = HELD
         page.locator("#panel-1").check()
         send(page, "Stay.")
+        expect(transcript).to_contain_text("8) Stay.")
         expect(page.locator("#reply-text")).not_to_be_empty()
-        transcript.evaluate("element => { element.scrollTop = 40; }")
-        expect_idle_later(page)
+        transcript.evaluate(SCROLL_UP)
+        let_reply_end(page, program)
         assert transcript.evaluate("element => element.scrollTop") == 40
 
     def test_a_window_that_changes_leaves_the_reader_at_the_end(
@@ -313,11 +320,11 @@ class TestTranscript:
             chapter.prompt(1, f"Beat {number}. " + "The tide turns. " * 40)
         open_play(page, chapter)
         for width, height in ((1280, 500), (390, 844), (390, 400), (1280, 900)):
-            page.set_viewport_size({"width": width, "height": height})
+            resize(page, width, height)
             page.wait_for_function(AT_END)
 
         page.locator("#transcript").evaluate(SCROLL_UP)
-        page.set_viewport_size({"width": 1280, "height": 600})
+        resize(page, 1280, 600)
         assert distance_from_end(page) > 100
 
 
@@ -373,9 +380,15 @@ class TestPlayArea:
         expect(waited).to_have_count(0)
 
 
+def resize(page: Page, width: int, height: int) -> None:
+    """And wait until the page has heard of it, which it does with a frame."""
+    page.set_viewport_size({"width": width, "height": height})
+    page.evaluate(NEXT_FRAME)
+
+
 def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) -> Locator:
     """The prompt's box, while the first words of a reply are shown and more are to come."""
-    program.model.timing.tokens_per_second = READABLE
+    program.model.timing.tokens_per_second = HELD
     open_play(page, chapter)
     box = send(page, "Slowly.")
     expect(page.locator("#reply-text")).not_to_be_empty()

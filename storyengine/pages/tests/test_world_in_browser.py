@@ -96,7 +96,7 @@ class TestTab1:
         expect(page.locator("#saved-state")).to_have_text("not saved")
         expect(page.locator("#world-text + .refusal")).to_contain_text("Nothing typed is lost")
         page.unroute("**/world/save")
-        expect(page.locator("#saved-state")).to_have_text("saved", timeout=15_000)
+        expect(page.locator("#saved-state")).to_have_text("saved")
         assert world_text(draft) == "Through a bad line."
 
     def test_what_a_lock_elsewhere_refused_is_not_tried_again_and_keeps_nobody(
