@@ -9,7 +9,7 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.access import get_chapter
+from sessions.access import get_chapter, read_at_one_moment
 from sessions.exceptions import UnknownChapter
 from sessions.models import Session
 from sessions.roster import SLOTS, character
@@ -40,7 +40,10 @@ def draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> H
 @require_safe
 def everything(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Setup, memory, transcript and drafts in one file that a person can read."""
-    chapter = get_chapter(session_id)
+    return read_at_one_moment(session_id, _everything)
+
+
+def _everything(chapter: Session) -> HttpResponse:
     blocks = chapter.memory_blocks.order_by("created_at")
     drafts = chapter.narrative_drafts.order_by("created_at")
     parts = [

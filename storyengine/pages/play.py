@@ -87,7 +87,7 @@ def retry_memory(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_safe
 def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """The question that the page asks in a dialog, for browsers without scripts."""
-    page = read_play(session_id)
+    page = glance_at_play(session_id)
     if page.shape != "playing":
         return go(request, page_address(session_id))
     return show(request, "play/end.html", header_context(page.chapter, "play"))

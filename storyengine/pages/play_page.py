@@ -3,7 +3,7 @@
 import hashlib
 import json
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -62,6 +62,8 @@ class PlayPage:
     jobs: dict[str, Job]
     # The id of the newest submission, by which a browser knows that its words arrived.
     last_key: str
+    # None in a glance, and before anything can be played.
+    transcript: Transcript | None = None
 
     @property
     def shape(self) -> str:
@@ -179,7 +181,7 @@ def play_context(page: PlayPage) -> dict[str, Any]:
     host = provider_host()
     return header_context(page.chapter, "play") | {
         "page": page,
-        "transcript": _read_transcript(page),
+        "transcript": page.transcript,
         "window": TAB2_CHAR_LIMIT,
         "limit": PROMPT_CHAR_LIMIT,
         "submission_key": str(uuid.uuid4()),
@@ -192,21 +194,20 @@ def play_context(page: PlayPage) -> dict[str, Any]:
 
 def _read(chapter: Session) -> PlayPage:
     newest = chapter.turns.only("submission_key").order_by("-submitted_at").first()
-    return PlayPage(
+    page = PlayPage(
         chapter=chapter,
         pending=_shown(pending_turn(chapter), chapter),
         jobs=latest_jobs(chapter),
         last_key=newest.submission_key if newest else "",
     )
+    if page.shape in ("draft", "locking"):
+        return page
+    return replace(page, transcript=read_transcript(chapter))
 
 
 def _glance(session_id: uuid.UUID) -> PlayPage:
     chapter, turn, last_key = glance_at_turns(session_id)
     return PlayPage(chapter, _shown(turn, chapter), latest_jobs(chapter), last_key)
-
-
-def _read_transcript(page: PlayPage) -> Transcript | None:
-    return None if page.shape in ("draft", "locking") else read_transcript(page.chapter)
 
 
 def _shown(turn: Turn | None, chapter: Session) -> PendingTurn | None:

@@ -7,6 +7,8 @@ from memory.corrections import write_correction
 from memory.models import NarrativeDraft
 from sessions.models import Session, Turn
 from sessions.tests.factories import add_turn
+from sessions.turns import commit_turn, open_prompt, pending_turn
+from storyengine.pages import downloads
 from storyengine.pages.tests.addresses import address
 
 pytestmark = pytest.mark.django_db
@@ -80,6 +82,22 @@ class TestEverything:
             *("Close to Mara.", "The finished prose."),
         ):
             assert part in text
+
+    def test_a_reply_that_ends_meanwhile_is_in_it(
+        self, client: Client, chapter: Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        opened = open_prompt(
+            chapter.pk, agent_slot=1, user_text="The ice cracks.", submission_key="key-1"
+        )
+
+        def end_meanwhile(chapter: Session) -> Turn | None:
+            commit_turn(opened.turn, "I step back.")
+            return pending_turn(chapter)
+
+        monkeypatch.setattr(downloads, "pending_turn", end_meanwhile)
+        text = client.get(address(chapter, "download-everything")).content.decode()
+        assert "9) The ice cracks.\n\nAgent Red: I step back." in text
+        assert "9 prompts" in text
 
     def test_a_correction_of_canon_is_named_as_one(self, client: Client, chapter: Session) -> None:
         write_correction(chapter.pk, canon="The lamp burns.")

@@ -10,7 +10,8 @@ from sessions.example import FIRST_PROMPT, fill_example
 from sessions.models import Event, Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, add_turn, make_active_chapter, make_chapter
-from sessions.turns import commit_turn, open_prompt, pending_turn
+from sessions.turns import commit_turn, open_prompt
+from storyengine.pages import play_page
 from storyengine.pages.tests.addresses import address
 from storyengine.pages.tests.reading import all_of, by_id, get_page, read
 
@@ -143,19 +144,23 @@ class TestTranscript:
         # Well nested, so that nothing of it closed an element of the page.
         assert by_id(html, "transcript").parents
 
-    def test_a_reply_that_ends_while_the_page_is_read_moves_its_panel_on(
-        self, client: Client, chapter: Session, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("before", ["pending_turn", "read_transcript"])
+    def test_a_reply_that_ends_while_the_page_is_read_is_shown_once_and_moves_the_panel_on(
+        self, client: Client, chapter: Session, monkeypatch: pytest.MonkeyPatch, before: str
     ) -> None:
+        read_next = getattr(play_page, before)
         opened = open_prompt(
             chapter.pk, agent_slot=2, user_text="The ice cracks.", submission_key="key-1"
         )
 
-        def end_meanwhile(read: Session) -> Turn | None:
+        def end_meanwhile(chapter: Session) -> object:
             commit_turn(opened.turn, "I step back.")
-            return pending_turn(read)
+            return read_next(chapter)
 
-        monkeypatch.setattr("storyengine.pages.play_page.pending_turn", end_meanwhile)
+        monkeypatch.setattr(play_page, before, end_meanwhile)
         html = get_page(client, chapter, "play")
+        assert all_of(html, "p", "entry")[-1].text == "Agent Orange: I step back."
+        assert not all_of(html, "div", id="running")
         assert by_id(html, "prompt-text").attributes["placeholder"].endswith("Agent Yellow?")
 
     def test_the_number_of_queries_is_bounded(
