@@ -85,6 +85,8 @@
       if (field.value !== before) field.dispatchEvent(new Event(isSelect ? "change" : "input", { bubbles: true }));
     }
     show();
+    // Only what changes from now on is said aloud.
+    state.setAttribute("role", "status");
   });
   window.addEventListener("beforeunload", (event) => {
     if (!unsaved.size) return;
