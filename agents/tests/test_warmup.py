@@ -84,6 +84,26 @@ def test_after_a_reply_the_next_character_s_prompt_is_read(
     assert (ahead.max_output_tokens, Turn.objects.get().status) == (1, Turn.Status.COMMITTED)
 
 
+def test_nothing_is_read_ahead_by_a_model_that_is_paid_for(
+    chapter: Session,
+    provider: ScriptedProvider,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agents.replies.warm_next_reply", warmup.warm_next_reply)
+    settings.LLM = "openai"
+
+    async def run() -> None:
+        async with asyncio.timeout(LONG):
+            turn = await prompt(chapter, 2)
+            await reply_is_over(turn.pk)
+            await warm_reply(chapter.pk, 1)
+
+    async_to_sync(run)()
+    assert warmup._warming is None
+    assert len(provider.history) == 1
+
+
 def test_a_prompt_to_another_character_stops_it(
     chapter: Session, provider: ScriptedProvider
 ) -> None:

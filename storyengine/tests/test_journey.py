@@ -12,6 +12,8 @@ from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
+# Tokens a second: what nobody waits for, and what goes on for two minutes or until it is faster.
+FAST, HELD = 1_000, 0.5
 WIDTHS = {"1280": (1280, 900), "390": (390, 844)}
 WORLD = "A harbour at the edge of the ice.\nDread."
 WARNING = (
@@ -22,7 +24,7 @@ WARNING = (
 
 @pytest.fixture(scope="module")
 def program(browser: Browser) -> Iterator[ScriptedProgram]:
-    with run_scripted_program(first_token_ms=50, tokens_per_second=1_000) as running:
+    with run_scripted_program(first_token_ms=50, tokens_per_second=FAST) as running:
         yield running
 
 
@@ -118,10 +120,11 @@ def play_until_memory(page: Page, program: ScriptedProgram) -> None:
     page.get_by_role("button", name="Retry").click()
     expect_turn(page, 5, "A beat that fails.")
 
-    program.model.queue_faults("slow", agent=1)
+    program.model.timing.tokens_per_second = HELD
     send(page, "A beat that is stopped.")
     expect(page.locator("#reply-text")).not_to_be_empty()
     page.get_by_role("button", name="Stop").click()
+    program.model.timing.tokens_per_second = FAST
     page.get_by_role("button", name="Keep this text").click()
     expect_turn(page, 6, "A beat that is stopped.")
 
@@ -132,7 +135,7 @@ def play_until_memory(page: Page, program: ScriptedProgram) -> None:
 
 
 def reload_in_the_middle_of_a_reply(page: Page, program: ScriptedProgram) -> None:
-    program.model.queue_faults("slow", agent=1)
+    program.model.timing.tokens_per_second = HELD
     send(page, "The eighth.")
     expect(page.locator("#reply-text")).not_to_be_empty()
     page.get_by_label("Your prompt").fill("Typed ahead")
@@ -140,6 +143,7 @@ def reload_in_the_middle_of_a_reply(page: Page, program: ScriptedProgram) -> Non
     expect(page.get_by_label("Your prompt")).to_have_value("Typed ahead")
     expect(page.locator("#reply-text")).not_to_be_empty()
     photograph(page, "tab2")
+    program.model.timing.tokens_per_second = FAST
     expect(page.locator("#running")).to_have_count(0)
     expect(page.locator("#transcript")).to_contain_text("8) The eighth.")
     expect(page.get_by_label("Your prompt")).to_have_value("Typed ahead")
@@ -159,7 +163,7 @@ def end_and_build(page: Page, program: ScriptedProgram) -> None:
     page.get_by_role("button", name="Build Narrative").click()
     expect(page.locator("progress.build-progress")).to_be_visible()
     expect(page.locator(".prose")).not_to_be_empty()
-    program.model.timing.tokens_per_second = 1_000
+    program.model.timing.tokens_per_second = FAST
     expect(page.get_by_role("link", name="Download Chapter")).to_be_visible()
     photograph(page, "tab3")
     with page.expect_download() as download:

@@ -135,8 +135,11 @@ def test_it_is_ready_with_a_worker_whose_counts_it_tells_and_not_without(
     wait_until(
         lambda: call(program.server, "GET", "/readyz").status == 200, "readiness", seconds=30
     )
-    known = ask(program, "GET", "/readyz").json()
-    assert known["provider"]["state"] == "allowed"
+    wait_until(
+        lambda: ask(program, "GET", "/readyz").json()["provider"].get("state") == "allowed",
+        "what is known of the provider",
+        seconds=PULSE_PATIENCE,
+    )
     assert call(program.server, "GET", "/metrics").status == 401
     series = 'storyengine_jobs_total{kind="lock",outcome="done",process="celery@'
     wait_until(

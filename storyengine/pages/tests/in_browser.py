@@ -11,8 +11,8 @@ from storyengine.tests.browsing import browser as browser
 from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
-# Tokens a second: what nobody waits for, and what goes on until `let_reply_end`.
-FAST, HELD = 400, 1
+# Tokens a second: what nobody waits for, and what goes on for two minutes or until `let_reply_end`.
+FAST, HELD = 400, 0.5
 
 
 @pytest.fixture(scope="module")
