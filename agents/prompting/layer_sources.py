@@ -158,12 +158,21 @@ def transcript_pieces(chapter: Session, first: int, last: int) -> tuple[Piece, .
     return tuple(pieces)
 
 
-def transcript_weights(chapter: Session, last: int) -> list[float]:
-    """What each prompt up to the last weighs with its reply, without making pieces of them."""
-    return [
-        sum(weigh(entry.prefix) + weigh(entry.text) for entry in turn)
-        for turn in _turns(chapter, 1, last)
-    ]
+def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
+    """What each prompt up to the last weighs with its reply, without making pieces of them.
+
+    A new target length asks for it again, and only the latest reply can be another one since.
+    """
+    state = (last, chapter.events.values_list("pk", flat=True).last())
+    kept = _kept_weights.get(chapter.pk)
+    if kept is None or kept[0] != state:
+        weights = (
+            sum(weigh(entry.prefix) + weigh(entry.text) for entry in turn)
+            for turn in _turns(chapter, 1, last)
+        )
+        kept = (state, tuple(weights))
+        _kept_weights.set(chapter.pk, kept, size=1 + len(kept[1]))
+    return kept[1]
 
 
 def _turns(chapter: Session, first: int, last: int) -> Iterator[Iterator[Entry]]:
@@ -278,6 +287,9 @@ _ContextState = tuple[datetime, int]
 _kept_context: KeptRecent[tuple[uuid.UUID, int], tuple[_ContextState, tuple[Piece, ...]]] = (
     KeptRecent(4_000_000)
 )
+# By chapter, each up to a prompt and with the event that was its newest; so many prompts in all.
+_WeightsState = tuple[int, uuid.UUID | None]
+_kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
 # By what happened: a long chapter takes as much room as many short ones.
 _kept_memory: KeptRecent[uuid.UUID, _Memory] = KeptRecent(16_384)
 

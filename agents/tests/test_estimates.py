@@ -11,6 +11,9 @@ from agents.estimates import BuildEstimate, estimate_build
 from agents.exceptions import PromptTooLong
 from agents.models import Job, LLMArtifact
 from agents.narrating import read_inputs, request_build
+from agents.prompting import layer_sources
+from agents.prompting.budget import weigh
+from agents.prompting.layer_sources import transcript_weights
 from agents.providers.base import ModelRequest
 from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import ScriptedProvider
@@ -18,8 +21,8 @@ from agents.scenes import TOKENS_PER_WORD
 from agents.tests.narrations import make_ended_chapter, words
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
-from sessions.models import Session
-from sessions.tests.factories import make_active_chapter
+from sessions.models import Event, Session
+from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -78,6 +81,36 @@ def test_a_build_in_one_call() -> None:
 def test_a_longer_chapter_takes_more() -> None:
     chapter = make_ended_chapter()
     assert set_target(chapter, 4_000).output_tokens == 20 * set_target(chapter, 200).output_tokens
+
+
+def test_the_transcript_is_weighed_once_for_all_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed: list[str] = []
+
+    def weigh_and_note(text: str) -> float:
+        weighed.append(text)
+        return weigh(text)
+
+    monkeypatch.setattr(layer_sources, "weigh", weigh_and_note)
+    chapter = make_ended_chapter(14)
+    first = set_target(chapter, 1_000)
+    assert "beat 14" in weighed
+    weighed.clear()
+    assert set_target(chapter, 2_000).output_tokens > first.output_tokens
+    assert not weighed
+
+
+def test_another_reply_and_another_prompt_are_weighed_anew() -> None:
+    chapter = make_ended_chapter(14)
+    *before, last = transcript_weights(chapter, 14)
+    chapter.events.create(
+        prompt_index=14, role=Event.Role.AGENT, agent_slot=1, text="Dark water. " * 99
+    )
+    *same, other = transcript_weights(chapter, 14)
+    assert same == before
+    assert other > last
+    add_prompts(chapter, 1)
+    assert transcript_weights(chapter, 15)[:-1] == (*same, other)
+    assert transcript_weights(chapter, 13) == tuple(same)
 
 
 def test_the_price_is_that_of_the_narrators_model(settings: Any) -> None:
