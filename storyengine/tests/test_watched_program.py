@@ -1,6 +1,7 @@
 """The whole program, watched: its logs, its readiness and its metrics, across its processes."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,6 +127,15 @@ def test_a_chapter_is_told_of_in_all_processes_and_none_of_its_words(
     for text in (*logs, *consoles):
         assert text
         assert not [secret for secret in SECRETS if secret in text]
+
+
+@pytest.mark.usefixtures("session_id")
+def test_its_worker_gives_way_to_the_pages(program: RunningProgram) -> None:
+    web, worker = (
+        os.getpriority(os.PRIO_PROCESS, program.processes.by_name[name].pid)
+        for name in ("web", "worker")
+    )
+    assert worker > web
 
 
 @pytest.mark.usefixtures("session_id")
