@@ -1,11 +1,13 @@
 """What the engine's delay is compared with: a Django that relays a model's words and no more.
 
-python -m bench.bare_relay PORT serves POST /api/session/<id>/prompt as server-sent events. It
-stores the prompt, asks the model with nothing else, passes each piece on, and stores the reply, by
-the engine's own functions and in its database. Under /smallest it stores one row instead, and the
-reply in it. The body may name the model and `max_tokens`. There is no middleware, no memory, no
+python -m bench.bare_relay PORT [--pool] serves POST /api/session/<id>/prompt as server-sent events.
+It stores the prompt, asks the model with nothing else, passes each piece on, and stores the reply,
+by the engine's own functions and in its database. Under /smallest it stores one row instead, and
+the reply in it. The body may name the model and `max_tokens`. There is no middleware, no memory, no
 claim to renew and no record of the call; a reader who leaves takes the reply along. As in any
-Django under ASGI each request has a thread, and with it a connection, of its own.
+Django under ASGI each request has a thread, and with it a connection, of its own: a new one, as
+Django opens it unless it is told otherwise. With --pool it comes from the engine's pool for
+PostgreSQL, which Django has too, for whoever asks for it.
 """
 
 import json
@@ -31,9 +33,17 @@ from storyengine.settings.environment import read_database
 
 MODEL = "agent-1"
 
+
+def _database() -> dict[str, Any]:
+    database = read_database(Path(os.environ["STORYENGINE_DATA"]))
+    if "--pool" not in sys.argv:
+        database["OPTIONS"].pop("pool", None)
+    return database
+
+
 if not settings.configured:
     settings.configure(
-        DATABASES={"default": read_database(Path(os.environ["STORYENGINE_DATA"]))},
+        DATABASES={"default": _database()},
         INSTALLED_APPS=["sessions"],
         ROOT_URLCONF=__name__,
         ALLOWED_HOSTS=["127.0.0.1"],
@@ -123,8 +133,10 @@ urlpatterns = [
 
 
 def main(port: int) -> None:
-    with connection.schema_editor() as schema:
-        schema.create_model(Prompt)
+    # Of two relays that share a database the second finds it.
+    if Prompt._meta.db_table not in connection.introspection.table_names():
+        with connection.schema_editor() as schema:
+            schema.create_model(Prompt)
     connection.close()
     uvicorn.run(get_asgi_application(), port=port, log_level="warning", lifespan="off")
 

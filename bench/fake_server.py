@@ -69,7 +69,8 @@ class _Call:
     messages: list[str]
     fault: str
     timing: Timing
-    received_at: float = field(default_factory=time.perf_counter)
+    # As perf_counter tells it.
+    received_at: float
     first_token_ms: float | None = None
     words: list[str] = field(default_factory=list)
     was_limited: bool = False
@@ -213,8 +214,10 @@ class FakeServer:
     async def _chat(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
+        # A long prompt takes this server some time, too.
+        received_at = time.perf_counter()
         try:
-            call = self._open_call(json.loads(request.body))
+            call = self._open_call(json.loads(request.body), received_at)
         except (ValueError, TypeError, KeyError, AttributeError):
             await send_json(writer, _error("That is no chat completion."), status=400)
             return True
@@ -226,7 +229,7 @@ class FakeServer:
         finally:
             self.log.add(call.prompt, call.record())
 
-    def _open_call(self, body: dict[str, Any]) -> _Call:
+    def _open_call(self, body: dict[str, Any], received_at: float) -> _Call:
         messages = [(str(m["role"]), _text_of(m.get("content"))) for m in body["messages"]]
         system = "\n".join(text for role, text in messages if role in ("system", "developer"))
         agent = agent_of(str(body.get("model", "")), system)
@@ -235,7 +238,8 @@ class FakeServer:
             timing = Timing(timing.first_token_ms, SLOW_TOKENS_PER_SECOND)
         elif fault == "delay":
             timing = Timing(timing.first_token_ms + DELAY_MS, timing.tokens_per_second)
-        call = _Call(body, agent, [text for _role, text in messages], fault, timing)
+        texts = [text for _role, text in messages]
+        call = _Call(body, agent, texts, fault, timing, received_at)
         text = MARKUP if fault == "markup" else self._replies.text_for(agent, call.messages)
         if fault == "badjson":
             text = text[: len(text) // 2]

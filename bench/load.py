@@ -53,7 +53,7 @@ def parts_of(options: argparse.Namespace) -> dict[str, Part]:
             stack, streams=some(STREAMS), prompts=some(HOUR_PROMPTS)
         ),
         "relay": lambda stack: measure_against_relay(
-            stack, steady=6 * options.steady * min(1, scale)
+            stack, steady=8 * options.steady * min(1, scale)
         ),
         "pages": lambda stack: measure_pages(
             stack, events=some(EVENTS), chapters=some(CHAPTERS), seconds=2 * options.scale

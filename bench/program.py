@@ -184,10 +184,14 @@ def start_model_server(processes: Processes, arguments: list[str]) -> str:
     return processes.log_of("model").split()[0]
 
 
-def start_relay(processes: Processes) -> Server:
+def start_relay(processes: Processes, *, with_pool: bool = False) -> Server:
     """Start bench.bare_relay, what the engine's delay is compared with."""
     server = Server(LOOPBACK, free_port())
-    processes.start("relay", [sys.executable, "-m", "bench.bare_relay", str(server.port)])
+    command = [sys.executable, "-m", "bench.bare_relay", str(server.port)]
+    if with_pool:
+        processes.start("pooled relay", [*command, "--pool"])
+    else:
+        processes.start("relay", command)
     wait_until(lambda: _answers(server, "/", 404), "the bare relay", seconds=60)
     return server
 

@@ -119,8 +119,13 @@ def test_memory_is_shared_out_among_the_streams() -> None:
 
 
 def test_the_relay_is_the_measure() -> None:
-    assert relay_figure([10.0, 20.0], [9.0, 20.0], [1.0]).passed
-    assert not relay_figure([10.0, 20.1], [9.0, 20.0], [99.0]).passed
+    assert relay_figure([10.0, 20.0], [9.0, 20.0], []).passed
+    assert not relay_figure([10.0, 20.1], [9.0, 20.0], []).passed
+
+
+def test_a_relay_with_a_pool_is_told_beside_it() -> None:
+    assert relay_figure([10.0, 20.0], [9.0, 20.0], [1.0, 2.0]).passed
+    assert "pool 2.0 ms, median 1.0" in relay_figure([20.0], [20.0], [1.0, 2.0]).value
 
 
 def test_parts_can_be_chosen() -> None:
