@@ -35,6 +35,7 @@ MODEL = "agent-1"
 
 
 def _database() -> dict[str, Any]:
+    """The engine's settings of it, which on SQLite are none of a pool."""
     database = read_database(Path(os.environ["STORYENGINE_DATA"]))
     if "--pool" not in sys.argv:
         database["OPTIONS"].pop("pool", None)

@@ -67,7 +67,7 @@ async def stream_turn(
     """Send a prompt over a connection of its own and read its stream to the end."""
     content = json.dumps(body).encode()
     head = (
-        f"POST {server.prefix}{path} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n"
         "Accept: text/event-stream\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
     )

@@ -40,7 +40,7 @@ def relay_figure(engine: Sequence[float], bare: Sequence[float], pooled: Sequenc
         worst, middle = percentile(pooled, 95), percentile(pooled, 50)
         shown += f"; of a relay with the engine's pool {worst:.1f} ms, median {middle:.1f}"
     return Figure(
-        f"{STREAMS} streams at once: p95 of the added delay, and that of a bare Django relay",
+        f"{STREAMS} streams at once: p95 of the added delay, and of a bare Django relay (no pool)",
         ours,
         shown,
         "at most the relay's",

@@ -7,15 +7,12 @@ from typing import Any, cast
 from celery import Celery, bootsteps
 from celery.beat import EmbeddedService, Scheduler
 from celery.exceptions import SecurityWarning
-from celery.signals import setup_logging, worker_init
+from celery.signals import setup_logging
 from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
 # It warns whoever runs as root of pickled tasks; these are JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
-
-# Where a core is wanted by both, a worker gets a quarter of it.
-_NICENESS = 5
 
 TRANSPORT_ALIASES["filesystem"] = "storyengine.folder_broker:Transport"
 TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "storyengine.redis_broker:Transport")
@@ -65,12 +62,6 @@ class Pulse(bootsteps.StartStopStep):
 
     def stop(self, parent: Any) -> None:
         self.thread.end()
-
-
-@worker_init.connect
-def give_way(**_signal: object) -> None:
-    """To the web process, in which a GM waits for the first word; nobody waits so for a worker."""
-    os.nice(_NICENESS)
 
 
 @setup_logging.connect

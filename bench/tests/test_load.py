@@ -1,6 +1,8 @@
 """The parts of bench.load that only compute."""
 
 import struct
+import subprocess
+import sys
 
 import pytest
 
@@ -12,6 +14,7 @@ from bench.load_pages import PageTimes, page_figure
 from bench.load_relay import relay_figure
 from bench.load_streams import Step, added_delays, percentile, search
 from bench.load_streams import stream_figure as best_figure
+from bench.program import ROOT, inherited_environment
 
 
 class TestSearch:
@@ -126,6 +129,22 @@ def test_the_relay_is_the_measure() -> None:
 def test_a_relay_with_a_pool_is_told_beside_it() -> None:
     assert relay_figure([10.0, 20.0], [9.0, 20.0], [1.0, 2.0]).passed
     assert "pool 2.0 ms, median 1.0" in relay_figure([20.0], [20.0], [1.0, 2.0]).value
+
+
+@pytest.mark.parametrize(("options", "has_pool"), [([], False), (["--pool"], True)])
+def test_a_relay_is_bare_unless_it_is_told_otherwise(options: list[str], has_pool: bool) -> None:
+    """In a process of its own, because it sets Django up."""
+    script = "import bench.bare_relay; from django.db import connection as c; print(bool(c.pool))"
+    here = {"DATABASE_URL": "postgres://nobody@localhost/nowhere", "STORYENGINE_DATA": "unused"}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script, "0", *options],
+        env=inherited_environment() | here,
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert done.stdout.strip() == str(has_pool)
 
 
 def test_parts_can_be_chosen() -> None:

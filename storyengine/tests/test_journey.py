@@ -124,8 +124,11 @@ def play_until_memory(page: Page, program: ScriptedProgram) -> None:
     send(page, "A beat that is stopped.")
     expect(page.locator("#reply-text")).not_to_be_empty()
     page.get_by_role("button", name="Stop").click()
+    keep = page.get_by_role("button", name="Keep this text")
+    expect(keep).to_be_visible()
+    # Not sooner: the rest of the reply could come before the stop does.
     program.model.timing.tokens_per_second = FAST
-    page.get_by_role("button", name="Keep this text").click()
+    keep.click()
     expect_turn(page, 6, "A beat that is stopped.")
 
     expect(page.locator(".boundary")).to_have_count(0)

@@ -1,7 +1,6 @@
 """The whole program, watched: its logs, its readiness and its metrics, across its processes."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,11 +68,6 @@ def health_of_worker(program: RunningProgram) -> int:
     return subprocess.run(  # noqa: S603
         [sys.executable, *command[2:]], cwd=settings.BASE_DIR, env=environment, check=False
     ).returncode
-
-
-def priority_of(program: RunningProgram, process: str) -> int:
-    """As the system counts it: the more, the sooner it gives way."""
-    return os.getpriority(os.PRIO_PROCESS, program.processes.by_name[process].pid)
 
 
 def is_without_worker(program: RunningProgram) -> bool:
@@ -153,8 +147,6 @@ def test_it_is_ready_with_a_worker_whose_counts_it_tells_and_not_without(
         "the worker's counts",
         seconds=PULSE_PATIENCE,
     )
-    # Here, because no test finds the worker alive after this one: it gives way to the pages.
-    assert priority_of(program, "worker") > priority_of(program, "web")
     assert health_of_worker(program) == 0
     program.processes.kill("worker")
     wait_until(
