@@ -5,6 +5,7 @@ from pathlib import Path
 
 from django.db import DatabaseError, connection
 
+from agents.pulses import DEAD_AFTER, is_alive, last_pulse
 from storyengine.backups.contents import missing_migrations, refuse_what_is_not_ours
 from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import Reason, is_as_named, only_one_at_a_time
@@ -25,6 +26,7 @@ def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
     """
     with only_one_at_a_time():
         _refuse_unreadable(backup)
+        _refuse_beside_a_worker()
         store = this_store()
         with store.opened(backup) as contents:
             refuse_what_is_not_ours(backup, contents)
@@ -48,6 +50,20 @@ def _refuse_unreadable(backup: Path) -> None:
             )
     except OSError as error:
         raise BackupError(f"{backup} cannot be read: {error.strerror or error}.") from error
+
+
+def _refuse_beside_a_worker() -> None:
+    """It would go on with jobs of a chapter that is another one by then."""
+    try:
+        is_running = is_alive(last_pulse())
+    except DatabaseError:
+        # New, or damaged: nothing that tells of a worker, and nothing that one could work on.
+        return
+    if is_running:
+        raise BackupError(
+            "A worker of the program is running, so nothing was restored. Stop the program first. "
+            f"One that was killed is taken for dead after {DEAD_AFTER.seconds} seconds."
+        )
 
 
 def _keep_what_is_there() -> Path | None:

@@ -14,8 +14,8 @@ from agents.models import (
     ProviderConsent,
     ReportedWindow,
     TokenCalibration,
-    WorkerPulse,
 )
+from agents.pulses import store_pulse
 from agents.tests.narrations import make_ended_chapter
 from memory.models import NarrativeDraft
 from sessions.models import Session, Turn
@@ -52,7 +52,8 @@ def fill_every_table() -> Session:
     ProviderConsent.objects.create(host="example.org")
     EmbeddedServer.objects.create(phase=EmbeddedServer.Phase.READY, model="m", bytes_total=2**40)
     TokenCalibration.objects.create(model="m", agent_id=1, weight=0.1 + 0.2, tokens=1e-300)
-    WorkerPulse.objects.create(name="worker", counts={HARD_TEXT: 2**53})
+    # Of a worker that was stopped: beside one that runs nothing is restored.
+    store_pulse("worker", {HARD_TEXT: 2**53}, is_last=True)
     AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://localhost", model=HARD_TEXT)
     return chapter

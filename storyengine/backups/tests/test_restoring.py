@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
+from agents.pulses import store_pulse
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
 from storyengine.backups import postgresql, sqlite
@@ -59,6 +60,15 @@ def something_else(data: bytes) -> bytes:
 
 def only_its_start(data: bytes) -> bytes:
     return data[:16] + b"\0" * len(data)
+
+
+def test_a_worker_that_runs_would_go_on_with_what_is_replaced(backup: Path) -> None:
+    store_pulse("worker", {})
+    with nothing_changes(), pytest.raises(CommandError, match="A worker of the program is running"):
+        call_command("restore", str(backup))
+    store_pulse("worker", {}, is_last=True)
+    call_command("restore", str(backup))
+    assert not Session.objects.filter(title="Later").exists()
 
 
 @pytest.mark.parametrize(
