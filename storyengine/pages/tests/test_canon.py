@@ -131,6 +131,14 @@ class TestNow:
             "8) beat 8",
         ]
 
+    def test_what_one_prompt_said_is_not_said_of_several(
+        self, client: Client, chapter: Session
+    ) -> None:
+        remember(chapter, 8, 8, unresolved_threads=["THREAD-8"])
+        html = get_page(client, chapter, "draft")
+        links = inside(html, now_items(html)["THREAD-8"])
+        assert "Prompt 8" in [one.words for one in links if one.tag == "a"]
+
     def test_it_grows_without_a_reload_and_the_choice_of_panel_is_not_touched(
         self, htmx: Client, chapter: Session
     ) -> None:
