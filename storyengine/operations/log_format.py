@@ -45,6 +45,13 @@ class LeaveOutRequests(logging.Filter):
         return record.name != REQUESTS or record.levelno >= logging.WARNING
 
 
+class OnlyBugs(logging.Filter):
+    """Of what Django says of an answer: that it is a 503 stands in the request's own line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.exc_info is not None
+
+
 def _fields(record: logging.LogRecord) -> dict[str, object]:
     return {**getattr(record, "fields", {}), **_missing_ids(record)}
 

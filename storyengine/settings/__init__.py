@@ -243,14 +243,17 @@ LOGGING = {
         },
         "json": {"()": "storyengine.operations.log_format.JsonFormatter"},
     },
-    "filters": {"leave_out_requests": {"()": "storyengine.operations.log_format.LeaveOutRequests"}},
+    "filters": {
+        "leave_out_requests": {"()": "storyengine.operations.log_format.LeaveOutRequests"},
+        "only_bugs": {"()": "storyengine.operations.log_format.OnlyBugs"},
+    },
     "handlers": _LOG_HANDLERS,
     "root": {"handlers": list(_LOG_HANDLERS), "level": "INFO"},
     "loggers": {
         # Without handlers of its own, so that a line is written once.
         "django": {"handlers": [], "level": "INFO"},
         # A refusal is an answer; only what broke is logged.
-        "django.request": {"level": "ERROR"},
+        "django.request": {"level": "ERROR", "filters": ["only_bugs"]},
         "uvicorn": {"level": "WARNING"},
         # It says of each try what storyengine.access.views says in one line.
         "axes": {"level": "ERROR"},

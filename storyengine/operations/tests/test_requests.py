@@ -151,6 +151,14 @@ def test_a_bug_is_a_line_that_asks_to_be_read(
     assert bug["request_id"] == answer["X-Request-ID"]
 
 
+@pytest.mark.django_db
+def test_an_answer_that_is_no_bug_has_one_line(client: Client, written: Written) -> None:
+    """Nothing works here that could be ready."""
+    assert client.get("/readyz").status_code == 503
+    assert len(written.as_json) == 1
+    assert written.event("request")["status"] == 503
+
+
 @pytest.mark.parametrize("path", ["/healthz"])
 def test_what_is_asked_every_second_is_not_told(
     client: Client, written: Written, path: str
