@@ -24,12 +24,22 @@ def store_pulse(name: str, counts: dict[str, Any], *, is_last: bool = False) -> 
 
 
 def last_pulse() -> datetime | None:
-    """When a worker was last known to live."""
-    return WorkerPulse.objects.order_by("-beat_at").values_list("beat_at", flat=True).first()
+    """When a worker was last known to live.
+
+    One from the future was stored before the clock was set back, and hides no later one.
+    """
+    past = WorkerPulse.objects.filter(beat_at__lt=timezone.now() + DEAD_AFTER)
+    return past.order_by("-beat_at").values_list("beat_at", flat=True).first()
 
 
 def is_alive(beat_at: datetime | None) -> bool:
-    return beat_at is not None and timezone.now() - beat_at < DEAD_AFTER
+    return beat_at is not None and abs(timezone.now() - beat_at) < DEAD_AFTER
+
+
+def end_pulses() -> None:
+    """What came with a backup tells of workers that lived when it was made."""
+    end = timezone.now() - DEAD_AFTER
+    WorkerPulse.objects.filter(beat_at__gt=end).update(beat_at=end)
 
 
 def read_counts() -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -132,10 +133,15 @@ def test_a_relay_with_a_pool_is_told_beside_it() -> None:
 
 
 @pytest.mark.parametrize(("options", "has_pool"), [([], False), (["--pool"], True)])
-def test_a_relay_is_bare_unless_it_is_told_otherwise(options: list[str], has_pool: bool) -> None:
+def test_a_relay_is_bare_unless_it_is_told_otherwise(
+    options: list[str], has_pool: bool, tmp_path: Path
+) -> None:
     """In a process of its own, because it sets Django up."""
     script = "import bench.bare_relay; from django.db import connection as c; print(bool(c.pool))"
-    here = {"DATABASE_URL": "postgres://nobody@localhost/nowhere", "STORYENGINE_DATA": "unused"}
+    here = {
+        "DATABASE_URL": "postgres://nobody@localhost/nowhere",
+        "STORYENGINE_DATA": str(tmp_path),
+    }
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", script, "0", *options],
         env=inherited_environment() | here,

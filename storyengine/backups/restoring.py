@@ -1,11 +1,12 @@
 """Putting a backup in the place of what the database holds: all of it, or nothing."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.db import DatabaseError, connection
 
-from agents.pulses import DEAD_AFTER, is_alive, last_pulse
+from agents.pulses import DEAD_AFTER, end_pulses, is_alive, last_pulse
 from storyengine.backups.contents import missing_migrations, refuse_what_is_not_ours
 from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import Reason, is_as_named, only_one_at_a_time
@@ -34,6 +35,9 @@ def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
             # The next query of this process starts on what was restored.
             connection.close()
             store.load(contents)
+            # A backup from before there were pulses has none.
+            with suppress(DatabaseError):
+                end_pulses()
             return Restored(replaced, tuple(missing_migrations(contents.migrations)))
 
 

@@ -71,6 +71,17 @@ def test_a_worker_that_runs_would_go_on_with_what_is_replaced(backup: Path) -> N
     assert not Session.objects.filter(title="Later").exists()
 
 
+def test_a_worker_of_when_the_backup_was_made_is_none_that_runs() -> None:
+    chapter = make_chapter(title="Then")
+    store_pulse("worker", {})
+    backup = back_up(Reason.DAILY)
+    store_pulse("worker", {}, is_last=True)
+    for _ in range(2):
+        Session.objects.filter(pk=chapter.pk).update(title="Later")
+        call_command("restore", str(backup))
+        assert Session.objects.get().title == "Then"
+
+
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [

@@ -90,6 +90,16 @@ def test_one_that_has_not_been_heard_of_for_long_is_forgotten() -> None:
     assert WorkerPulse.objects.get().name == "celery@here"
 
 
+def test_one_from_before_the_clock_was_set_back_neither_lives_nor_hides_another() -> None:
+    store_pulse("celery@then", {})
+    later = timezone.now() + timedelta(hours=1)
+    WorkerPulse.objects.update(beat_at=later)
+    assert not is_alive(later)
+    assert not is_alive(last_pulse())
+    store_pulse("celery@here", {})
+    assert is_alive(last_pulse())
+
+
 class TestHealthOfAContainer:
     def test_its_own_worker_has_to_live(self) -> None:
         name = default_nodename("")
