@@ -7,7 +7,7 @@ from typing import Any, cast
 from celery import Celery, bootsteps
 from celery.beat import EmbeddedService, Scheduler
 from celery.exceptions import SecurityWarning
-from celery.signals import setup_logging
+from celery.signals import setup_logging, worker_shutdown
 from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
@@ -52,15 +52,20 @@ class Sweep(bootsteps.StartStopStep):
 
 
 class Pulse(bootsteps.StartStopStep):
-    """Tells the database that this worker lives (see storyengine.operations.pulse)."""
+    """Tells the database that this worker lives (see storyengine.operations.pulse).
+
+    Until all else of it has stopped: a restore would not wait for a job that is being ended.
+    """
 
     def start(self, parent: Any) -> None:
         from storyengine.operations.pulse import PulseThread
 
         self.thread = PulseThread(parent.hostname)
         self.thread.start()
+        # Sent when every step has stopped, which they do in an order that is left to chance.
+        worker_shutdown.connect(self.end, sender=parent, weak=False)
 
-    def stop(self, parent: Any) -> None:
+    def end(self, **_signal: object) -> None:
         self.thread.end()
 
 

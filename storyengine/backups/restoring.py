@@ -1,16 +1,20 @@
 """Putting a backup in the place of what the database holds: all of it, or nothing."""
 
-from contextlib import suppress
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection
+from django.db import Error as DjangoDatabaseError
 
+from agents.models import WorkerPulse
 from agents.pulses import DEAD_AFTER, end_pulses, is_alive, last_pulse
 from storyengine.backups.contents import missing_migrations, refuse_what_is_not_ours
 from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import Reason, is_as_named, only_one_at_a_time
 from storyengine.backups.taking import has_been_used, take, this_store
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -32,12 +36,12 @@ def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
         with store.opened(backup) as contents:
             refuse_what_is_not_ours(backup, contents)
             replaced = _keep_what_is_there() if keeps_what_is_there else None
+            # One may have been started meanwhile: all that took its time.
+            _refuse_beside_a_worker()
             # The next query of this process starts on what was restored.
             connection.close()
             store.load(contents)
-            # A backup from before there were pulses has none.
-            with suppress(DatabaseError):
-                end_pulses()
+            _end_restored_pulses()
             return Restored(replaced, tuple(missing_migrations(contents.migrations)))
 
 
@@ -59,14 +63,35 @@ def _refuse_unreadable(backup: Path) -> None:
 def _refuse_beside_a_worker() -> None:
     """It would go on with jobs of a chapter that is another one by then."""
     try:
-        is_running = is_alive(last_pulse())
+        is_running = _has_pulses() and is_alive(last_pulse())
+    except OperationalError as error:
+        raise BackupError(
+            f"The database does not say whether a worker runs, so nothing was restored: {error}"
+        ) from error
     except DatabaseError:
-        # New, or damaged: nothing that tells of a worker, and nothing that one could work on.
+        # Damaged: nothing that a worker could work on.
         return
     if is_running:
         raise BackupError(
             "A worker of the program is running, so nothing was restored. Stop the program first. "
             f"One that was killed is taken for dead after {DEAD_AFTER.seconds} seconds."
+        )
+
+
+def _has_pulses() -> bool:
+    """A database that is new, or older than they are, has none."""
+    return WorkerPulse._meta.db_table in connection.introspection.table_names()
+
+
+def _end_restored_pulses() -> None:
+    try:
+        if _has_pulses():
+            end_pulses()
+    except DjangoDatabaseError as error:
+        logger.warning(
+            "workers of the backup count as running for up to %d seconds: %s",
+            DEAD_AFTER.seconds,
+            type(error).__name__,
         )
 
 

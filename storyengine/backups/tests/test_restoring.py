@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
+from agents.models import WorkerPulse
 from agents.pulses import store_pulse
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
-from storyengine.backups import postgresql, sqlite
+from storyengine.backups import postgresql, restoring, sqlite
 from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import Reason, backups
 from storyengine.backups.restoring import restore
@@ -69,6 +70,26 @@ def test_a_worker_that_runs_would_go_on_with_what_is_replaced(backup: Path) -> N
     store_pulse("worker", {}, is_last=True)
     call_command("restore", str(backup))
     assert not Session.objects.filter(title="Later").exists()
+
+
+def test_a_worker_that_starts_while_the_backup_is_looked_at(
+    backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restoring, "refuse_what_is_not_ours", lambda *_: store_pulse("worker", {}))
+    with pytest.raises(CommandError, match="A worker of the program is running"):
+        call_command("restore", str(backup))
+    assert Session.objects.filter(title="Later").exists()
+
+
+def test_a_database_that_does_not_say_whether_a_worker_runs(
+    backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OperationalError("too many clients already")
+
+    monkeypatch.setattr(restoring, "last_pulse", fail)
+    with nothing_changes(), pytest.raises(CommandError, match="too many clients"):
+        call_command("restore", str(backup), "--without-backup")
 
 
 def test_a_worker_of_when_the_backup_was_made_is_none_that_runs() -> None:
@@ -209,6 +230,35 @@ def test_a_backup_of_an_older_program() -> None:
     assert "older than this program by 1 changes" in out.getvalue()
     assert "manage.py migrate" in out.getvalue()
     recorder.record_applied("agents", latest)
+
+
+def test_a_backup_from_before_workers_told_that_they_live(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    make_chapter(title="Then")
+    with connection.schema_editor() as tables:
+        tables.delete_model(WorkerPulse)
+    try:
+        path = back_up(Reason.ASKED_FOR)
+        Session.objects.update(title="Later")
+        call_command("restore", str(path))
+        assert Session.objects.get().title == "Then"
+    finally:
+        with connection.schema_editor() as tables:
+            tables.create_model(WorkerPulse)
+    assert "count as running" not in caplog.text
+
+
+def test_what_was_restored_is_told_though_its_workers_count_as_running(
+    backup: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise InterfaceError("connection already closed")
+
+    monkeypatch.setattr(restoring, "end_pulses", fail)
+    call_command("restore", str(backup))
+    assert not Session.objects.filter(title="Later").exists()
+    assert "workers of the backup count as running" in caplog.text
 
 
 def test_a_database_in_use_is_left_as_it_is(backup: Path, monkeypatch: pytest.MonkeyPatch) -> None:

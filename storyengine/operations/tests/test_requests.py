@@ -27,6 +27,10 @@ async def show_ids(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     return HttpResponse(f"{current_ids()}", content_type="text/plain")
 
 
+def be_away(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(status=503)
+
+
 def break_down(request: HttpRequest) -> HttpResponse:
     raise RuntimeError(SECRET_WORDS)
 
@@ -41,6 +45,7 @@ async def stream(request: HttpRequest) -> StreamingHttpResponse:
 
 urlpatterns = [
     path("ids/<uuid:session_id>", show_ids, name="show-ids"),
+    path("away", be_away, name="away"),
     path("broken", break_down, name="broken"),
     path("stream", stream, name="stream"),
     path("login", show_ids, name="log-in"),
@@ -153,10 +158,10 @@ def test_a_bug_is_a_line_that_asks_to_be_read(
     assert bug["request_id"] == answer["X-Request-ID"]
 
 
-@pytest.mark.django_db
+@pytest.mark.usefixtures("_own_urls")
 def test_an_answer_that_is_no_bug_has_one_line(client: Client, written: Written) -> None:
-    """Nothing works here that could be ready."""
-    assert client.get("/readyz").status_code == 503
+    """Django would warn of it in a line of its own."""
+    assert client.get("/away").status_code == 503
     lines = [json.loads(line) for line in written.as_json]
     (line,) = [line for line in lines if line["logger"] in (REQUESTS, "django.request")]
     assert (line["event"], line["status"]) == ("request", 503)
