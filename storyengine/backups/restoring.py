@@ -100,6 +100,6 @@ def _keep_what_is_there() -> Path | None:
         return take(Reason.BEFORE_RESTORE) if has_been_used() else None
     except (BackupError, DatabaseError) as error:
         raise BackupError(
-            f"What is there could not be backed up, so nothing was restored: {error} "
-            "To give it up, add --without-backup."
+            f"What is there could not be backed up, so nothing was restored: {error}"
+            f"{'' if str(error).endswith('.') else '.'} To give it up, add --without-backup."
         ) from error

@@ -55,6 +55,10 @@ def nothing(data: bytes) -> bytes:
     return b""
 
 
+def nothing_but_zeros(data: bytes) -> bytes:
+    return bytes(len(data))
+
+
 def something_else(data: bytes) -> bytes:
     return b"Once upon a time. " * 1_000
 
@@ -285,4 +289,45 @@ def test_what_cannot_be_backed_up_is_not_thrown_away(
     with nothing_changes(), pytest.raises(CommandError, match=r"disk is full.*--without-backup"):
         call_command("restore", str(backup))
     call_command("restore", str(backup), "--without-backup")
+    assert not Session.objects.filter(title="Later").exists()
+
+
+@pytest.mark.parametrize("spoil", [cut_off, nothing_but_zeros, something_else, only_its_start])
+def test_a_database_that_is_damaged(backup: Path, spoil: Callable[[bytes], bytes]) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL has no file of ours")
+    database = Path(connection.settings_dict["NAME"])
+    connection.close()
+    database.write_bytes(spoil(database.read_bytes()))
+    with pytest.raises(CommandError, match=r"could not be backed up.*\. To give it up, add"):
+        call_command("restore", str(backup))
+    call_command("restore", str(backup), "--without-backup")
+    assert Session.objects.exists()
+    assert not Session.objects.filter(title="Later").exists()
+    call_command("restore", str(backup))
+
+
+def test_a_log_that_a_damaged_database_left_is_not_written_into_the_next(
+    backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL has no file of ours")
+    database = Path(connection.settings_dict["NAME"])
+    log = Path(f"{database}-wal")
+    Session.objects.filter(title="Later").update(title="In the log")
+    written = log.read_bytes()
+    connection.close()
+    copy_to = sqlite._copy_to
+
+    def leave_the_log(target: Path, source: sqlite3.Connection) -> None:
+        if target == database:
+            log.write_bytes(written)
+            error = sqlite3.DatabaseError("file is not a database")
+            error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
+            raise error
+        copy_to(target, source)
+
+    monkeypatch.setattr(sqlite, "_copy_to", leave_the_log)
+    call_command("restore", str(backup))
+    assert not Session.objects.filter(title="In the log").exists()
     assert not Session.objects.filter(title="Later").exists()
