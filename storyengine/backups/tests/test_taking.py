@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 from django.core.management.commands import migrate
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
@@ -200,6 +200,17 @@ class TestBeforeMigrating:
         (backup,) = backups()
         assert "before-migration" in backup.path.name
         assert migrated == [True]
+
+    def test_a_database_that_cannot_be_read_is_told_in_one_line(
+        self, migrated: list[bool], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(_: MigrationRecorder) -> None:
+            raise DatabaseError("file is not a database")
+
+        monkeypatch.setattr(MigrationRecorder, "applied_migrations", fail)
+        with pytest.raises(CommandError, match=r"left as it is: file is not a database\. If"):
+            call_command("migrate", verbosity=0)
+        assert migrated == []
 
     @pytest.mark.usefixtures("due")
     @pytest.mark.parametrize("option", ["--plan", "--check"])

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
 from storyengine.backups.exceptions import BackupError, ToolMissing
 from storyengine.backups.taking import back_up_before_migrating
@@ -27,4 +27,9 @@ class Command(migrate.Command):
         except BackupError as error:
             raise CommandError(
                 f"Nothing was changed, because there is no backup: {error}"
+            ) from error
+        except DatabaseError as error:
+            raise CommandError(
+                f"The database cannot be read, and was left as it is: {str(error).strip()}. "
+                "If it is damaged, docs/deployment.md says how to restore a backup."
             ) from error
