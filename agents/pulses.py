@@ -21,15 +21,18 @@ def store_pulse(name: str, counts: dict[str, Any], *, is_last: bool = False) -> 
     WorkerPulse.objects.update_or_create(
         name=name, defaults={"beat_at": now - DEAD_AFTER if is_last else now, "counts": counts}
     )
-    # One from the future was stored before the clock was set back.
     WorkerPulse.objects.filter(
-        Q(beat_at__lt=now - _FORGOTTEN_AFTER) | Q(beat_at__gt=now + DEAD_AFTER)
+        Q(beat_at__lt=now - _FORGOTTEN_AFTER) | Q(beat_at__gt=now + _FORGOTTEN_AFTER)
     ).delete()
 
 
 def last_pulse() -> datetime | None:
-    """When a worker was last known to live."""
-    return WorkerPulse.objects.order_by("-beat_at").values_list("beat_at", flat=True).first()
+    """When a worker was last known to live.
+
+    One from the future was stored before the clock was set back, and hides no other.
+    """
+    past = WorkerPulse.objects.filter(beat_at__lt=timezone.now() + DEAD_AFTER)
+    return past.order_by("-beat_at").values_list("beat_at", flat=True).first()
 
 
 def is_alive(beat_at: datetime | None) -> bool:

@@ -9,3 +9,6 @@ class BackupError(Exception):
 
 class ToolMissing(BackupError):
     """PostgreSQL's own programs are not on this machine."""
+
+
+IF_IT_IS_DAMAGED = "If it is damaged, docs/deployment.md says how to restore a backup all the same."

@@ -10,7 +10,7 @@ from django.db import Error as DjangoDatabaseError
 from agents.models import WorkerPulse
 from agents.pulses import DEAD_AFTER, end_pulses, is_alive, last_pulse
 from storyengine.backups.contents import missing_migrations, refuse_what_is_not_ours
-from storyengine.backups.exceptions import BackupError
+from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError
 from storyengine.backups.folder import Reason, is_as_named, only_one_at_a_time
 from storyengine.backups.taking import has_been_used, take, this_store
 
@@ -66,7 +66,8 @@ def _refuse_beside_a_worker() -> None:
         is_running = _has_pulses() and is_alive(last_pulse())
     except OperationalError as error:
         raise BackupError(
-            f"The database does not say whether a worker runs, so nothing was restored: {error}"
+            "The database does not say whether a worker runs, so nothing was restored: "
+            f"{str(error).strip()}. {IF_IT_IS_DAMAGED}"
         ) from error
     except DatabaseError:
         # Damaged: nothing that a worker could work on.

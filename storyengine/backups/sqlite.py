@@ -1,14 +1,12 @@
 """SQLite: copied page by page through its online backup API, while the program runs."""
 
-import os
 import sqlite3
-import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from storyengine.backups.contents import Contents, Migration
-from storyengine.backups.exceptions import BackupError
+from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError
 
 _MAGIC = b"SQLite format 3\x00"
 # For whoever writes to the database to let go of it.
@@ -51,29 +49,16 @@ class SqliteStore:
 
     def load(self, contents: Contents) -> None:
         try:
-            with closing(_connect(contents.source, "mode=ro&immutable=1")) as copy:
-                try:
-                    # One transaction of the database: a crash leaves what was there.
-                    _copy_to(self._database, copy)
-                except sqlite3.DatabaseError as error:
-                    if not _tells_of_damage(error):
-                        raise
-                    self._load_anew(copy)
-        except (sqlite3.Error, OSError) as error:
-            raise BackupError(f"{self._database} could not be restored: {error}.") from error
-
-    def _load_anew(self, copy: sqlite3.Connection) -> None:
-        """In the place of a file that SQLite does not take for a database any more."""
-        fresh = self._database.with_name(f"{self._database.name}.restored")
-        fresh.unlink(missing_ok=True)
-        _copy_to(fresh, copy)
-        was = self._database.stat()
-        fresh.chmod(stat.S_IMODE(was.st_mode))
-        os.chown(fresh, was.st_uid, was.st_gid)
-        # Left to lie there, they would be written into the new one.
-        for ending in ("-wal", "-shm", "-journal"):
-            Path(f"{self._database}{ending}").unlink(missing_ok=True)
-        fresh.replace(self._database)
+            with (
+                closing(_connect(contents.source, "mode=ro&immutable=1")) as copy,
+                closing(_connect(self._database, "mode=rwc")) as database,
+            ):
+                # One transaction of the database: a crash leaves what was there.
+                _copy(copy, database)
+        except sqlite3.Error as error:
+            raise BackupError(
+                f"{self._database} could not be restored: {error}. {IF_IT_IS_DAMAGED}"
+            ) from error
 
 
 def _connect(path: Path, options: str) -> sqlite3.Connection:
@@ -83,17 +68,6 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
         isolation_level=None,
         timeout=PATIENCE_SECONDS,
     )
-
-
-def _copy_to(database: Path, source: sqlite3.Connection) -> None:
-    with closing(_connect(database, "mode=rwc")) as target:
-        _copy(source, target)
-
-
-def _tells_of_damage(error: sqlite3.DatabaseError) -> bool:
-    # The lower eight bits of what may be a more exact code.
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
-    return code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 
 
 def _copy(source: sqlite3.Connection, target: sqlite3.Connection) -> None:

@@ -4,7 +4,7 @@ from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
-from storyengine.backups.exceptions import BackupError, ToolMissing
+from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError, ToolMissing
 from storyengine.backups.taking import back_up_before_migrating
 
 
@@ -31,5 +31,5 @@ class Command(migrate.Command):
         except DatabaseError as error:
             raise CommandError(
                 f"The database cannot be read, and was left as it is: {str(error).strip()}. "
-                "If it is damaged, docs/deployment.md says how to restore a backup."
+                f"{IF_IT_IS_DAMAGED}"
             ) from error
