@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q
 from django.utils import timezone
 
 from agents.models import WorkerPulse
@@ -21,9 +20,8 @@ def store_pulse(name: str, counts: dict[str, Any], *, is_last: bool = False) -> 
     WorkerPulse.objects.update_or_create(
         name=name, defaults={"beat_at": now - DEAD_AFTER if is_last else now, "counts": counts}
     )
-    WorkerPulse.objects.filter(
-        Q(beat_at__lt=now - _FORGOTTEN_AFTER) | Q(beat_at__gt=now + _FORGOTTEN_AFTER)
-    ).delete()
+    near = (now - _FORGOTTEN_AFTER, now + _FORGOTTEN_AFTER)
+    WorkerPulse.objects.exclude(beat_at__range=near).delete()
 
 
 def last_pulse() -> datetime | None:

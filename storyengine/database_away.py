@@ -38,13 +38,19 @@ class DatabaseAway(ChapterError):
         )
 
 
+def is_database_away(error: BaseException | None) -> bool:
+    """Not so where it answers, and what it says is of a query, a table or a damage."""
+    if not isinstance(error, DATABASE_ERRORS):
+        return False
+    cause = error.__cause__
+    return not isinstance(cause, sqlite3.Error) or _kind_of(cause) in _SQLITE_AWAY
+
+
 def find_database_away(error: BaseException | None) -> DatabaseAway | None:
     """The refusal for this error; None where it is something else, such as a bug."""
-    if not isinstance(error, DATABASE_ERRORS):
+    if error is None or not is_database_away(error):
         return None
     cause = error.__cause__
-    if isinstance(cause, sqlite3.Error) and _kind_of(cause) not in _SQLITE_AWAY:
-        return None
     # Not its message: a database may repeat there what it was sent.
     state = getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorname", None)
     logger.warning("the database is away: %s %s", type(error).__name__, state or "")

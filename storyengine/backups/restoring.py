@@ -4,15 +4,15 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.db import DatabaseError, OperationalError, connection
-from django.db import Error as DjangoDatabaseError
+from django.db import Error as DatabaseError
+from django.db import connection
 
-from agents.models import WorkerPulse
 from agents.pulses import DEAD_AFTER, end_pulses, is_alive, last_pulse
 from storyengine.backups.contents import missing_migrations, refuse_what_is_not_ours
-from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError
+from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError, sentence_of
 from storyengine.backups.folder import Reason, is_as_named, only_one_at_a_time
 from storyengine.backups.taking import has_been_used, take, this_store
+from storyengine.database_away import is_database_away
 
 logger = logging.getLogger(__name__)
 
@@ -63,14 +63,14 @@ def _refuse_unreadable(backup: Path) -> None:
 def _refuse_beside_a_worker() -> None:
     """It would go on with jobs of a chapter that is another one by then."""
     try:
-        is_running = _has_pulses() and is_alive(last_pulse())
-    except OperationalError as error:
-        raise BackupError(
-            "The database does not say whether a worker runs, so nothing was restored: "
-            f"{str(error).strip()}. {IF_IT_IS_DAMAGED}"
-        ) from error
-    except DatabaseError:
-        # Damaged: nothing that a worker could work on.
+        is_running = is_alive(last_pulse())
+    except DatabaseError as error:
+        if is_database_away(error):
+            raise BackupError(
+                "The database does not say whether a worker runs, so nothing was restored: "
+                f"{sentence_of(error)} {IF_IT_IS_DAMAGED}"
+            ) from error
+        # New, of before there were pulses, or damaged: nothing that a worker could work on.
         return
     if is_running:
         raise BackupError(
@@ -79,21 +79,17 @@ def _refuse_beside_a_worker() -> None:
         )
 
 
-def _has_pulses() -> bool:
-    """A database that is new, or older than they are, has none."""
-    return WorkerPulse._meta.db_table in connection.introspection.table_names()
-
-
 def _end_restored_pulses() -> None:
     try:
-        if _has_pulses():
-            end_pulses()
-    except DjangoDatabaseError as error:
-        logger.warning(
-            "workers of the backup count as running for up to %d seconds: %s",
-            DEAD_AFTER.seconds,
-            type(error).__name__,
-        )
+        end_pulses()
+    except DatabaseError as error:
+        # A backup of before there were pulses has none.
+        if is_database_away(error):
+            logger.warning(
+                "workers of the backup count as running for up to %d seconds: %s",
+                DEAD_AFTER.seconds,
+                type(error).__name__,
+            )
 
 
 def _keep_what_is_there() -> Path | None:
@@ -101,6 +97,6 @@ def _keep_what_is_there() -> Path | None:
         return take(Reason.BEFORE_RESTORE) if has_been_used() else None
     except (BackupError, DatabaseError) as error:
         raise BackupError(
-            f"What is there could not be backed up, so nothing was restored: {error}"
-            f"{'' if str(error).endswith('.') else '.'} To give it up, add --without-backup."
+            "What is there could not be backed up, so nothing was restored: "
+            f"{sentence_of(error)} To give it up, add --without-backup."
         ) from error

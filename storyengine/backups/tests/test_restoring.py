@@ -299,34 +299,35 @@ def test_what_cannot_be_backed_up_is_not_thrown_away(
 
 
 @pytest.mark.parametrize("spoil", [cut_off, nothing_but_zeros, something_else, only_its_start])
-def test_a_database_that_is_damaged(backup: Path, spoil: Callable[[bytes], bytes]) -> None:
+def test_a_database_that_is_damaged(
+    backup: Path, database_file: Path, spoil: Callable[[bytes], bytes]
+) -> None:
     """Moved out of the way, as the documentation says: nothing of it is lost by that."""
-    if connection.vendor != "sqlite":
-        pytest.skip("PostgreSQL has no file of ours")
-    database = Path(connection.settings_dict["NAME"])
-    connection.close()
-    database.write_bytes(damaged := spoil(database.read_bytes()))
+    database_file.write_bytes(damaged := spoil(database_file.read_bytes()))
     with pytest.raises(CommandError, match=r"could not be backed up.*\. To give it up, add"):
         call_command("restore", str(backup))
-    assert database.read_bytes() == damaged
-    for file in database.parent.glob(f"{database.name}*"):
+    assert database_file.read_bytes() == damaged
+    for file in database_file.parent.glob(f"{database_file.name}*"):
         file.unlink()
     call_command("restore", str(backup))
     assert Session.objects.exists()
     assert not Session.objects.filter(title="Later").exists()
 
 
-def test_a_database_that_cannot_even_be_written_over(backup: Path) -> None:
-    if connection.vendor != "sqlite":
-        pytest.skip("PostgreSQL has no file of ours")
-    database = Path(connection.settings_dict["NAME"])
-    # What is in its log is written into it.
-    connection.close()
-    whole = database.read_bytes()
-    database.write_bytes(something_else(whole))
-    try:
-        with pytest.raises(CommandError, match=r"not a database.*damaged, docs/deployment\.md"):
-            call_command("restore", str(backup), "--without-backup")
-        assert database.read_bytes() == something_else(whole)
-    finally:
-        database.write_bytes(whole)
+def test_a_database_that_cannot_even_be_written_over(backup: Path, database_file: Path) -> None:
+    database_file.write_bytes(damaged := something_else(b""))
+    with pytest.raises(CommandError, match=r"not a database.*damaged, docs/deployment\.md"):
+        call_command("restore", str(backup), "--without-backup")
+    assert database_file.read_bytes() == damaged
+
+
+def test_a_database_of_a_kind_that_sqlite_does_not_know(backup: Path, database_file: Path) -> None:
+    """It answers, and it is no answer to be waited for: no worker works on it."""
+    unknown = bytearray(database_file.read_bytes())
+    unknown[44:48] = b"\xff" * 4
+    database_file.write_bytes(unknown)
+    with pytest.raises(CommandError, match=r"could not be backed up.*unsupported file format\. To"):
+        call_command("restore", str(backup))
+    call_command("restore", str(backup), "--without-backup")
+    assert Session.objects.exists()
+    assert not Session.objects.filter(title="Later").exists()

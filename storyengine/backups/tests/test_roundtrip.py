@@ -58,14 +58,12 @@ def test_what_came_after_the_backup_is_gone_and_kept_in_another() -> None:
     assert all_rows() == later
 
 
-def test_a_lost_file_comes_back() -> None:
-    if connection.vendor != "sqlite":
-        pytest.skip("PostgreSQL has no file of ours")
+def test_a_lost_file_comes_back(database_file: Path) -> None:
     fill_every_table()
     before = all_rows()
     path = back_up(Reason.ASKED_FOR)
     connection.close()
-    for file in Path(connection.settings_dict["NAME"]).parent.glob("test.sqlite3*"):
+    for file in database_file.parent.glob(f"{database_file.name}*"):
         file.unlink()
 
     restore(path)

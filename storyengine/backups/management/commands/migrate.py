@@ -4,7 +4,12 @@ from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
-from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError, ToolMissing
+from storyengine.backups.exceptions import (
+    IF_IT_IS_DAMAGED,
+    BackupError,
+    ToolMissing,
+    sentence_of,
+)
 from storyengine.backups.taking import back_up_before_migrating
 
 
@@ -30,6 +35,6 @@ class Command(migrate.Command):
             ) from error
         except DatabaseError as error:
             raise CommandError(
-                f"The database cannot be read, and was left as it is: {str(error).strip()}. "
+                f"The database cannot be read, and was left as it is: {sentence_of(error)} "
                 f"{IF_IT_IS_DAMAGED}"
             ) from error
