@@ -72,11 +72,11 @@ async def _keep(claims: dict[uuid.UUID, _Claim]) -> None:
 
 
 async def _renew(claims: dict[uuid.UUID, _Claim]) -> None:
-    texts = [(claim.turn, claim.live.text) for claim in claims.values()]
     try:
+        texts = [(claim.turn, claim.live.text) for claim in claims.values()]
         lost = await in_database(renew_turns, texts)
     except Exception as error:  # noqa: BLE001  (or every reply that is being written would die)
-        logger.warning("%s turns could not be renewed: %s", len(texts), type(error).__name__)
+        logger.warning("%s turns could not be renewed: %s", len(claims), type(error).__name__)
         return
     for run_id in lost:
         claim = claims.pop(run_id, None)

@@ -26,7 +26,8 @@ class LLMArtifact(AppendOnly):
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)
     input_hash = models.CharField(max_length=64, help_text="SHA-256 of the messages sent")
-    # {"input": int, "output": int, "cached": int} as the provider reports them; {} if it did not.
+    # {"input": int, "output": int, "cached": int} as the provider reports them; {} if it did not,
+    # or reported what cannot be.
     token_counts = models.JSONField(default=dict)
     # Tokens that a call which reported none may be charged for; 0 where it did, and where it never
     # came so far as to cost anything.

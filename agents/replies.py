@@ -1,7 +1,6 @@
 """A character's reply: stored as a turn first, written by a task of its own, committed whole."""
 
 import asyncio
-import contextlib
 import contextvars
 import logging
 import uuid
@@ -21,6 +20,7 @@ from agents.live import LIVE_REPLIES, LiveReply, ReplyEnded
 from agents.prose import end_at_sentence, without_heading
 from agents.providers.exceptions import ProviderError
 from agents.summarizing import queue_due_summary, restart_summary_of, ring_waiting_summaries
+from agents.unforeseen import ProgramFailed, traceback_of
 from agents.warmup import settle_warmup, warm_next_reply
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, WrongState
@@ -28,6 +28,7 @@ from sessions.log_lines import current_ids, go_on_working_for
 from sessions.models import Event, Turn
 from sessions.turns import (
     INTERRUPTED,
+    KEPT,
     OpenedTurn,
     broken_turn,
     commit_turn,
@@ -172,32 +173,54 @@ async def _store_and_write(
 
 def _open_and_prepare(
     open_turn: Callable[[], OpenedTurn],
-) -> tuple[OpenedTurn, PreparedCall | ProviderError | ChapterError | None]:
-    """The stored turn with its call, or with what forbids the call; None when it was answered."""
+) -> tuple[OpenedTurn, PreparedCall | Exception | None]:
+    """The stored turn with its call, or with the error that ends it; None when it was answered.
+
+    Raises DatabaseError, once the turn is failed.
+    """
     opened = open_turn()
     if not opened.must_run:
         return opened, None
     turn = opened.turn
-    prepare = partial(
-        prepare_call,
+    try:
+        return opened, let_reply_through(turn.session_id, partial(_prepare, turn))
+    except DatabaseError:
+        fail_turn(turn, error=INTERRUPTED, partial_text="")
+        raise
+    except Exception as error:  # noqa: BLE001  (raised again where the turn is ended by it)
+        return opened, error
+
+
+def _prepare(turn: Turn) -> PreparedCall:
+    return prepare_call(
         agent_of(turn),
         turn.session_id,
         partial(compose_reply, turn),
         stop=others_cues(turn),
         turn_id=turn.pk,
     )
+
+
+async def _write_reply(turn: Turn, call: PreparedCall | Exception, live: LiveReply) -> None:
+    """However it ends, the turn ends with it; where the database is away, with its lease."""
     try:
-        return opened, let_reply_through(turn.session_id, prepare)
-    except (ProviderError, ChapterError) as refusal:
-        return opened, refusal
-    except DatabaseError:
-        fail_turn(turn, error=INTERRUPTED, partial_text="")
-        raise
+        await _write_or_fail(turn, call, live)
+    except DatabaseError as error:
+        # Not its message: PostgreSQL repeats there the row that it refused, texts and all.
+        logger.error("turn %s: the database failed: %s", turn.pk, type(error).__name__)
+    except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)
+        await _fail_unforeseen(turn, live, error)
+    finally:
+        if isinstance(call, PreparedCall):
+            reply_is_over(turn.session_id)
+        if LIVE_REPLIES.get(turn.turn_id) is live:
+            del LIVE_REPLIES[turn.turn_id]
+        live.finish()
+    await warm_next_reply(turn.session_id)
 
 
-async def _write_reply(
-    turn: Turn, call: PreparedCall | ProviderError | ChapterError, live: LiveReply
-) -> None:
+async def _write_or_fail(turn: Turn, call: PreparedCall | Exception, live: LiveReply) -> None:
+    """Raises what nobody foresaw, and DatabaseError."""
     try:
         with keep_claim(turn, live):
             if not isinstance(call, PreparedCall):
@@ -216,15 +239,16 @@ async def _write_reply(
     except asyncio.CancelledError:
         await in_database(_settle_cancelled, turn, live.text)
         raise
-    finally:
-        # Whatever else went wrong, the lease runs out and the turn is failed with its words kept.
-        if isinstance(call, PreparedCall):
-            reply_is_over(turn.session_id)
-        if LIVE_REPLIES.get(turn.turn_id) is live:
-            del LIVE_REPLIES[turn.turn_id]
-        live.finish()
-    with contextlib.suppress(ProviderError, ChapterError):
-        await warm_next_reply(turn.session_id)
+
+
+async def _fail_unforeseen(turn: Turn, live: LiveReply, error: Exception) -> None:
+    failed = ProgramFailed(error, KEPT)
+    kind = type(failed).__name__
+    try:
+        logger.error("turn %s met an error of the program:\n%s", turn.pk, traceback_of(error))
+        await in_database(fail_turn, turn, error=str(failed), partial_text=live.text, kind=kind)
+    except Exception as again:  # noqa: BLE001  (its lease runs out, and the flushed text is kept)
+        logger.error("turn %s could not be ended: %s", turn.pk, type(again).__name__)
 
 
 def _settle_cancelled(turn: Turn, text: str) -> None:

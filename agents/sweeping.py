@@ -13,7 +13,8 @@ from agents.calling.asking import ask_server
 from agents.calling.rates import forget_counted_calls
 from agents.jobs import due_jobs
 from agents.recovery import recover, ring_due_jobs
-from agents.work import AT_WORK, STOPPING, traceback_of, work_on
+from agents.unforeseen import traceback_of
+from agents.work import AT_WORK, STOPPING, work_on
 
 logger = logging.getLogger(__name__)
 

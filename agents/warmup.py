@@ -6,12 +6,14 @@ end of the chapter, stop it at once: the server must not read for nothing while 
 """
 
 import asyncio
-import contextlib
+import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
@@ -22,10 +24,13 @@ from agents.database import in_database
 from agents.prompting.declarations import CHARACTERS
 from agents.prompting.layers import Layer
 from agents.providers.exceptions import ProviderError
+from agents.unforeseen import traceback_of
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, WrongState
 from sessions.models import Session
 from sessions.states import PLAYABLE
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -41,10 +46,11 @@ _warming: _Warming | None = None
 
 
 async def warm_next_reply(session_id: uuid.UUID) -> None:
-    """Warm the prompt of the character whose panel comes next."""
+    """Warm the prompt of the character whose panel comes next; raises nothing."""
     if settings.LLM == "embedded":
-        slot = await in_database(lambda: get_chapter(session_id).next_agent_slot)
-        await warm_reply(session_id, slot)
+        with _losing_no_more_than_a_head_start():
+            slot = await in_database(lambda: get_chapter(session_id).next_agent_slot)
+            await warm_reply(session_id, slot)
 
 
 async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:
@@ -90,9 +96,19 @@ def _is_warming(session_id: uuid.UUID, agent_slot: int) -> bool:
     )
 
 
+@contextmanager
+def _losing_no_more_than_a_head_start() -> Iterator[None]:
+    """Whatever fails in here: the prompt itself will say what is wrong."""
+    try:
+        yield
+    except (ProviderError, ChapterError, DatabaseError):
+        pass
+    except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)
+        logger.error("reading ahead met an error of the program:\n%s", traceback_of(error))
+
+
 async def _warm(session_id: uuid.UUID, agent_slot: int) -> None:
-    # Without it only a head start is lost: the prompt itself will say what is wrong.
-    with contextlib.suppress(ProviderError, ChapterError):
+    with _losing_no_more_than_a_head_start():
         await warm_model(
             CHARACTERS[agent_slot], session_id, lambda: _compose_start(session_id, agent_slot)
         )

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import threading
 import time
-import traceback
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from agents.exceptions import ModelNotReady
 from agents.jobs import claim, owned, postpone, renew
 from agents.models import Job
 from agents.providers.exceptions import ProviderError, ProviderUnreachable, StreamBroken
+from agents.unforeseen import ProgramFailed, traceback_of
 from agents.watch import Watch
 from sessions.exceptions import ChapterError
 from sessions.log_lines import working_for
@@ -51,18 +51,6 @@ class TookTooLong(ProviderError):
         super().__init__(
             f"This took longer than {settings.LONGEST_JOB_SECONDS // 60} minutes and was ended. "
             "What was finished is kept; try again, or choose a faster model."
-        )
-
-
-class ProgramFailed(ProviderError):
-    """What no flow provides for. Nothing tries again by itself: calls would be paid for again."""
-
-    permanent = True
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(
-            f"The program itself failed at this ({type(error).__name__}). What was there before is "
-            "kept. Try again; if it fails once more, the program's log says where."
         )
 
 
@@ -147,18 +135,6 @@ def _settle_unforeseen(flow: Flow, job: Job, error: Exception) -> None:
             "job %s (%s) met an error of the program:\n%s", job.pk, job.kind, traceback_of(error)
         )
     _settle(flow, job, ProgramFailed(error))
-
-
-def traceback_of(error: BaseException) -> str:
-    """The traceback without what the errors say of themselves: that may be words of a story."""
-    lines: list[str] = []
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        lines += [f"{type(cause).__name__} at\n", *traceback.format_tb(cause.__traceback__)]
-        cause = cause.__cause__ or cause.__context__
-    return "".join(lines)
 
 
 def _is_server_gone(error: Exception) -> bool:

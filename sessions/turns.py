@@ -23,10 +23,9 @@ from sessions.text import clean_line, clean_text, scrub_reply
 
 logger = logging.getLogger(__name__)
 
-INTERRUPTED = (
-    "The program stopped while this reply was being written. "
-    "Your words and the text so far are kept; retry, or keep what is there."
-)
+# What was kept of a turn that broke off, and what to do.
+KEPT = "Your words and the text so far are kept; retry, or keep what is there."
+INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
 # What the log calls that.
 _INTERRUPTION = "Interrupted"
 

@@ -19,6 +19,7 @@ from django.db import transaction
 from agents.calling import rates
 from agents.calling.consent import check_consent
 from agents.calling.model_access import current_provider, model_facts, model_name
+from agents.calling.reported_usage import believed
 from agents.calling.spending import check_budget
 from agents.capabilities.facts import ModelFacts
 from agents.database import in_database, in_database_patiently
@@ -78,6 +79,7 @@ class PreparedCall:
     provider: Provider
     request: ModelRequest
     prompt: AssembledPrompt
+    context_window: int
     # What it is made for, for the record.
     turn_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
@@ -89,6 +91,8 @@ class _Outcome:
 
     parts: list[str] = field(default_factory=list)
     finished: Finished | None = None
+    # As reported, if it can be true.
+    usage: Usage | None = None
     error: str = ""
     # The error's name, for the log.
     failure: str = ""
@@ -167,7 +171,9 @@ def prepare_call(
         cache_key=hashlib.sha256(f"{session_id} {agent.agent_id}".encode()).hexdigest()[:32],
         extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
     )
-    return PreparedCall(agent, session_id, provider, request, prompt, turn_id, job_id)
+    return PreparedCall(
+        agent, session_id, provider, request, prompt, facts.context_window, turn_id, job_id
+    )
 
 
 def fit_prompt(agent: Agent, facts: ModelFacts, compose: Compose) -> AssembledPrompt:
@@ -230,6 +236,12 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
     finally:
         if not outcome.finished and not outcome.error:
             outcome.error = "Broke off."
+        outcome.usage = believed(
+            outcome.finished.usage if outcome.finished else None,
+            call.request,
+            weight=call.prompt.weight,
+            context_window=call.context_window,
+        )
         _note(call, outcome)
         try:
             await in_database_patiently(_record, call, outcome)
@@ -301,7 +313,6 @@ async def _stream(
 def _record(call: PreparedCall, outcome: _Outcome) -> None:
     """Store the call's artifact, unless its chapter was reset meanwhile."""
     messages = [asdict(message) for message in call.request.messages]
-    usage = outcome.finished.usage if outcome.finished else None
     now = time.perf_counter()
     with transaction.atomic():
         if call.turn_id is not None:
@@ -316,7 +327,7 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
             provider=call.provider.name,
             model=call.request.model,
             input_hash=hashlib.sha256(json.dumps(messages).encode()).hexdigest(),
-            token_counts=_token_counts(usage),
+            token_counts=_token_counts(outcome.usage),
             **_estimated_counts(call, outcome),
             layers=[asdict(record) for record in call.prompt.records],
             raw_input_ref=messages,
@@ -325,12 +336,11 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
             first_token_ms=outcome.first_token_ms,
             duration_ms=_milliseconds(outcome.started, now),
         )
-        if usage is not None:
-            calibrate(call.request.model, call.agent.agent_id, call.prompt.weight, usage)
+        if outcome.usage is not None:
+            calibrate(call.request.model, call.agent.agent_id, call.prompt.weight, outcome.usage)
 
 
 def _note(call: PreparedCall, outcome: _Outcome) -> None:
-    usage = outcome.finished.usage if outcome.finished else None
     note(
         logger,
         "model call",
@@ -344,7 +354,7 @@ def _note(call: PreparedCall, outcome: _Outcome) -> None:
         session_id=call.session_id,
         turn_id=call.turn_id,
         job_id=call.job_id,
-        **_token_counts(usage),
+        **_token_counts(outcome.usage),
     )
 
 
@@ -359,9 +369,8 @@ def _token_counts(usage: Usage | None) -> dict[str, int]:
 
 
 def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
-    """Of a call that reported no tokens; hidden reasoning, which leaves no trace, is not in it."""
-    is_reported = outcome.finished is not None and outcome.finished.usage is not None
-    if is_reported or not outcome.may_cost:
+    """Of a call without a report; hidden reasoning, which leaves no trace, is not in it."""
+    if outcome.usage is not None or not outcome.may_cost:
         return {}
     weight_per_token = read_weight_per_token(call.request.model, call.agent.agent_id)
     return {

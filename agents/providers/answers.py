@@ -154,4 +154,5 @@ def _text(holder: object, name: str) -> str:
 
 def _count(holder: object, name: str) -> int | None:
     value = _field(holder, name)
-    return value if isinstance(value, int) and value >= 0 else None
+    # No bool, which is an int too.
+    return value if type(value) is int and value >= 0 else None

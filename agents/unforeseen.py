@@ -1,0 +1,34 @@
+"""Errors that nothing provides for: what the GM is told of one, and what the log is."""
+
+import traceback
+
+from agents.providers.exceptions import ProviderError
+
+
+class ProgramFailed(ProviderError):
+    """What no flow provides for. Nothing tries again by itself: calls would be paid for again.
+
+    `kept` says in whole sentences what was kept and what to do.
+    """
+
+    permanent = True
+
+    def __init__(
+        self, error: Exception, kept: str = "What was there before is kept. Try again."
+    ) -> None:
+        super().__init__(
+            f"The program itself failed at this ({type(error).__name__}). {kept} "
+            "If it fails once more, the program's log says where."
+        )
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback without what the errors say of themselves: that may be words of a story."""
+    lines: list[str] = []
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        lines += [f"{type(cause).__name__} at\n", *traceback.format_tb(cause.__traceback__)]
+        cause = cause.__cause__ or cause.__context__
+    return "".join(lines)
