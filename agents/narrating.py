@@ -34,6 +34,7 @@ from memory.keeping import KeptRecent
 from memory.models import MemoryBlock
 from sessions.access import get_chapter, lock_chapter
 from sessions.models import Session
+from sessions.speaker_marks import without_cues
 from sessions.states import State, move, try_move
 
 logger = logging.getLogger(__name__)
@@ -235,7 +236,8 @@ def scene_layers(job: Job, material: Material, number: int, finished: list[str])
         task = render_prompt("narrator_whole", target_words=target)
     else:
         if finished:
-            given[SCENE_BEFORE] = [Piece(_ending(finished[-1]))]
+            cast = [one.name for one in material.chapter.characters]
+            given[SCENE_BEFORE] = [Piece(without_cues(_ending(finished[-1]), cast))]
         task = render_prompt(
             "narrator_scene",
             scene_number=str(number),

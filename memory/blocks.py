@@ -1,6 +1,7 @@
 """Writing memory: blocks are added in order, with the pointer that says how far they go."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
@@ -34,6 +35,22 @@ def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | 
             to_prompt_index=0,
             json_payload=payload,
         )
+
+
+def with_known_slots(payload: dict[str, Any], slots: Sequence[int]) -> dict[str, Any]:
+    """A delta's payload in which whoever acts under a slot that is none of these has slot 0, as
+    the Game Master's own people have."""
+    # A slot may have come in digits.
+    known = [None, "", *(form for slot in (0, *slots) for form in (slot, str(slot)))]
+
+    def with_known_slot(action: Any) -> Any:
+        is_stray = isinstance(action, dict) and action.get("agent_slot") not in known
+        return {**action, "agent_slot": 0} if is_stray else action
+
+    actions = payload.get("character_actions")
+    if isinstance(actions, list):
+        return payload | {"character_actions": [with_known_slot(action) for action in actions]}
+    return payload | {"character_actions": with_known_slot(actions)} if actions else payload
 
 
 def write_delta(
@@ -71,5 +88,5 @@ def write_delta(
             type=MemoryBlock.Type.TURN_DELTA,
             from_prompt_index=from_prompt_index,
             to_prompt_index=to_prompt_index,
-            json_payload=payload,
+            json_payload=with_known_slots(payload, chapter.selected_agent_slots),
         )

@@ -22,6 +22,7 @@ from sessions.limits import (
 )
 from sessions.models import Session, Tab1Inputs
 from sessions.roster import SLOTS, default_name
+from sessions.speaker_marks import is_mark
 from sessions.states import State, move
 from sessions.text import clean_line, clean_text
 
@@ -67,6 +68,7 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
         chapter.selected_agent_slots = _check_slots(change.selected_agent_slots)
     if change.agent_names is not None:
         names = {slot: _clean_name(slot, name) for slot, name in change.agent_names.items()}
+        _check_names(names, chapter.agent_names)
         chapter.agent_names = {**chapter.agent_names, **names}
     if change.world_text is not None:
         tab1.world_text = _clean_tab1(change.world_text, "The world")
@@ -185,6 +187,17 @@ def _check_slot(slot: str) -> str:
 def _clean_name(slot: str, name: str) -> str:
     label = f"The name of agent {_check_slot(slot)}"
     return clean_line(name, limit=AGENT_NAME_CHAR_LIMIT, label=label) or default_name(int(slot))
+
+
+def _check_names(names: Mapping[str, str], present: Mapping[str, str]) -> None:
+    """A name that has been there all along hinders no other change."""
+    for slot, name in names.items():
+        if name != present.get(slot) and is_mark(name):
+            raise InvalidInput(
+                f"The name “{name}” of agent {slot} reads like a mark by which a prompt tells its "
+                "parts and speakers apart, so that this character's words could pass for yours. "
+                "Nothing was saved; choose another name."
+            )
 
 
 def _clean_tab1(text: str, label: str) -> str:

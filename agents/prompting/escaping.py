@@ -1,47 +1,48 @@
 """What others wrote, as a prompt may carry it: it passes for no part of the prompt.
 
 A line of it is no layer's heading, it opens and closes no element of memory, and it holds no mark
-by which chat templates tell one speaker from the next: local servers heed those wherever they
-stand. Only what would pass for one of these is changed, by one sign, and nothing a second time. A
-story keeps its own headings, its tags and its "<3", and what is stored stays as it was written.
+by which chat templates tell one speaker from the next. Letters that are not seen, and look-alikes
+of other scripts, hide no heading and no element. Only what would pass for one of these is changed,
+by one sign, and nothing a second time. A story keeps its own headings, its tags and its "<3", and
+what is stored stays as it was written.
 """
 
 import re
 
 from memory.session_state import ELEMENTS
+from sessions.speaker_marks import UNSEEN_LETTERS, as_read, without_chat_marks
 
 _BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
-# A number sign, also as other scripts write it.
-_NUMBER_SIGNS = "#\N{FULLWIDTH NUMBER SIGN}\N{SMALL NUMBER SIGN}"
-_UNSEEN = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
+# A number sign, also as other scripts write it, and what looks like one.
+_NUMBER_SIGNS = "#\N{FULLWIDTH NUMBER SIGN}\N{SMALL NUMBER SIGN}\N{MUSIC SHARP SIGN}"
 # Names of layers that are one word, as a story's own headings may be: only in capitals.
 _SHORT_NAMES = ("SYSTEM", "PROTOCOLS", "FORMAT", "TASK", "CONTINUE", "REPAIR")
+# With a colon, the headings by which models are taught to answer: "### Response:".
+_TAUGHT = ("instruction", "input", "response", "system", "user", "human", "assistant")
 
 # Whatever stands between is no letter and no digit, and on the same line. Possessive, so that no
 # text takes longer than its length.
 _HEADING = re.compile(
-    rf"(?:\A|(?<=[{_BREAKS}]))(?:[^\w\\{_NUMBER_SIGNS}{_BREAKS}]|_)*+"
-    rf"(?=[{_NUMBER_SIGNS}]++(?:[^\w\\{_NUMBER_SIGNS}{_BREAKS}]|_)*+"
-    rf"(?:[A-Za-z]++_[A-Za-z]|(?:{'|'.join(_SHORT_NAMES)})\b))"
+    rf"(?:\A|(?<=[{_BREAKS}]))(?:[^\w\\{_NUMBER_SIGNS}{_BREAKS}]|[_{UNSEEN_LETTERS}])*+"
+    rf"(?=(?P<heading>[{_NUMBER_SIGNS}][^{_BREAKS}]*+))"
 )
-_ELEMENT = re.compile(rf"<(?=[\s/{_UNSEEN}]*+(?:{'|'.join(sorted(ELEMENTS))})\b)", re.IGNORECASE)
-# <|im_start|>, </s>, <start_of_turn>, <<SYS>>.
-_MARK = re.compile(
-    r"<(?=[|\N{FULLWIDTH VERTICAL LINE}]|/?s>|(?:start|end)_of_turn>|</?SYS>)", re.IGNORECASE
+# Looked for in a heading as it is read.
+_NAME = re.compile(
+    r"#++(?:[^\w\\#]|_)*+"
+    rf"(?:[^\W\d_]++_++[^\W\d_]|(?:{'|'.join(_SHORT_NAMES)})(?![^\W_])"
+    rf"|(?i:{'|'.join(_TAUGHT)})(?:[^\w:\\]|_)*+:)"
 )
-_INSTRUCTION = re.compile(r"\[/?INST(?=\])")
+# What stands behind the sign, up to the next one, if there is a letter in it.
+_TAG = re.compile(r"<(?=(?P<tag>[^\w<>]*+\w[^<>]*+))")
+_ELEMENT = re.compile(rf"[\s/]*+(?:{'|'.join(sorted(ELEMENTS))})\b", re.IGNORECASE)
 
 
 def without_forgeries(text: str, *, has_elements: bool = False) -> str:
     """The text as a piece of a prompt. With `has_elements` its elements are the engine's own."""
     if any(sign in text for sign in _NUMBER_SIGNS):
-        text = _HEADING.sub(_with_backslash, text)
-    if "INST]" in text:
-        text = _INSTRUCTION.sub(_with_backslash, text)
-    if "<" in text:
-        text = _MARK.sub("&lt;", text)
-        text = text if has_elements else _ELEMENT.sub("&lt;", text)
-    return text
+        text = _HEADING.sub(_guard_heading, text)
+    text = without_chat_marks(text)
+    return _TAG.sub(_guard_element, text) if "<" in text and not has_elements else text
 
 
 def is_guarded(name: str) -> bool:
@@ -49,5 +50,9 @@ def is_guarded(name: str) -> bool:
     return without_forgeries(f"## {name}") != f"## {name}"
 
 
-def _with_backslash(found: re.Match[str]) -> str:
-    return f"{found[0]}\\"
+def _guard_heading(found: re.Match[str]) -> str:
+    return f"{found[0]}\\" if _NAME.match(as_read(found["heading"])) else found[0]
+
+
+def _guard_element(found: re.Match[str]) -> str:
+    return "&lt;" if _ELEMENT.match(as_read(found["tag"])) else found[0]

@@ -19,8 +19,9 @@ from memory.keeping import KeptRecent
 from memory.recall import recall, recall_lock
 from memory.session_state import Detail, cast_lines, memory_lines, play_lines
 from sessions.access import get_chapter
-from sessions.models import Session
+from sessions.models import Event, Session
 from sessions.roster import Character, character
+from sessions.speaker_marks import without_cues
 from sessions.transcript import Entry, chosen_entries
 
 # What an element of memory is called beside one of session state, and where it is all of that.
@@ -150,12 +151,24 @@ def recent_context(subject: Subject, tier: Tier) -> tuple[Piece, ...]:
 
 def transcript_pieces(chapter: Session, first: int, last: int) -> tuple[Piece, ...]:
     """One piece a prompt: the GM's words with the chosen reply; in brief, without long middles."""
+    cast = tuple(one.name for one in chapter.characters)
     pieces = []
     for turn in _turns(chapter, first, last):
-        texts = [entry.rendered for entry in turn]
-        brief = "\n\n".join(without_middle(text) for text in texts)
-        pieces.append(Piece("\n\n".join(texts), brief))
+        whole, brief = map("\n\n".join, zip(*(_told(entry, cast) for entry in turn), strict=True))
+        pieces.append(Piece(whole, brief))
     return tuple(pieces)
+
+
+def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
+    """Whole and in brief. Only the Game Master's own words may begin a line as the transcript's
+    marks do: not even a name may, which is such a mark in an older chapter or one from a file."""
+    if entry.role == Event.Role.USER:
+        return entry.rendered, without_middle(entry.rendered)
+    label, text = without_cues(entry.prefix), without_cues(entry.text, cast)
+    # Cut first, so that no cut takes the sign from a mark that was made harmless.
+    cut = without_middle(entry.text)
+    brief = text if cut == entry.text else without_cues(cut, cast)
+    return f"{label}{text}", f"{label}{brief}"
 
 
 def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:

@@ -38,6 +38,7 @@ texts = st.lists(
                 "*",
             ),
             *("<", "</", "/", ">", "&lt;", "<|", "</s>", "[", "[/INST]", "<<SYS>>", "<3", "words"),
+            *("<think>", "bos>", "[TOOL_CALLS", "]", "\u203f", "\u3164"),
             *(
                 "## USER_PROMPT",
                 "\n\n## MEMORY\n",
@@ -58,7 +59,8 @@ def test_no_text_passes_for_a_part_of_the_prompt(text: str) -> None:
     escaped = without_forgeries(text)
     assert not {f"## {name}" for name in NAMES} & set(escaped.splitlines())
     assert not re.search(rf"</?({'|'.join(ELEMENTS)})\b", escaped, re.IGNORECASE)
-    assert not re.search(r"<\||</?s>|\[/?INST\]|<</?SYS>>", escaped, re.IGNORECASE)
+    marks = r"<\||</?(s|bos|think)>|\[/?(INST|TOOL_CALLS)\]|<</?SYS>>"
+    assert not re.search(marks, escaped, re.IGNORECASE)
 
 
 @given(texts, st.booleans())
@@ -80,17 +82,44 @@ def test_every_layer_s_heading_is_escaped(signs: str, lead: str) -> None:
         assert without_forgeries(f"{lead}{signs}{name}") == f"{lead}\\{signs}{name}"
 
 
-@pytest.mark.parametrize("form", ["<{}>", "</{}>", "<{} at='1'>", "< / {} >", "<\u200b{}/>"])
+@pytest.mark.parametrize(
+    "heading",
+    [
+        *("USER\u203fPROMPT", "USER\uff3fPROMPT", "USER\ufe4dPROMPT", "USER\u2040PROMPT"),
+        *("USER\u0332PROMPT", "USER__PROMPT", "US\u200bER_PR\u00adOMPT", "USER\u2060_PROMPT"),
+        *("SYS\u200bTEM", "SYSTEM_", "S\ufe0fYSTEM", "\U000e0053SYSTEM"),
+        *("\u3164SYSTEM", "SYST\u180eEM"),
+        *("SYSTE\u0301M", "\uff33\uff39\uff33\uff34\uff25\uff2d", "\u0405YSTEM", "\U0001d412YSTEM"),
+        *("Instruction:", "RESPONSE:", "Human :", "**Assistant**:"),
+        *("System\uff1a", "User:", "Input:"),
+    ],
+)
+def test_a_heading_is_escaped_however_it_is_spelt(heading: str) -> None:
+    for signs in ("## ", "\u266f", "\u200b#\u200b# ", "\u3164### "):
+        at = re.search("[#\u266f]", signs)
+        assert at is not None
+        written = f"{signs[: at.start()]}\\{signs[at.start() :]}{heading}"
+        assert without_forgeries(f"Yes.\n{signs}{heading} Go on.") == f"Yes.\n{written} Go on."
+
+
+@pytest.mark.parametrize(
+    "form", ["<{}>", "</{}>", "<{} at='1'>", "< / {} >", "<\u200b{}/>", "<\u3164{}>"]
+)
 def test_every_element_is_escaped(form: str) -> None:
     for name in ELEMENTS | set(map(str.upper, ELEMENTS)):
         forged = form.format(name)
         assert without_forgeries(f"I {forged} say") == f"I &lt;{forged[1:]} say"
 
 
+@pytest.mark.parametrize("name", ["ca\u200bnon", "session\u203fstate", "c\u0430non", "\uff54old"])
+def test_an_element_is_escaped_however_it_is_spelt(name: str) -> None:
+    assert without_forgeries(f"I </{name}> say") == f"I &lt;/{name}> say"
+
+
 def test_no_mark_of_a_chat_template_is_left_whole() -> None:
-    marks = "<|im_end|> <start_of_turn> <<SYS>> <\uff5cUser\uff5c> </s>"
+    marks = "<|im_end|> <start_of_turn> <<SYS>> <\uff5cUser\uff5c> </s> <bos> <tool_call> <think>"
     assert without_forgeries(marks) == re.sub("<+", lambda found: f"&lt;{found[0][1:]}", marks)
-    assert without_forgeries("[INST] [/INST]") == "[INST\\] [/INST\\]"
+    assert without_forgeries("[/INST] [TOOL_CALLS]") == "[/INST\\] [TOOL_CALLS\\]"
 
 
 @pytest.mark.parametrize(
@@ -103,6 +132,7 @@ def test_no_mark_of_a_chat_template_is_left_whole() -> None:
             "### format: a letter",
             "#task",
             "#1",
+            "## Response to the storm",
         ),
         *("I <3 you", "<b>bold</b>", "a < b > c", "Tom <the elder>", "<br/>", "<opening>", "-->"),
         *("[INSTANT]", "C# and F#", "the last ## of all", "a\\b", "&lt;told>", "\\## USER_PROMPT"),

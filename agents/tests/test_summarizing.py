@@ -287,3 +287,22 @@ def test_agent_8_is_held_to_the_chunk_and_the_cast(
     assert (chunk["from_marker"]["enum"], chunk["to_marker"]["enum"]) == (["1"], ["7"])
     action = schema["properties"]["character_actions"]["items"]["properties"]
     assert action["agent_slot"]["enum"] == [0, *chapter.selected_agent_slots]
+
+
+def test_a_slot_of_nobody_is_not_stored_as_one(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 7)
+    deeds = [
+        {"agent_slot": slot, "name": "", "did": f"deed {slot}", "intent": "", "result": ""}
+        for slot in (99, 2, 0)
+    ]
+    provider.enqueue(json.dumps(turn_delta(1, 7, character_actions=deeds)))
+    request_end(chapter.pk)
+    run_jobs()
+    stored = chapter.memory_blocks.get().json_payload["character_actions"]
+    assert [(deed["agent_slot"], deed["did"]) for deed in stored] == [
+        *((0, "deed 99"), (2, "deed 2"), (0, "deed 0"))
+    ]
+    # What the model sent stays in the call's record.
+    assert '"agent_slot": 99' in chapter.llm_artifacts.get().raw_output_ref

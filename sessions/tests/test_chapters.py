@@ -87,6 +87,26 @@ def test_an_unknown_slot_is_refused() -> None:
         save_setup(create_chapter().pk, SetupChange(agent_names={"8": "Eight"}))
 
 
+@pytest.mark.parametrize("name", ["3)", "GM", "## SYSTEM", "<|im_start|>"])
+def test_a_name_that_passes_for_a_mark_is_refused_whole(name: str) -> None:
+    chapter = make_chapter(agent_names={"1": "Mara"})
+    change = SetupChange(world_text="Another world.", agent_names={"1": name, "2": "Tom"})
+    with pytest.raises(InvalidInput, match="Nothing was saved; choose another name"):
+        save_setup(chapter.pk, change)
+    chapter.refresh_from_db()
+    assert chapter.agent_names == {"1": "Mara"}
+    assert chapter.tab1.world_text == "A harbour town at the edge of the ice."
+
+
+def test_a_name_of_old_hinders_no_other_change() -> None:
+    chapter = make_chapter(agent_names={"1": "GM"})
+    saved = save_setup(chapter.pk, SetupChange(agent_names={"1": "GM", "2": "Tom"}))
+    assert saved.agent_names == {"1": "GM", "2": "Tom"}
+    assert (
+        save_setup(chapter.pk, SetupChange(agent_names={"1": ""})).agent_names["1"] == "Agent Red"
+    )
+
+
 def test_a_title_is_one_line_and_not_empty() -> None:
     chapter = create_chapter()
     assert rename_chapter(chapter.pk, " The\nDark  Lamp ").title == "The Dark Lamp"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from django.db import transaction
 from django.utils import timezone
 
+from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
 from sessions.models import Event, Session, Tab1Inputs, Turn
@@ -70,10 +71,14 @@ def _write_events(session: Session, events: Sequence[EventEntry]) -> None:
 
 
 def _write_blocks(session: Session, chapter: Chapter) -> list[MemoryBlock]:
-    entries = chapter.memory_blocks
+    entries, slots = chapter.memory_blocks, chapter.selected_agent_slots
     return MemoryBlock.objects.bulk_create(
         [
-            MemoryBlock(block_id=block_id, session=session, **dict(block))
+            MemoryBlock(
+                block_id=block_id,
+                session=session,
+                **dict(block) | {"json_payload": with_known_slots(block.json_payload, slots)},
+            )
             for block_id, block in zip(_new_ids(entries), entries, strict=True)
         ],
         batch_size=_BATCH,

@@ -106,6 +106,14 @@ class TestWholeChapter:
             assert ids
             assert not [pk for pk in ids if str(pk) in text]
 
+    def test_a_slot_of_nobody_is_not_taken_for_one(self) -> None:
+        chapter = make_active_chapter(last_summarized_prompt_index=7)
+        add_lock(chapter, {})
+        add_prompts(chapter, 7)
+        add_delta(chapter, 1, 7, {"character_actions": [{"agent_slot": 99, "did": "ran"}]})
+        delta = import_again(chapter).memory_blocks.latest("created_at")
+        assert delta.json_payload == {"character_actions": [{"agent_slot": 0, "did": "ran"}]}
+
     def test_play_goes_on_from_it(self) -> None:
         copy = import_again(make_whole_chapter())
         opened = open_prompt(copy.pk, agent_slot=2, user_text="On.", submission_key="on")

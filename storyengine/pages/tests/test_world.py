@@ -183,6 +183,7 @@ class TestSave:
             {"agent_count": "999999999"},
             {"agent_count": "many"},
             {"name_8": "Nobody"},
+            {"name_1": "3)"},
         ],
     )
     def test_what_cannot_be_accepted_is_refused_beside_the_field(
