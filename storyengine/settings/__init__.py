@@ -14,8 +14,10 @@ from storyengine.settings.environment import (
     read_decimal,
     read_env_file,
     read_folder,
+    read_host,
     read_int,
     read_list,
+    read_networks,
     read_secret_key,
     read_text,
 )
@@ -37,10 +39,16 @@ PORT = read_int("PORT", 8000, minimum=1, maximum=65_000)
 # The door: without a password the program serves this machine alone (see storyengine.access).
 PASSWORD = read_text("STORYENGINE_PASSWORD")
 API_TOKEN = read_text("STORYENGINE_API_TOKEN")
+HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
+# Whose X-Forwarded-For and X-Forwarded-Proto are believed. It is uvicorn's own name, whose default
+# believes every program of this machine.
+PROXIES = read_networks("FORWARDED_ALLOW_IPS")
 HTTPS = read_bool("STORYENGINE_HTTPS")
 # How far the promise reaches that browsers keep for a year, whatever is on other host names.
 HSTS = read_choice("STORYENGINE_HSTS", "host", ("host", "subdomains", "preload"))
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+if HOST.startswith("127.") and HOST not in LOOPBACK_HOSTS:
+    LOOPBACK_HOSTS.append(HOST)
 # Loopback names stay allowed beside others, because health checks come from inside.
 ALLOWED_HOSTS = [*(read_list("ALLOWED_HOSTS", "*") if PASSWORD else []), *LOOPBACK_HOSTS]
 LOGIN_URL = "log-in"
