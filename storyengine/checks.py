@@ -14,6 +14,7 @@ from agents.capabilities.facts import CapabilityFileError, read_known_models
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.providers.openai_compatible import host_of
 from storyengine.access.listening import is_beyond_loopback
+from storyengine.settings.private_files import files_for_others
 
 SHORTEST_GOOD_SECRET = 12
 
@@ -108,6 +109,23 @@ def check_proxies(
             )
         ]
     return []
+
+
+@register(Tags.security)
+def check_private_files(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    """What a start could not make private itself."""
+    files = files_for_others(settings.DATA_FOLDER, settings.DATABASES["default"])
+    if not files:
+        return []
+    return [
+        checks.Warning(
+            f"Other users of this machine can read or change {', '.join(map(str, files))}.",
+            hint="Run chmod go= on them as their owner; where one is a link, on what it leads to.",
+            id="storyengine.W018",
+        )
+    ]
 
 
 def _unencrypted() -> CheckMessage:

@@ -22,6 +22,7 @@ from storyengine.settings.environment import (
     read_text,
 )
 from storyengine.settings.logs import read_log_handlers
+from storyengine.settings.private_files import keep_files_private
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 read_env_file(BASE_DIR / ".env")
@@ -134,6 +135,7 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": read_database(DATA_FOLDER)}
+keep_files_private(DATA_FOLDER, DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 LANGUAGE_CODE = "en-us"
@@ -143,6 +145,8 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# The image collects them as root, and serves them as another user.
+FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
 # Served pages name files by their content, collected before the start; tests and DEBUG take them
 # from where they are written.
 STATIC_IS_COLLECTED = not DEBUG and "PYTEST_VERSION" not in os.environ
