@@ -13,13 +13,9 @@ from django.shortcuts import resolve_url
 from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
 
-from storyengine.access.api_door import (
-    API_PREFIX,
-    has_token,
-    is_readable,
-    refuse_stranger,
-)
+from storyengine.access.api_door import API_PREFIX, is_readable, refuse_stranger
 from storyengine.access.game_master import agame_master, game_master, store_password_once
+from storyengine.access.tokens import Verdict, verdict_on
 
 # What load balancers ask, who have no password.
 OPEN_PATHS = ("/healthz", "/readyz")
@@ -65,7 +61,7 @@ def _is_open(request: HttpRequest) -> bool:
     if not settings.PASSWORD or path in (*OPEN_PATHS, resolve_url(settings.LOGIN_URL)):
         return True
     if is_readable(request):
-        return has_token(request)
+        return verdict_on(request) is Verdict.RIGHT
     return path.startswith(API_PREFIX)
 
 

@@ -63,7 +63,8 @@ AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=5)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_PARAMETERS = ["ip_address"]
+# Passwords and tokens apart (see storyengine.access.tokens).
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 # What is kept of a failed login is the count; the log has the rest.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
@@ -267,7 +268,7 @@ LOGGING = {
         # A refusal is an answer; only what broke is logged.
         "django.request": {"level": "ERROR", "filters": ["only_bugs"]},
         "uvicorn": {"level": "WARNING"},
-        # It says of each try what storyengine.access.views says in one line.
+        # It says of each try what storyengine.access says in one line.
         "axes": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
         # These libraries log addresses and, at DEBUG, bodies: prompt text must not reach a log.
