@@ -40,8 +40,13 @@ class ApiDoorMiddleware(InlineMiddleware):
         """Once the token was tried."""
         if not is_for_programs(request):
             return None
-        refusal = None if settings.PASSWORD else _refuse_cross_site(request)
-        return refusal or _refuse_without_token(request) or _refuse_body_that_is_not_json(request)
+        if not settings.PASSWORD and is_cross_site(request):
+            return problem(
+                403,
+                "Cross-site request",
+                "The API answers programs and its own pages, not other sites.",
+            )
+        return _refuse_without_token(request) or _refuse_body_that_is_not_json(request)
 
 
 def is_for_programs(request: HttpRequest) -> bool:
@@ -82,15 +87,12 @@ def _unauthorized(detail: str) -> JsonResponse:
     return response
 
 
-def _refuse_cross_site(request: HttpRequest) -> JsonResponse | None:
+def is_cross_site(request: HttpRequest) -> bool:
+    """Whether a browser says that a page of another site has caused it."""
     fetch_site = request.headers.get("Sec-Fetch-Site")
     origin = request.headers.get("Origin")
     is_own = fetch_site is None or fetch_site in OWN_FETCH_SITES
-    if is_own and (origin is None or _is_own_origin(origin, request)):
-        return None
-    return problem(
-        403, "Cross-site request", "The API answers programs and its own pages, not other sites."
-    )
+    return not (is_own and (origin is None or _is_own_origin(origin, request)))
 
 
 def _is_own_origin(origin: str, request: HttpRequest) -> bool:
