@@ -3,8 +3,9 @@ import gc
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from django.conf import settings
@@ -12,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from agents.database import open_connection
 from agents.replies import end_replies
+from storyengine.access.connections import BoundedProtocol, Connections, raise_file_limit
 from storyengine.access.listening import CannotListen, describe_address, open_listeners
 
 SECONDS_FOR_OPEN_REQUESTS = 2
@@ -62,11 +64,17 @@ class Command(BaseCommand):
             listeners = open_listeners()
         except CannotListen as error:
             raise CommandError(str(error)) from error
+        files = raise_file_limit()
+        connections = Connections.for_files(files)
         config = uvicorn.Config(
             "storyengine.asgi:application",
-            # The quick ones where they are installed: a reply waits for both.
+            # The quick one where it is installed: a reply waits for it.
             loop="auto",
-            http="auto",
+            http=cast(Any, partial(BoundedProtocol, connections)),
+            # Beyond it, where nobody else waits whose connection could be closed.
+            limit_concurrency=connections.most + 1,
+            # So many more may be opened at once before the first of them is closed.
+            backlog=min(files // 8, 2_048),
             log_config=None,
             access_log=False,
             server_header=False,
