@@ -40,6 +40,8 @@ class ApiDoorMiddleware(InlineMiddleware):
         """Once the token was tried."""
         if not is_for_programs(request):
             return None
+        if not request.path_info.startswith(API_PREFIX):
+            return _refuse_without_token(request)
         if not settings.PASSWORD and is_cross_site(request):
             return problem(
                 403,
@@ -57,7 +59,7 @@ def is_readable(request: HttpRequest) -> bool:
     return request.method in ("GET", "HEAD") and request.path_info in READABLE
 
 
-def refuse_stranger() -> JsonResponse:
+def ask_for_token() -> JsonResponse:
     if not settings.API_TOKEN:
         return _unauthorized("Set STORYENGINE_API_TOKEN and restart; until then the API is closed.")
     return _unauthorized("Send the header 'Authorization: Bearer' with STORYENGINE_API_TOKEN.")
@@ -78,7 +80,7 @@ def _refuse_without_token(request: HttpRequest) -> JsonResponse | None:
     is_open = not (settings.PASSWORD or settings.API_TOKEN)
     if verdict is Verdict.RIGHT or is_open or (verdict is None and is_readable(request)):
         return None
-    return refuse_stranger()
+    return ask_for_token()
 
 
 def _unauthorized(detail: str) -> JsonResponse:

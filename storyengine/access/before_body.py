@@ -16,7 +16,7 @@ from django.http import (
 from agents.database import in_database
 from storyengine.access.api_door import ApiDoorMiddleware, is_cross_site, is_for_programs
 from storyengine.access.browser import SessionMiddleware
-from storyengine.access.door import DoorMiddleware, is_open, refuse_to_stranger
+from storyengine.access.door import DoorMiddleware, ask_for_login, is_open
 from storyengine.access.hosts import KnownHostMiddleware
 from storyengine.access.tokens import atry_token
 from storyengine.database_away import DATABASE_ERRORS
@@ -60,7 +60,7 @@ def _refuse_other_site(request: HttpRequest) -> HttpResponse | None:
 async def _refuse_without_login(request: HttpRequest) -> HttpResponse | None:
     if settings.SESSION_COOKIE_NAME not in request.COOKIES:
         # The database's threads are not for strangers.
-        return refuse_to_stranger(request)
+        return ask_for_login(request)
     try:
         return await in_database(_look_for_login, request)
     except DATABASE_ERRORS as error:

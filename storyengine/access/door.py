@@ -13,7 +13,7 @@ from django.shortcuts import resolve_url
 from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
 
-from storyengine.access.api_door import API_PREFIX, is_readable, refuse_stranger
+from storyengine.access.api_door import API_PREFIX, ask_for_token, is_readable
 from storyengine.access.game_master import agame_master, game_master, store_password_once
 from storyengine.access.tokens import Verdict, verdict_on
 
@@ -39,7 +39,7 @@ class DoorMiddleware(AuthenticationMiddleware):
             await sync_to_async(store_password_once)()
             user = await request.auser()
             if not user.is_authenticated:
-                return refuse_to_stranger(request)
+                return ask_for_login(request)
             request.user = user
         return await cast(Awaitable[HttpResponseBase], self.get_response(request))
 
@@ -47,7 +47,7 @@ class DoorMiddleware(AuthenticationMiddleware):
         if is_open(request):
             return None
         store_password_once()
-        return None if request.user.is_authenticated else refuse_to_stranger(request)
+        return None if request.user.is_authenticated else ask_for_login(request)
 
     def process_request(self, request: HttpRequest) -> None:
         """Lazily: most pages never ask who it is."""
@@ -72,9 +72,9 @@ def is_open(request: HttpRequest) -> bool:
     return path.startswith(API_PREFIX)
 
 
-def refuse_to_stranger(request: HttpRequest) -> HttpResponse:
+def ask_for_login(request: HttpRequest) -> HttpResponse:
     if is_readable(request):
-        return refuse_stranger()
+        return ask_for_token()
     login_url = resolve_url(settings.LOGIN_URL)
     if request.headers.get("HX-Request") == "true":
         # A redirect would put the login page into a part of the page.

@@ -102,6 +102,9 @@ def test_no_password_stands_in_for_one_that_is_not_set() -> None:
 
 def test_only_what_serves_pages_is_published() -> None:
     assert {name for name, service in SERVICES.items() if "ports" in service} == {"web", "embedded"}
+    for name in ("web", "embedded"):
+        # Within a container; a variable of the machine must not shut it off from its port.
+        assert SERVICES[name]["environment"]["STORYENGINE_HOST"] == "0.0.0.0"  # noqa: S104
 
 
 def test_the_backup_lies_where_it_is_looked_for() -> None:
