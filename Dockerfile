@@ -1,5 +1,5 @@
 # One image for all processes; compose.yaml says which command each one runs.
-FROM python:3.12-slim-trixie AS build
+FROM python:3.12.14-slim-trixie@sha256:f77ac9e44ae96ef2c90b8053ea08c31f8be030f824196b0ae4db6d462c84e51f AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 RUN python -m venv /venv
 ENV PATH=/venv/bin:$PATH
@@ -11,7 +11,7 @@ COPY . .
 RUN chmod --recursive a+rX .
 RUN STORYENGINE_DATA=/build-data SECRET_KEY=for-the-build-only python manage.py collectstatic --no-input --verbosity 0
 
-FROM python:3.12-slim-trixie
+FROM python:3.12.14-slim-trixie@sha256:f77ac9e44ae96ef2c90b8053ea08c31f8be030f824196b0ae4db6d462c84e51f
 # The embedded model's library is linked against OpenMP; backups need PostgreSQL's own programs, of the
 # version that compose.yaml runs.
 RUN apt-get update && apt-get install --yes --no-install-recommends libgomp1 postgresql-client-17 \

@@ -13,12 +13,12 @@ LOCK = python -m uv pip compile --quiet --universal --python-version 3.11 --gene
 	--custom-compile-command "make lock" --output-file
 
 # What a shell has set for the program must not change what is tested.
-TEST_ENVIRONMENT = env -u ALLOWED_HOSTS -u DEBUG -u PORT -u SECRET_KEY \
+TEST_ENVIRONMENT = env -u ALLOWED_HOSTS -u DEBUG -u FORWARDED_ALLOW_IPS -u PORT -u SECRET_KEY \
 	$(addprefix -u ,$(filter-out STORYENGINE_DATA STORYENGINE_TEST_%,$(filter STORYENGINE_% OPENAI_%,$(.VARIABLES))))
 
 # What an installation that other machines reach sets (see docs/settings.md). The check asks the broker,
 # and a machine that only tests has no Redis: the broker is the default one, a folder.
-PRODUCTION_ENVIRONMENT = env DEBUG=false STORYENGINE_HTTPS=true STORYENGINE_HSTS=preload ALLOWED_HOSTS=story.example.org \
+PRODUCTION_ENVIRONMENT = env DEBUG=false STORYENGINE_HTTPS=true STORYENGINE_HSTS=preload ALLOWED_HOSTS=story.example.org FORWARDED_ALLOW_IPS=127.0.0.1 \
 	STORYENGINE_PASSWORD="$$(python -c 'import secrets; print(secrets.token_hex(16))')" \
 	STORYENGINE_API_TOKEN="$$(python -c 'import secrets; print(secrets.token_hex(16))')" \
 	SECRET_KEY="$$(python -c 'import secrets; print(secrets.token_urlsafe(50))')" \

@@ -25,6 +25,7 @@ STOP_SECONDS = 10.0
 # What a developer's own shell may hold must not change what is measured.
 _OUR_VARIABLES = (
     "STORYENGINE_", "OPENAI_", "DATABASE_URL", "CELERY_", "SECRET_KEY", "DEBUG", "PORT",
+    "FORWARDED_ALLOW_IPS",
 )  # fmt: skip
 
 

@@ -13,8 +13,10 @@ from agents.calling.spending import uncapped_models
 from agents.capabilities.facts import CapabilityFileError, read_known_models
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.providers.openai_compatible import host_of
+from storyengine.access.listening import is_beyond_loopback
+from storyengine.settings.private_files import files_for_others
 
-SHORTEST_GOOD_PASSWORD = 12
+SHORTEST_GOOD_SECRET = 12
 
 # What stands in for the classes that Django's own checks (silenced in the settings) look for.
 PROTECTION = tuple(
@@ -58,7 +60,81 @@ def check_door(
                 id="storyengine.I001",
             )
         )
+    if settings.PASSWORD and is_beyond_loopback() and not settings.HTTPS:
+        messages.append(_unencrypted())
     return messages
+
+
+@register(Tags.security)
+def check_secrets(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    secrets = (
+        ("STORYENGINE_PASSWORD", settings.PASSWORD, "storyengine.W005"),
+        ("STORYENGINE_API_TOKEN", settings.API_TOKEN, "storyengine.W014"),
+    )
+    return [
+        checks.Warning(
+            f"{name} has fewer than {SHORTEST_GOOD_SECRET} characters.",
+            hint="It alone stands between whoever reaches the program and every story: choose a "
+            "longer one.",
+            id=check_id,
+        )
+        for name, secret, check_id in secrets
+        if 0 < len(secret) < SHORTEST_GOOD_SECRET
+    ]
+
+
+@register(Tags.security)
+def check_proxies(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    """Wrong passwords and tokens are counted by the visitor's address, which a proxy tells."""
+    if settings.HTTPS and not settings.PROXIES:
+        return [
+            checks.Warning(
+                "FORWARDED_ALLOW_IPS names no proxy: all visitors count as one when wrong "
+                "passwords are counted, and one who guesses locks out all.",
+                hint="Set it to the address from which the proxy that speaks HTTPS connects.",
+                id="storyengine.W015",
+            )
+        ]
+    if "*" in settings.PROXIES:
+        return [
+            checks.Warning(
+                "FORWARDED_ALLOW_IPS is *: a visitor can write any address into X-Forwarded-For, "
+                "and guess passwords from a new one each time.",
+                hint="Name the proxy's address or network, with compose 172.16.0.0/12.",
+                id="storyengine.W016",
+            )
+        ]
+    return []
+
+
+@register(Tags.security)
+def check_private_files(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    """What a start could not make private itself."""
+    files = files_for_others(settings.DATA_FOLDER, settings.DATABASES["default"])
+    if not files:
+        return []
+    return [
+        checks.Warning(
+            f"Other users of this machine can read or change {', '.join(map(str, files))}.",
+            hint="Run chmod go= on them as their owner; where one is a link, on what it leads to.",
+            id="storyengine.W018",
+        )
+    ]
+
+
+def _unencrypted() -> CheckMessage:
+    return checks.Warning(
+        "STORYENGINE_HTTPS is not set: password, cookies and texts travel unencrypted.",
+        hint="Put a proxy that speaks HTTPS in front, and set it to true; or listen on this "
+        "machine alone, with STORYENGINE_HOST=127.0.0.1.",
+        id="storyengine.W007",
+    )
 
 
 @register(Tags.security)
@@ -188,20 +264,15 @@ def check_production(
                 id="storyengine.W004",
             )
         )
-    if not settings.HTTPS:
+    # Beyond loopback, where a password is set, it is named at each start.
+    if not settings.HTTPS and not (settings.PASSWORD and is_beyond_loopback()):
+        messages.append(_unencrypted())
+    if not settings.PASSWORD:
         messages.append(
             checks.Warning(
-                "STORYENGINE_HTTPS is not set: password, cookies and texts travel unencrypted.",
-                hint="Put a proxy that speaks HTTPS in front, and set it to true.",
-                id="storyengine.W007",
-            )
-        )
-    if len(settings.PASSWORD) < SHORTEST_GOOD_PASSWORD:
-        messages.append(
-            checks.Warning(
-                f"STORYENGINE_PASSWORD has fewer than {SHORTEST_GOOD_PASSWORD} characters.",
-                hint="It alone stands between the network and every story.",
-                id="storyengine.W005",
+                "STORYENGINE_PASSWORD is not set.",
+                hint="Without it the program serves its own machine alone.",
+                id="storyengine.W017",
             )
         )
     if "*" in settings.ALLOWED_HOSTS:

@@ -13,13 +13,9 @@ from django.shortcuts import resolve_url
 from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
 
-from storyengine.access.api_door import (
-    API_PREFIX,
-    has_token,
-    is_readable,
-    refuse_stranger,
-)
+from storyengine.access.api_door import API_PREFIX, ask_for_token, is_readable
 from storyengine.access.game_master import agame_master, game_master, store_password_once
+from storyengine.access.tokens import Verdict, verdict_on
 
 # What load balancers ask, who have no password.
 OPEN_PATHS = ("/healthz", "/readyz")
@@ -35,21 +31,23 @@ class DoorMiddleware(AuthenticationMiddleware):
         if self.async_mode:
             return self.__acall__(request)
         self.process_request(request)
-        if not _is_open(request):
-            store_password_once()
-            if not request.user.is_authenticated:
-                return _refuse(request)
-        return self.get_response(request)
+        return self.refuse(request) or self.get_response(request)
 
     async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
         self.process_request(request)
-        if not _is_open(request):
+        if not is_open(request):
             await sync_to_async(store_password_once)()
             user = await request.auser()
             if not user.is_authenticated:
-                return _refuse(request)
+                return ask_for_login(request)
             request.user = user
         return await cast(Awaitable[HttpResponseBase], self.get_response(request))
+
+    def refuse(self, request: HttpRequest) -> HttpResponse | None:
+        if is_open(request):
+            return None
+        store_password_once()
+        return None if request.user.is_authenticated else ask_for_login(request)
 
     def process_request(self, request: HttpRequest) -> None:
         """Lazily: most pages never ask who it is."""
@@ -60,18 +58,23 @@ class DoorMiddleware(AuthenticationMiddleware):
             request.auser = agame_master
 
 
-def _is_open(request: HttpRequest) -> bool:
+def open_paths() -> tuple[str, ...]:
+    """Where a stranger is answered, with a password set."""
+    return (*OPEN_PATHS, resolve_url(settings.LOGIN_URL))
+
+
+def is_open(request: HttpRequest) -> bool:
     path = request.path_info
-    if not settings.PASSWORD or path in (*OPEN_PATHS, resolve_url(settings.LOGIN_URL)):
+    if not settings.PASSWORD or path in open_paths():
         return True
     if is_readable(request):
-        return has_token(request)
+        return verdict_on(request) is Verdict.RIGHT
     return path.startswith(API_PREFIX)
 
 
-def _refuse(request: HttpRequest) -> HttpResponse:
+def ask_for_login(request: HttpRequest) -> HttpResponse:
     if is_readable(request):
-        return refuse_stranger()
+        return ask_for_token()
     login_url = resolve_url(settings.LOGIN_URL)
     if request.headers.get("HX-Request") == "true":
         # A redirect would put the login page into a part of the page.

@@ -2,32 +2,79 @@
 
 import errno
 import socket
+from ipaddress import ip_address
 
 from django.conf import settings
 
+# As it is written for all addresses of a kind.
+_EVERY_IPV4, _EVERY_IPV6 = "0.0.0.0", "::"  # noqa: S104
 
-class PortTaken(OSError):
-    """Another program listens there; the message says what to do."""
+
+class CannotListen(OSError):
+    """The message says why and what to do."""
 
 
 def listening_host() -> str:
-    """All addresses only behind a password."""
-    return "0.0.0.0" if settings.PASSWORD else "127.0.0.1"  # noqa: S104
+    """Where nothing is chosen: all IPv4 addresses, but only behind a password."""
+    return settings.HOST or (_EVERY_IPV4 if settings.PASSWORD else "127.0.0.1")
 
 
-def open_listener() -> socket.socket:
-    """A bound socket; raises PortTaken."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def is_beyond_loopback() -> bool:
+    """Whether other machines reach the program without a proxy on this one."""
+    return not ip_address(listening_host()).is_loopback
+
+
+def describe_address() -> str:
+    """What to type into a browser, and who can."""
+    host = listening_host()
+    if host in (_EVERY_IPV4, _EVERY_IPV6):
+        name, reach = "localhost", "on every address of this machine"
+    elif is_beyond_loopback():
+        name, reach = host, "on this address alone"
+    else:
+        name, reach = ("localhost" if host == "127.0.0.1" else host), "on this machine only"
+    name = f"[{name}]" if ":" in name else name
+    return f"http://{name}:{settings.PORT} ({reach})"
+
+
+def open_listeners() -> list[socket.socket]:
+    """Bound sockets; raises CannotListen."""
+    host = listening_host()
+    listeners: list[socket.socket] = []
     try:
-        listener.bind((listening_host(), settings.PORT))
+        # One for each kind, so that visitors of both have the addresses that they are known by.
+        for one in (_EVERY_IPV4, _EVERY_IPV6) if host == _EVERY_IPV6 else (host,):
+            listeners.append(_open(one))
     except OSError as error:
+        for opened in listeners:
+            opened.close()
+        if problem := _describe(error, host):
+            raise CannotListen(problem) from error
+        raise
+    return listeners
+
+
+def _open(host: str) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if listener.family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, settings.PORT))
+    except OSError:
         listener.close()
-        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-            raise
-        reason = "is taken" if error.errno == errno.EADDRINUSE else "is not allowed to this user"
-        raise PortTaken(
-            f"Port {settings.PORT} {reason}. If Story Engine is not running there already, "
-            f"choose another one: make run PORT={settings.PORT % 65_535 + 1}"
-        ) from error
+        raise
     return listener
+
+
+def _describe(error: OSError, host: str) -> str:
+    if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+        way_on = "Set STORYENGINE_HOST to one that it has, or leave it out."
+        return f"This machine has no address {host}. {way_on}"
+    if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+        return ""
+    reason = "is taken" if error.errno == errno.EADDRINUSE else "is not allowed to this user"
+    return (
+        f"Port {settings.PORT} {reason}. If Story Engine is not running there already, "
+        f"choose another one: make run PORT={settings.PORT % 65_535 + 1}"
+    )

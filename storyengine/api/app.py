@@ -9,7 +9,8 @@ from storyengine.api.problems import add_problem_handlers
 DESCRIPTION = (
     "A chapter from setup to prose. Errors are problem documents (RFC 9457). "
     "Characters are counted as code points, a line break as one; what is over a cap is refused, "
-    "never cut. With a password set, send the token as `Authorization: Bearer`."
+    "never cut. With a password or a token set, send the token as `Authorization: Bearer`; after "
+    "ten wrong ones from one address the API answers 429 for five minutes."
 )
 
 api = ProblemAPI(

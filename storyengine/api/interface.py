@@ -91,7 +91,7 @@ class ProblemAPI(NinjaAPI):
                     if int(status) >= 400 and self.renderer.media_type in content:
                         content[CONTENT_TYPE] = content.pop(self.renderer.media_type)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        # The empty one first: without a password set, no token is asked for.
+        # The empty one first: without a password and a token set, none is asked for.
         schema["security"] = [{}, {"token": []}]
         return schema
 

@@ -33,7 +33,9 @@ _jobs = _counter("jobs", "What happened to jobs.", "kind", "outcome")
 _calls = _counter("model_calls", "Calls of models, by agent.", "agent", "outcome")
 _tokens = _counter("tokens", "As providers report them; cached ones are read ones.", "agent", "way")
 _failures = _counter("failures", "What failed, and of what.", "of", "kind")
-_logins = _counter("login_failures", "Wrong passwords, and tries that were not looked at.")
+_logins = _counter(
+    "login_failures", "Wrong passwords and tokens, and tries that were not looked at."
+)
 _found = _counter("sweep_findings", "What dead processes had left behind.", "what")
 open_streams = Gauge(
     "open_streams", "Streams that are being read.", namespace=_PREFIX, registry=REGISTRY
@@ -108,6 +110,7 @@ def _count_findings(fields: Fields) -> None:
 _COUNTS: dict[str, Callable[[Fields], None]] = {
     "request": _count_request,
     "login failed": lambda _fields: _logins.inc(),
+    "token refused": lambda _fields: _logins.inc(),
     "model call": _count_call,
     "sweep found": _count_findings,
     **{f"turn {name}": _count_turn(name) for name in ("stored", "committed", "failed", "stopped")},

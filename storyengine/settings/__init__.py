@@ -14,12 +14,15 @@ from storyengine.settings.environment import (
     read_decimal,
     read_env_file,
     read_folder,
+    read_host,
     read_int,
     read_list,
+    read_networks,
     read_secret_key,
     read_text,
 )
 from storyengine.settings.logs import read_log_handlers
+from storyengine.settings.private_files import keep_files_private
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 read_env_file(BASE_DIR / ".env")
@@ -37,10 +40,16 @@ PORT = read_int("PORT", 8000, minimum=1, maximum=65_000)
 # The door: without a password the program serves this machine alone (see storyengine.access).
 PASSWORD = read_text("STORYENGINE_PASSWORD")
 API_TOKEN = read_text("STORYENGINE_API_TOKEN")
+HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
+# Whose X-Forwarded-For and X-Forwarded-Proto are believed. It is uvicorn's own name, whose default
+# believes every program of this machine.
+PROXIES = read_networks("FORWARDED_ALLOW_IPS")
 HTTPS = read_bool("STORYENGINE_HTTPS")
 # How far the promise reaches that browsers keep for a year, whatever is on other host names.
 HSTS = read_choice("STORYENGINE_HSTS", "host", ("host", "subdomains", "preload"))
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+if HOST.startswith("127.") and HOST not in LOOPBACK_HOSTS:
+    LOOPBACK_HOSTS.append(HOST)
 # Loopback names stay allowed beside others, because health checks come from inside.
 ALLOWED_HOSTS = [*(read_list("ALLOWED_HOSTS", "*") if PASSWORD else []), *LOOPBACK_HOSTS]
 LOGIN_URL = "log-in"
@@ -54,7 +63,8 @@ AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=5)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_PARAMETERS = ["ip_address"]
+# Passwords and tokens apart (see storyengine.access.tokens).
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 # What is kept of a failed login is the count; the log has the rest.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
@@ -126,6 +136,7 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": read_database(DATA_FOLDER)}
+keep_files_private(DATA_FOLDER, DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 LANGUAGE_CODE = "en-us"
@@ -135,6 +146,8 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# The image collects them as root, and serves them as another user.
+FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
 # Served pages name files by their content, collected before the start; tests and DEBUG take them
 # from where they are written.
 STATIC_IS_COLLECTED = not DEBUG and "PYTEST_VERSION" not in os.environ
@@ -255,7 +268,7 @@ LOGGING = {
         # A refusal is an answer; only what broke is logged.
         "django.request": {"level": "ERROR", "filters": ["only_bugs"]},
         "uvicorn": {"level": "WARNING"},
-        # It says of each try what storyengine.access.views says in one line.
+        # It says of each try what storyengine.access says in one line.
         "axes": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
         # These libraries log addresses and, at DEBUG, bodies: prompt text must not reach a log.

@@ -4,6 +4,7 @@ import os
 import secrets
 import tempfile
 from decimal import Decimal, InvalidOperation
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,40 @@ def read_choice(name: str, default: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
     return value
+
+
+def read_host(name: str, *, has_password: bool) -> str:
+    """An address to listen on; "" if none is chosen. One beyond loopback needs a password."""
+    text = read_text(name)
+    if not text:
+        return ""
+    try:
+        address = ip_address("127.0.0.1" if text == "localhost" else text.strip("[]"))
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"{name} must be localhost or an IP address of this machine, not {text!r}."
+        ) from error
+    if not (has_password or address.is_loopback):
+        raise ImproperlyConfigured(
+            f"{name} is {text}, where other machines reach the program, and there is no password. "
+            "Set STORYENGINE_PASSWORD too, or listen on 127.0.0.1."
+        )
+    return str(address)
+
+
+def read_networks(name: str) -> list[str]:
+    """Addresses and networks, as uvicorn takes them; ["*"] means all."""
+    found = read_list(name, "")
+    if "*" in found:
+        return ["*"]
+    for one in found:
+        try:
+            ip_network(one)
+        except ValueError as error:
+            raise ImproperlyConfigured(
+                f"{name} must list IP addresses or networks such as 172.16.0.0/12, not {one!r}."
+            ) from error
+    return found
 
 
 def read_folder(name: str, default: Path) -> Path:

@@ -18,7 +18,8 @@ from storyengine import checks, service_checks
 def _good_configuration(settings: Settings) -> None:
     settings.DEBUG = False
     settings.PASSWORD = "correct horse battery staple"
-    settings.API_TOKEN = "token"
+    settings.API_TOKEN = "token-of-the-test"
+    settings.HOST, settings.PROXIES = "", ["192.0.2.1"]
     settings.ALLOWED_HOSTS = ["story.example.org", *settings.LOOPBACK_HOSTS]
     settings.HTTPS = True
     for name in ("SSL_REDIRECT", "HSTS_SECONDS", "PROXY_SSL_HEADER"):
@@ -35,6 +36,8 @@ def _good_configuration(settings: Settings) -> None:
 def all_checks() -> list[CheckMessage]:
     return [
         *checks.check_door(),
+        *checks.check_secrets(),
+        *checks.check_proxies(),
         *checks.check_middleware(),
         *checks.check_model(),
         *checks.check_models_file(),
@@ -61,8 +64,14 @@ def test_a_good_configuration_is_silent() -> None:
         ({"OPENAI_API_KEY": ""}, "storyengine.W002"),
         ({"OPENAI_BASE_URL": "http://llm.example/v1", "MODEL": "x"}, "storyengine.W003"),
         ({"SECRET_KEY_IS_GENERATED": True}, "storyengine.W004"),
-        ({"PASSWORD": "short"}, "storyengine.W005"),
+        ({"PASSWORD": "11-of-them-"}, "storyengine.W005"),
+        ({"PASSWORD": "", "API_TOKEN": ""}, "storyengine.W017"),
+        ({"API_TOKEN": "11-of-them-"}, "storyengine.W014"),
         ({"HTTPS": False}, "storyengine.W007"),
+        ({"HTTPS": False, "HOST": "192.0.2.7"}, "storyengine.W007"),
+        ({"HTTPS": False, "HOST": "127.0.0.1"}, "storyengine.W007"),
+        ({"PROXIES": []}, "storyengine.W015"),
+        ({"PROXIES": ["*"]}, "storyengine.W016"),
         ({"ALLOWED_HOSTS": ["*", "localhost"]}, "storyengine.W012"),
         ({"OPENAI_BASE_URL": "http://localhost:11434/v1"}, "storyengine.W006"),
         ({"CHAPTER_BUDGET": Decimal(1), "MODEL": "nobody-knows"}, "storyengine.W008"),
@@ -83,6 +92,9 @@ def test_a_doubtful_one_is_named_with_a_way_out(
     "changes",
     [
         {"PASSWORD": "", "API_TOKEN": ""},
+        # Whoever is on this machine needs no HTTPS to be out of others' sight.
+        {"HTTPS": False, "HOST": "127.0.0.1", "PROXIES": []},
+        {"HTTPS": False, "HOST": "::1", "PROXIES": []},
         {"OPENAI_BASE_URL": "http://localhost:11434/v1", "OPENAI_API_KEY": "", "MODEL": "qwen3"},
         {"LLM": "embedded", "EMBEDDED_MODEL": "smollm2-135m", "OPENAI_API_KEY": ""},
         {"CHAPTER_BUDGET": Decimal(1)},
@@ -95,8 +107,38 @@ def test_what_is_meant_so_is_not_remarked(settings: Settings, changes: dict[str,
     for name, value in changes.items():
         setattr(settings, name, value)
     check: Callable[[], list[CheckMessage]]
-    for check in (checks.check_door, checks.check_model, checks.check_caps):
+    for check in (
+        checks.check_door,
+        checks.check_secrets,
+        checks.check_proxies,
+        checks.check_model,
+        checks.check_caps,
+    ):
         assert check() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "check_id"),
+    [
+        ({"PASSWORD": "11-of-them-"}, "storyengine.W005"),
+        ({"HTTPS": False}, "storyengine.W007"),
+        ({"API_TOKEN": "11-of-them-"}, "storyengine.W014"),
+        ({"API_TOKEN": "11-of-them-", "HOST": "::1"}, "storyengine.W014"),
+        ({"PROXIES": []}, "storyengine.W015"),
+        ({"PROXIES": ["*"]}, "storyengine.W016"),
+    ],
+)
+def test_a_weak_guard_is_named_at_every_start(
+    settings: Settings, changes: dict[str, object], check_id: str
+) -> None:
+    """And once: also where a deployment is checked."""
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    for is_deployment in (False, True):
+        found = [*checks.check_door(), *checks.check_secrets(), *checks.check_proxies()]
+        found += checks.check_production() if is_deployment else []
+        assert [one.id for one in found] == [check_id]
+    assert check_id in {one.id for one in run_checks(tags=["security"])}
 
 
 class TestServers:

@@ -15,6 +15,7 @@ from storyengine.tests.compose_file import COMPOSE, SERVICES
 
 BASE = Path(settings.BASE_DIR)
 DOCKERFILE = (BASE / "Dockerfile").read_text(encoding="utf-8")
+WORKFLOW = BASE / ".github/workflows/ci.yml"
 
 PASSWORD = "STORYENGINE_PASSWORD"
 REFUSED_WITHOUT = r"\$\{STORYENGINE_PASSWORD:\?[^}]+\}"
@@ -101,6 +102,9 @@ def test_no_password_stands_in_for_one_that_is_not_set() -> None:
 
 def test_only_what_serves_pages_is_published() -> None:
     assert {name for name, service in SERVICES.items() if "ports" in service} == {"web", "embedded"}
+    for name in ("web", "embedded"):
+        # Within a container; a variable of the machine must not shut it off from its port.
+        assert SERVICES[name]["environment"]["STORYENGINE_HOST"] == "0.0.0.0"  # noqa: S104
 
 
 def test_the_backup_lies_where_it_is_looked_for() -> None:
@@ -139,7 +143,7 @@ def test_what_compose_runs_of_the_program_is_there(service: dict[str, Any]) -> N
 
 def test_the_programs_that_back_up_are_of_the_servers_version() -> None:
     """An older pg_dump refuses the server, and an older server what a newer one writes."""
-    (server,) = re.findall(r"^postgres:(\d+)-alpine$", SERVICES["postgres"]["image"])
+    (server,) = re.findall(r"^postgres:(\d+)\.\d+-alpine@", SERVICES["postgres"]["image"])
     (client,) = re.findall(r"postgresql-client-(\d+)", DOCKERFILE)
     assert client == server
 
@@ -148,11 +152,35 @@ def test_both_stages_of_the_image_stand_on_one_system() -> None:
     assert len(set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))) == 1
 
 
+def images_named() -> list[str]:
+    """Of compose.yaml, the Dockerfile and the workflow; what is built here has no digest yet."""
+    ours = {service["image"] for service in SERVICES.values() if "build" in service}
+    files = [path.read_text(encoding="utf-8") for path in (BASE / "compose.yaml", WORKFLOW)]
+    named = re.findall(r"^\s*(?:- )?(?:image|container): *(\S.*)$", "\n".join(files), re.MULTILINE)
+    stages = re.findall(r"^FROM (\S+)(?: AS \w+)?$", DOCKERFILE, re.MULTILINE)
+    assert len(stages) == DOCKERFILE.count("FROM ")
+    return [one for one in (*named, *stages) if one not in ours]
+
+
+def test_every_image_is_pinned_by_digest_beside_its_readable_tag() -> None:
+    images = images_named()
+    assert {one.partition(":")[0] for one in images} == {"python", "postgres", "redis"}
+    for one in images:
+        assert re.fullmatch(r"[a-z]+:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}", one), one
+
+
+def test_every_action_is_pinned_by_commit_beside_its_readable_tag() -> None:
+    used = re.findall(r"uses: *(.+)", WORKFLOW.read_text(encoding="utf-8"))
+    assert len(used) > 5
+    for one in used:
+        assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one), one
+
+
 ONCE_A_WEEK = "github.event_name == 'schedule'"
 
 
 class TestWorkflow:
-    text = (BASE / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    text = WORKFLOW.read_text(encoding="utf-8")
     workflow = yaml.safe_load(text)
 
     def test_pull_requests_are_checked_as_everywhere_else(self) -> None:

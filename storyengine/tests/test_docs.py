@@ -12,8 +12,8 @@ from django.conf import settings
 BASE = Path(settings.BASE_DIR)
 # Where the program's own source may ask the environment for more than it hands on.
 READERS = ("storyengine/settings/__init__.py", "storyengine/settings/environment.py")
-# Of programs beside this one: compose and uvicorn.
-NOT_READ_HERE = {"POSTGRES_PASSWORD", "PUBLISH_ON", "COMPOSE_PROJECT_NAME", "FORWARDED_ALLOW_IPS"}
+# Of compose.
+NOT_READ_HERE = {"POSTGRES_PASSWORD", "PUBLISH_ON", "COMPOSE_PROJECT_NAME"}
 
 
 def names_read_by_the_program() -> set[str]:

@@ -42,6 +42,13 @@ class TestBadValues:
             ("STORYENGINE_CHAPTER_BUDGET", "NaN"),
             ("STORYENGINE_HTTPS", "2"),
             ("STORYENGINE_HSTS", "everywhere"),
+            ("STORYENGINE_HOST", "story.example.org"),
+            # Without a password.
+            ("STORYENGINE_HOST", "0.0.0.0"),  # noqa: S104
+            ("STORYENGINE_HOST", "::"),
+            ("STORYENGINE_HOST", "192.0.2.7"),
+            ("FORWARDED_ALLOW_IPS", "proxy.example.org"),
+            ("FORWARDED_ALLOW_IPS", "127.0.0.1, 172.16.0.1/12"),
             ("DATABASE_URL", "mysql://gm:hush-hush@localhost/x"),
             ("DATABASE_URL", "postgres://gm:hush-hush@localhost:port/x"),
             ("DATABASE_URL", "gm:hush-hush@localhost"),
@@ -138,6 +145,29 @@ class TestReaders:
     def test_a_list_is_trimmed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ALLOWED_HOSTS", "a.example, b.example,")
         assert environment.read_list("ALLOWED_HOSTS", "*") == ["a.example", "b.example"]
+
+
+class TestHost:
+    @pytest.mark.parametrize(
+        ("text", "host"),
+        [("", ""), ("localhost", "127.0.0.1"), ("127.0.0.2", "127.0.0.2"), ("[::1]", "::1")],
+    )
+    def test_this_machine_alone_needs_no_password(
+        self, monkeypatch: pytest.MonkeyPatch, text: str, host: str
+    ) -> None:
+        monkeypatch.setenv("STORYENGINE_HOST", text)
+        assert environment.read_host("STORYENGINE_HOST", has_password=False) == host
+
+    @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "127.0.0.1"])  # noqa: S104
+    def test_with_a_password_it_is_free(self, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+        monkeypatch.setenv("STORYENGINE_HOST", host)
+        assert environment.read_host("STORYENGINE_HOST", has_password=True) == host
+
+    def test_a_loopback_address_is_answered_under_its_own_name(self) -> None:
+        program = "from django.conf import settings; print(settings.ALLOWED_HOSTS)"
+        told = answer_of(program, STORYENGINE_HOST="127.0.0.2")
+        assert "'127.0.0.2'" in told
+        assert "'*'" not in told
 
 
 class TestDatabase:

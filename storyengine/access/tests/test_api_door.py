@@ -5,12 +5,13 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
-from storyengine.access import api_door
+from storyengine.access import tokens
 from storyengine.access.api_door import API_PREFIX, READABLE
 
 READ = "/api/openapi.json"
 WRITE = "/api/session"
 TOKEN = "token-of-the-test-0123456789"
+BEARER = f"Bearer {TOKEN}"
 
 
 @pytest.mark.django_db
@@ -78,6 +79,36 @@ class TestWithoutPassword:
         assert response.status_code == 404
 
 
+@pytest.mark.django_db
+@pytest.mark.usefixtures("no_password")
+class TestTokenWithoutPassword:
+    @pytest.fixture(autouse=True)
+    def _token(self, settings: Settings) -> None:
+        settings.API_TOKEN = TOKEN
+
+    @pytest.mark.parametrize("authorization", ["", "Bearer wrong", f"Basic {TOKEN}"])
+    @pytest.mark.parametrize("path", ["/api/session", "/api/no-such-thing"])
+    def test_it_is_asked_for(self, client: Client, path: str, authorization: str) -> None:
+        for method in ("GET", "POST", "DELETE"):
+            response = client.generic(method, path, headers={"Authorization": authorization})
+            assert response.status_code == 401
+            assert "STORYENGINE_API_TOKEN" in response.json()["detail"]
+
+    def test_it_opens(self, client: Client) -> None:
+        opened = client.post(
+            WRITE, "{}", content_type="application/json", headers={"Authorization": BEARER}
+        )
+        assert opened.status_code == 201
+
+    @pytest.mark.parametrize("path", ["/", "/admin/", *READABLE])
+    def test_who_sits_before_this_machine_needs_none(self, client: Client, path: str) -> None:
+        assert client.get(path).status_code == 200
+
+    def test_other_sites_are_refused_all_the_same(self, client: Client) -> None:
+        headers = {"Authorization": BEARER, "Origin": "https://evil.example"}
+        assert client.get(READ, headers=headers).status_code == 403
+
+
 @pytest.mark.usefixtures("password")
 class TestWithPassword:
     def test_without_a_token_it_is_closed(self, client: Client, settings: Settings) -> None:
@@ -113,7 +144,7 @@ class TestWithPassword:
             return given != TOKEN
 
         settings.API_TOKEN = TOKEN
-        monkeypatch.setattr(api_door, "constant_time_compare", compare)
+        monkeypatch.setattr(tokens, "constant_time_compare", compare)
         response = client.get(READ, headers={"Authorization": f"Bearer {given}"})
         assert response.status_code == (401 if given == TOKEN else 200)
         assert {given, TOKEN} in compared

@@ -1,11 +1,13 @@
-"""Bodies that no door takes, refused before Django stores them."""
+"""Bodies that are too large or too slow, refused before Django stores them."""
 
+import asyncio
 import json
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.conf import settings as django_settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -15,76 +17,23 @@ from agents.trials import LAYER_CHAR_LIMIT
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
 from sessions.tests.factories import make_chapter
 from storyengine.access import body_limit
-from storyengine.access.body_limit import LARGEST_FILE, BodyLimit
+from storyengine.access.body_limit import LARGEST_FILE, LARGEST_OF_STRANGERS
 from storyengine.access.headers import HEADERS
+from storyengine.access.tests.exchange import Exchange
 from storyengine.exchange.chapter_file import MAX_FILE_BYTES
 from storyengine.exchange.limits import IMPORT_COMMAND
 
-CHUNK = 100_000
 SMALL = 1_100_000
 IMPORTS = ("/chapters/import", "/api/session/import")
+JSON = {"Content-Type": "application/json"}
 # Of four bytes in UTF-8, twelve in a form.
 WIDE = "🌊"
-
-
-class Application:
-    """Reads a body as Django does, and says how much it was."""
-
-    def __init__(self) -> None:
-        self.stored = 0
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await send({"type": "lifespan"})
-            return
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            self.stored += len(message["body"])
-            if not message["more_body"]:
-                break
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"taken"})
-
-
-class Exchange:
-    """One request of `size` bytes: what was read of it, and the messages of the answer."""
-
-    def __init__(
-        self, size: int, *, declared: str = "", path: str = "/login", kind: str = "http"
-    ) -> None:
-        self.left, self.answer = size, list[Any]()
-        headers = [(b"Content-Length", declared.encode())] if declared else []
-        self.scope = {"type": kind, "method": "POST", "path": path, "headers": headers}
-        self.application = Application()
-        async_to_sync(BodyLimit(self.application))(self.scope, self.receive, self.send)
-
-    async def receive(self) -> Any:
-        part = min(CHUNK, self.left)
-        self.left -= part
-        return {"type": "http.request", "body": b"x" * part, "more_body": self.left > 0}
-
-    async def send(self, message: Any) -> None:
-        self.answer.append(message)
-
-    @property
-    def status(self) -> int:
-        return int(self.answer[0]["status"])
-
-    @property
-    def headers(self) -> dict[bytes, bytes]:
-        return dict(self.answer[0]["headers"])
-
-    @property
-    def body(self) -> bytes:
-        return bytes(self.answer[1]["body"])
 
 
 @pytest.mark.parametrize("path", IMPORTS)
 def test_an_imported_chapter_fits(path: str) -> None:
     assert LARGEST_FILE > MAX_FILE_BYTES
-    fits = Exchange(LARGEST_FILE, declared=str(LARGEST_FILE), path=path)
+    fits = Exchange(LARGEST_FILE, declared=str(LARGEST_FILE), path=path, headers=JSON)
     assert (fits.status, fits.application.stored) == (200, LARGEST_FILE)
 
 
@@ -95,7 +44,7 @@ def test_an_imported_chapter_fits(path: str) -> None:
 def test_a_hundred_megabytes_are_read_to_their_end_and_not_stored(
     path: str, limit: int, declared: str
 ) -> None:
-    large = Exchange(100_000_000, declared=declared, path=path)
+    large = Exchange(100_000_000, declared=declared, path=path, headers=JSON)
     assert large.status == 413
     assert large.application.stored <= limit
     # Some clients hear an answer only once they have sent all.
@@ -111,7 +60,7 @@ class TestEverythingElse:
         "path", ["/login", "/", "/nowhere", "/chapters/import/", "/chapters/new", "/api/session"]
     )
     def test_two_megabytes_are_refused(self, path: str, declared: str) -> None:
-        large = Exchange(2_000_000, declared=declared, path=path)
+        large = Exchange(2_000_000, declared=declared, path=path, headers=JSON)
         assert (large.status, large.left) == (413, 0)
         assert large.application.stored <= SMALL
 
@@ -159,7 +108,7 @@ def test_the_answer_is_in_the_form_of_who_asked() -> None:
     page = Exchange(100_000_000, declared="100000000")
     assert page.headers[b"content-type"] == b"text/plain; charset=utf-8"
     assert b"1,100,000 bytes. Nothing was changed." in page.body
-    api = Exchange(100_000_000, declared="100000000", path="/api/session/import")
+    api = Exchange(100_000_000, declared="100000000", path="/api/session/import", headers=JSON)
     assert api.headers[b"content-type"] == b"application/problem+json"
     problem = json.loads(api.body)
     assert (problem["status"], problem["type"]) == (413, "urn:storyengine:too-large")
@@ -172,11 +121,76 @@ def test_the_answer_is_in_the_form_of_who_asked() -> None:
 @pytest.mark.parametrize("path", ["/login", "/api/session/import"])
 @pytest.mark.parametrize("declared", ["100000000", ""])
 def test_the_answer_has_the_headers_of_all_answers(path: str, declared: str) -> None:
-    refused = Exchange(100_000_000, declared=declared, path=path)
+    refused = Exchange(100_000_000, declared=declared, path=path, headers=JSON)
     own = {"Cache-Control": "no-store", "Content-Length": str(len(refused.body))}
     for name, value in (HEADERS | own).items():
         assert refused.headers[name.lower().encode()] == value.encode()
     assert len(refused.headers[b"x-request-id"]) >= 11
+
+
+class TestTooSlow:
+    """With times that are over at once; a body that comes in time is every other test's."""
+
+    @pytest.fixture(autouse=True)
+    def _no_patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(body_limit, "SILENT_SECONDS", 0.05)
+
+    @pytest.mark.parametrize("declared", ["500000", ""])
+    @pytest.mark.parametrize("path", ["/", "/chapters/import", "/api/session"])
+    def test_one_that_stops_coming_is_let_go(self, path: str, declared: str) -> None:
+        parked = Exchange(500_000, declared=declared, path=path, stops_after=300_000, headers=JSON)
+        assert parked.status == 408
+        assert parked.headers[b"connection"] == b"close"
+        assert parked.application.stored == 300_000
+        assert b"Nothing was changed" in parked.body
+        if path.startswith("/api"):
+            assert parked.headers[b"content-type"] == b"application/problem+json"
+
+    @pytest.mark.parametrize(("seconds", "status"), [(10, 200), (25, 408)])
+    def test_one_that_comes_by_drops_has_more_time_the_more_has_come(
+        self, monkeypatch: pytest.MonkeyPatch, seconds: int, status: int
+    ) -> None:
+        """Never silent for long: a tenth of a megabyte in so many seconds."""
+        clock = count(step=seconds)
+        now = SimpleNamespace(seconds=next(clock))
+        monkeypatch.setattr(body_limit, "SILENT_SECONDS", 30.0)
+        monkeypatch.setattr(
+            body_limit, "time", SimpleNamespace(perf_counter=lambda: float(now.seconds))
+        )
+
+        class Dripping(Exchange):
+            async def receive(self) -> Any:
+                now.seconds = next(clock)
+                await asyncio.sleep(0)
+                return await super().receive()
+
+        assert Dripping(1_000_000).status == status
+
+    def test_a_refusal_waits_no_longer_for_the_rest(self) -> None:
+        assert Exchange(50_000_000, declared="50000000", stops_after=200_000).status == 413
+
+    def test_it_leaves_a_line(self, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level("INFO"):
+            Exchange(500_000, stops_after=0)
+        [line] = [one for one in caplog.records if one.msg == "request"]
+        assert getattr(line, "fields", {})["status"] == 408
+
+
+def test_a_client_that_asks_first_hears_a_refusal_at_once() -> None:
+    """It sends nothing after that: to wait for it would be in vain."""
+    asking = Exchange(5_000_000, declared="5000000", headers={"Expect": "100-continue"})
+    assert (asking.status, asking.left) == (413, 5_000_000)
+
+
+@pytest.mark.usefixtures("password")
+@pytest.mark.parametrize("path", ["/login", "/healthz", "/readyz"])
+def test_what_is_open_to_strangers_takes_little(path: str) -> None:
+    fits = Exchange(LARGEST_OF_STRANGERS, declared=str(LARGEST_OF_STRANGERS), path=path)
+    assert (fits.status, fits.application.stored) == (200, LARGEST_OF_STRANGERS)
+    large = Exchange(LARGEST_OF_STRANGERS + 1, path=path)
+    assert large.status == 413
+    longest = urlencode({"password": WIDE * 1_000, "next": "/" + "x" * 1_000, "token": "x" * 64})
+    assert len(longest) < LARGEST_OF_STRANGERS
 
 
 def test_what_is_no_request_passes() -> None:

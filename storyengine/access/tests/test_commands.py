@@ -19,7 +19,7 @@ from agents.models import EmbeddedServer, Job
 from agents.work import work_on
 from sessions.states import State
 from sessions.tests.factories import make_chapter
-from storyengine.access.listening import open_listener
+from storyengine.access.listening import open_listeners
 
 
 @pytest.fixture
@@ -73,12 +73,41 @@ class TestPrepare:
         assert done == ["migrate"]
 
     def test_a_taken_port_ends_it(self, free_port: int) -> None:
-        with open_listener() as listener:
+        (listener,) = open_listeners()
+        with listener:
             listener.listen()
             with pytest.raises(CommandError, match="is taken"):
                 call_command("prepare")
         # The run that has the port speaks for its own model.
         assert not EmbeddedServer.objects.exists()
+
+
+def test_what_is_weak_is_said_at_the_start(free_port: int, tmp_path: Path) -> None:
+    """By `prepare`, whose errors a person reads; honcho reads what it writes."""
+    environment = os.environ | {
+        "PORT": str(free_port),
+        "STORYENGINE_DATA": str(tmp_path),
+        "STORYENGINE_PASSWORD": "11-of-them-",
+        "STORYENGINE_API_TOKEN": "11-of-them-",
+    }
+    for name in ("DATABASE_URL", "CELERY_BROKER_URL"):
+        environment.pop(name, None)
+    run = subprocess.run(
+        [sys.executable, "manage.py", "prepare"],
+        cwd=django_settings.BASE_DIR,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.startswith(f"--port {free_port} web worker")
+    for words in (
+        "STORYENGINE_PASSWORD has fewer than 12 characters.",
+        "STORYENGINE_API_TOKEN has fewer than 12 characters.",
+        "STORYENGINE_HTTPS is not set: password, cookies and texts travel unencrypted.",
+    ):
+        assert words in run.stderr
+    assert "11-of-them-" not in run.stdout + run.stderr
 
 
 @pytest.fixture

@@ -1,25 +1,84 @@
 """Where the server listens."""
 
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
 import pytest
 from pytest_django import Settings
 
-from storyengine.access.listening import PortTaken, open_listener
+from storyengine.access.listening import (
+    CannotListen,
+    describe_address,
+    is_beyond_loopback,
+    open_listeners,
+)
+
+EVERY_IPV4 = "0.0.0.0"  # noqa: S104
 
 
-def test_without_a_password_only_this_machine_is_served(settings: Settings, free_port: int) -> None:
-    settings.PASSWORD = ""
-    with open_listener() as listener:
-        assert listener.getsockname() == ("127.0.0.1", free_port)
+@contextmanager
+def opened() -> Iterator[list[socket.socket]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(listener) for listener in open_listeners()]
 
 
-def test_with_a_password_every_address_is(settings: Settings, free_port: int) -> None:
-    settings.PASSWORD = "correct horse"
-    with open_listener() as listener:
-        assert listener.getsockname() == ("0.0.0.0", free_port)  # noqa: S104
+@pytest.mark.parametrize(
+    ("password", "host", "addresses", "said"),
+    [
+        ("", "", ["127.0.0.1"], "http://localhost:{port} (on this machine only)"),
+        ("", "127.0.0.2", ["127.0.0.2"], "http://127.0.0.2:{port} (on this machine only)"),
+        ("", "::1", ["::1"], "http://[::1]:{port} (on this machine only)"),
+        ("secret", "", [EVERY_IPV4], "http://localhost:{port} (on every address of this machine)"),
+        ("secret", "127.0.0.1", ["127.0.0.1"], "http://localhost:{port} (on this machine only)"),
+        (
+            *("secret", "::", [EVERY_IPV4, "::"]),
+            "http://localhost:{port} (on every address of this machine)",
+        ),
+    ],
+)
+def test_it_listens_where_it_says_so(
+    settings: Settings,
+    free_port: int,
+    password: str,
+    host: str,
+    addresses: list[str],
+    said: str,
+) -> None:
+    if ":" in host and not has_ipv6():
+        pytest.skip("no IPv6 on this machine")
+    settings.PASSWORD, settings.HOST = password, host
+    with opened() as listeners:
+        assert [listener.getsockname()[:2] for listener in listeners] == [
+            (address, free_port) for address in addresses
+        ]
+    assert describe_address() == said.format(port=free_port)
+    assert is_beyond_loopback() == (EVERY_IPV4 in addresses)
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def test_one_address_of_several_is_said_plainly(settings: Settings, free_port: int) -> None:
+    settings.PASSWORD, settings.HOST = "secret", "192.0.2.7"
+    assert describe_address() == f"http://192.0.2.7:{free_port} (on this address alone)"
+    assert is_beyond_loopback()
+
+
+def test_an_address_of_another_machine_is_said_plainly(settings: Settings, free_port: int) -> None:
+    settings.PASSWORD, settings.HOST = "secret", "192.0.2.7"
+    with pytest.raises(CannotListen, match=r"no address 192\.0\.2\.7\. Set STORYENGINE_HOST"):
+        open_listeners()
 
 
 def test_a_taken_port_is_said_plainly(settings: Settings, free_port: int) -> None:
-    with open_listener() as listener:
+    with opened() as (listener,):
         listener.listen()
-        with pytest.raises(PortTaken, match=f"Port {free_port} is taken.*PORT={free_port + 1}"):
-            open_listener()
+        with pytest.raises(CannotListen, match=f"Port {free_port} is taken.*PORT={free_port + 1}"):
+            open_listeners()

@@ -35,7 +35,7 @@ urlpatterns = [path("api/broken", break_down), path("login", break_down, name="l
 
 
 @pytest.fixture
-def secrets(settings: Settings) -> list[str]:
+def secrets(settings: Settings, db: None) -> list[str]:
     for name, value in SECRETS.items():
         setattr(settings, name, value)
     settings.ROOT_URLCONF = __name__

@@ -75,7 +75,8 @@ def test_what_is_refused_before_django_reads_it_has_a_line_too(
     written: Written, is_declared: bool
 ) -> None:
     session_id, body = uuid.uuid4(), b"x" * 2_000_000
-    declared = [(b"content-length", str(len(body)).encode())] if is_declared else []
+    length = (b"content-length", str(len(body)).encode())
+    declared = [length if is_declared else (b"transfer-encoding", b"chunked")]
     scope = {
         "type": "http",
         "method": "POST",

@@ -5,7 +5,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from agents.embedded.report import Report
-from storyengine.access.listening import PortTaken, open_listener
+from storyengine.access.listening import CannotListen, open_listeners
 
 
 class Command(BaseCommand):
@@ -17,8 +17,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> str:
         try:
-            open_listener().close()
-        except PortTaken as error:
+            for listener in open_listeners():
+                listener.close()
+        except CannotListen as error:
             raise CommandError(str(error)) from error
         # After a backup, if that changes anything (see storyengine.backups).
         call_command("migrate", interactive=False, verbosity=0)

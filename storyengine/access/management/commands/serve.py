@@ -3,8 +3,9 @@ import gc
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from django.conf import settings
@@ -12,7 +13,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from agents.database import open_connection
 from agents.replies import end_replies
-from storyengine.access.listening import PortTaken, open_listener
+from storyengine.access.connections import BoundedProtocol, Connections, raise_file_limit
+from storyengine.access.listening import CannotListen, describe_address, open_listeners
 
 SECONDS_FOR_OPEN_REQUESTS = 2
 # To store what replies that are broken off have come to.
@@ -50,33 +52,41 @@ class AnnouncedServer(uvicorn.Server):
 
 
 class Command(BaseCommand):
-    help = "Serve pages and API: on loopback, or on all addresses if a password is set."
+    help = (
+        "Serve pages and API: on STORYENGINE_HOST, without it on loopback, or on all addresses if "
+        "a password is set."
+    )
     # `prepare` runs them, once for all processes.
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            listener = open_listener()
-        except PortTaken as error:
+            listeners = open_listeners()
+        except CannotListen as error:
             raise CommandError(str(error)) from error
+        files = raise_file_limit()
+        connections = Connections.for_files(files)
         config = uvicorn.Config(
             "storyengine.asgi:application",
-            # The quick ones where they are installed: a reply waits for both.
+            # The quick one where it is installed: a reply waits for it.
             loop="auto",
-            http="auto",
+            http=cast(Any, partial(BoundedProtocol, connections)),
+            # Beyond it, where nobody else waits whose connection could be closed.
+            limit_concurrency=connections.most + 1,
+            # So many more may be opened at once before the first of them is closed.
+            backlog=min(files // 8, 2_048),
             log_config=None,
             access_log=False,
             server_header=False,
             lifespan="off",
             ws="none",
+            proxy_headers=bool(settings.PROXIES),
+            forwarded_allow_ips=settings.PROXIES,
             timeout_graceful_shutdown=SECONDS_FOR_OPEN_REQUESTS,
         )
         server = AnnouncedServer(config, self._announce)
-        server.run(sockets=[listener])
+        server.run(sockets=listeners)
 
     def _announce(self) -> None:
-        reach = "on every address of this machine" if settings.PASSWORD else "on this machine only"
-        self.stdout.write(
-            f"Story Engine is at http://localhost:{settings.PORT} ({reach}). Ctrl-C stops it."
-        )
+        self.stdout.write(f"Story Engine is at {describe_address()}. Ctrl-C stops it.")
         self.stdout.flush()

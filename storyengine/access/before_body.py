@@ -1,0 +1,73 @@
+"""Who may send a body: asked as the middleware asks, before anything of it is kept."""
+
+from io import BytesIO
+from typing import Any
+
+from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
+from django.core.handlers.exception import response_for_exception
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBadRequest,
+    HttpResponseForbidden,
+)
+
+from agents.database import in_database
+from storyengine.access.api_door import ApiDoorMiddleware, is_cross_site, is_for_programs
+from storyengine.access.browser import SessionMiddleware
+from storyengine.access.door import DoorMiddleware, ask_for_login, is_open
+from storyengine.access.hosts import KnownHostMiddleware
+from storyengine.access.tokens import atry_token
+from storyengine.database_away import DATABASE_ERRORS
+
+
+def _no_view(request: HttpRequest) -> HttpResponse:
+    raise NotImplementedError
+
+
+_hosts, _api = KnownHostMiddleware(_no_view), ApiDoorMiddleware(_no_view)
+_sessions, _door = SessionMiddleware(_no_view), DoorMiddleware(_no_view)
+
+
+async def refuse_before_body(scope: Any) -> HttpResponse | None:
+    """The answer to whoever may not send one; None for whoever may."""
+    try:
+        request = ASGIRequest(scope, BytesIO())
+    except UnicodeDecodeError:
+        return HttpResponseBadRequest()
+    if refusal := _hosts.before(request):
+        return refusal
+    if is_for_programs(request):
+        await atry_token(request)
+    if refusal := _api.before(request) or _refuse_other_site(request):
+        return refusal
+    return None if is_open(request) else await _refuse_without_login(request)
+
+
+def _refuse_other_site(request: HttpRequest) -> HttpResponse | None:
+    """Without a password, a browser of this machine is all that another site needs; with one, it
+    sends no session for another site, which makes that a stranger.
+    """
+    if settings.PASSWORD or not is_cross_site(request):
+        return None
+    return HttpResponseForbidden(
+        "A page of another site sent this. Nothing was changed.",
+        content_type="text/plain; charset=utf-8",
+    )
+
+
+async def _refuse_without_login(request: HttpRequest) -> HttpResponse | None:
+    if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+        # The database's threads are not for strangers.
+        return ask_for_login(request)
+    try:
+        return await in_database(_look_for_login, request)
+    except DATABASE_ERRORS as error:
+        return response_for_exception(request, error)
+
+
+def _look_for_login(request: HttpRequest) -> HttpResponse | None:
+    _sessions.process_request(request)
+    _door.process_request(request)
+    return _door.refuse(request)

@@ -1,0 +1,176 @@
+"""How many connections are open, and how long one may take to say what it wants.
+
+uvicorn waits for a request's first lines for ever. A few hundred connections that never finish them
+would hold all that the system lets a process open, and every new one would be reset.
+"""
+
+import asyncio
+import logging
+import resource
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from sessions.log_lines import warn
+
+logger = logging.getLogger(__name__)
+
+# From its start, or the first byte after an answer, to the end of a request's head.
+HEAD_SECONDS = 15.0
+# Of what is no body: the head, whose cookies and address are a small part of it, or what comes
+# between and after the parts of a body.
+LARGEST_HEAD = 32_000
+MOST_HEADERS = 100
+
+# More would be of no use to one process.
+_MOST_CONNECTIONS = 1_000
+_WANTED_FILES = 4_096
+_SECONDS_BETWEEN_LINES = 60.0
+
+
+def raise_file_limit() -> int:
+    """How many files this process may open, once it may open what it can use."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    wanted = _WANTED_FILES if hard == unlimited else min(hard, _WANTED_FILES)
+    if soft != unlimited and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return _WANTED_FILES if soft == unlimited else soft
+
+
+@dataclass
+class Connections:
+    """Those that are open, of which `most` may be; beside them the process needs files of its own.
+
+    Where one too many comes, that one is closed which waits longest without a whole request.
+    """
+
+    most: int
+    # In the order in which they began to wait.
+    _waiting: "dict[BoundedProtocol, None]" = field(default_factory=dict)
+    _busy: "set[BoundedProtocol]" = field(default_factory=set)
+    _closed: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("too_many", "too_slow"), 0)
+    )
+    _next_line: float = 0.0
+
+    @classmethod
+    def for_files(cls, files: int) -> "Connections":
+        return cls(min(_MOST_CONNECTIONS, files // 2))
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._busy)
+
+    def wait(self, connection: "BoundedProtocol") -> None:
+        """It has no whole request."""
+        self._busy.discard(connection)
+        self._waiting[connection] = None
+        if len(self) > self.most:
+            longest = next(iter(self._waiting))
+            # Where all others are being answered, uvicorn answers this one with 503.
+            if longest is not connection:
+                self.close(longest, "too_many")
+
+    def work(self, connection: "BoundedProtocol") -> None:
+        if connection in self._waiting:
+            del self._waiting[connection]
+            self._busy.add(connection)
+
+    def leave(self, connection: "BoundedProtocol") -> None:
+        self._waiting.pop(connection, None)
+        self._busy.discard(connection)
+
+    def close(self, connection: "BoundedProtocol", reason: str) -> None:
+        self.leave(connection)
+        connection.transport.close()
+        # uvicorn learns of it a moment later, and would answer the newcomer with 503.
+        connection.connections.discard(connection)
+        self._closed[reason] += 1
+        now = asyncio.get_running_loop().time()
+        if now < self._next_line:
+            # A line for each would fill the disk instead.
+            return
+        warn(logger, "connections closed", open=len(self), **self._closed)
+        self._next_line = now + _SECONDS_BETWEEN_LINES
+        self._closed = dict.fromkeys(self._closed, 0)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's own, with an end to waiting for a request's head, and to the head."""
+
+    def __init__(self, connections: Connections, **options: Any) -> None:
+        super().__init__(**options)
+        self._others = connections
+        self._deadline: asyncio.TimerHandle | None = None
+        # How much came that was no body, since there was something else.
+        self._head_size = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_head()
+        self._others.wait(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._others.leave(self)
+        self._stop_expecting_head()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_idle():
+            self._expect_head()
+        self._head_size += len(data)
+        super().data_received(data)
+        if self._head_size > LARGEST_HEAD and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if len(self.headers) >= MOST_HEADERS:
+            # The parser makes an error of its own of it, which is answered with 400.
+            raise ValueError
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._head_size = 0
+        self._stop_expecting_head()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._head_size = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._head_size = 0
+        super().on_message_complete()
+        if not self._is_idle():
+            self._others.work(self)
+
+    def on_response_complete(self) -> None:
+        has_another = bool(self.pipeline)
+        super().on_response_complete()
+        if not has_another and not self.transport.is_closing():
+            self._others.wait(self)
+
+    def _is_idle(self) -> bool:
+        """Nothing is being answered."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is None or cycle.response_complete
+
+    def _expect_head(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(HEAD_SECONDS, self._end_late_head)
+
+    def _stop_expecting_head(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _end_late_head(self) -> None:
+        if self._head_size:
+            self._others.close(self, "too_slow")
+        else:
+            # Browsers open connections that they may need: nothing to tell of.
+            self.transport.close()

@@ -1,0 +1,231 @@
+"""How many connections are open, and how long one may take to say what it wants."""
+
+import asyncio
+import logging
+import resource
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from threading import Event, Thread
+from typing import Any, cast
+
+import pytest
+import uvicorn
+
+from bench.program import wait_until
+from storyengine.access import connections
+from storyengine.access.connections import BoundedProtocol, Connections, raise_file_limit
+
+HALF = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+WHOLE = HALF + b"\r\n"
+# Of a socket of these tests: far longer than any answer takes.
+PATIENCE = 30.0
+
+
+class Served:
+    """A server of this process, whose one page streams until it is told to end."""
+
+    def __init__(self, most: int) -> None:
+        self.may_end, self.is_streaming = Event(), Event()
+        self.connections = Connections(most)
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = listener.getsockname()[1]
+        config = uvicorn.Config(
+            self._answer,
+            http=cast(Any, partial(BoundedProtocol, self.connections)),
+            limit_concurrency=most + 1,
+            interface="asgi3",
+            lifespan="off",
+            log_config=None,
+        )
+        self.server = uvicorn.Server(config)
+        self.thread = Thread(target=self.server.run, args=([listener],))
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+        if scope["path"] == "/stream":
+            self.is_streaming.set()
+            await asyncio.to_thread(self.may_end.wait, PATIENCE)
+        await send({"type": "http.response.body", "body": b"ended"})
+
+
+class Visitors:
+    def __init__(self, port: int, stack: ExitStack) -> None:
+        self.port, self._stack = port, stack
+
+    def send(self, *parts: bytes) -> socket.socket:
+        visitor = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        self._stack.callback(visitor.close)
+        for part in parts:
+            visitor.sendall(part)
+        return visitor
+
+
+def is_answered(visitor: socket.socket) -> bool:
+    return b"ended" in read_until(visitor, b"ended")
+
+
+def read_until(visitor: socket.socket, end: bytes = b"\0") -> bytes:
+    """What comes until `end`, or until the connection is closed."""
+    read = b""
+    while end not in read:
+        try:
+            part = visitor.recv(65_536)
+        except ConnectionResetError:
+            break
+        if not part:
+            break
+        read += part
+    return read
+
+
+Serve = Callable[..., Any]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with ExitStack() as stack:
+
+        def start(most: int = 100) -> tuple[Served, Visitors]:
+            served = Served(most)
+            served.thread.start()
+            stack.callback(served.thread.join)
+            stack.callback(setattr, served.server, "should_exit", True)
+            stack.callback(served.may_end.set)
+            return served, Visitors(served.port, stack)
+
+        yield start
+
+
+class TestHead:
+    @pytest.fixture
+    def _no_patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
+
+    @pytest.mark.usefixtures("_no_patience")
+    @pytest.mark.parametrize("sent", [HALF, b"GET", b"\r\n", b""])
+    def test_one_that_does_not_end_is_closed(self, serve: Serve, sent: bytes) -> None:
+        _, visitors = serve()
+        assert read_until(visitors.send(sent)) == b""
+
+    @pytest.mark.usefixtures("_no_patience")
+    @pytest.mark.parametrize("sent", [HALF, b"\r\n"])
+    def test_nor_may_the_second_one_last_for_ever(self, serve: Serve, sent: bytes) -> None:
+        _, visitors = serve()
+        visitor = visitors.send(WHOLE)
+        assert is_answered(visitor)
+        visitor.sendall(sent)
+        assert read_until(visitor).strip(b"0\r\n") == b""
+
+    @pytest.mark.usefixtures("_no_patience")
+    def test_a_stream_takes_as_long_as_it_takes(self, serve: Serve) -> None:
+        served, visitors = serve()
+        stream = visitors.send(WHOLE.replace(b"/ ", b"/stream "))
+        assert served.is_streaming.wait(PATIENCE)
+        # One that came later was waited for in vain, and for as long.
+        assert read_until(visitors.send(HALF)) == b""
+        served.may_end.set()
+        assert is_answered(stream)
+
+    @pytest.mark.parametrize(
+        "sent",
+        [
+            HALF + b"X: " + b"x" * 200_000,
+            b"GET /" + b"x" * 200_000,
+            HALF + b"".join(b"X-%d: x\r\n" % at for at in range(200)) + b"\r\n",
+            HALF + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"x" * 200_000,
+            HALF + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX: " + b"x" * 200_000,
+        ],
+        ids=["header", "address", "headers", "chunk", "trailer"],
+    )
+    def test_it_has_an_end(self, serve: Serve, sent: bytes) -> None:
+        _, visitors = serve()
+        visitor = visitors.send(sent[:1_000])
+        try:
+            visitor.sendall(sent[1_000:])
+        except (BrokenPipeError, ConnectionResetError):
+            return
+        assert b"ended" not in read_until(visitor)
+
+    def test_an_honest_one_fits(self, serve: Serve) -> None:
+        _, visitors = serve()
+        many = b"".join(b"X-%d: x\r\n" % at for at in range(90))
+        assert is_answered(
+            visitors.send(HALF, b"Cookie: " + b"x" * 15_000 + b"\r\n", many, b"\r\n")
+        )
+
+    def test_a_body_of_any_size_fits(self, serve: Serve) -> None:
+        _, visitors = serve()
+        length = b"Content-Length: 1000000\r\n\r\n"
+        assert is_answered(visitors.send(HALF + length, *[b"x" * 10_000] * 100))
+
+
+class TestTooMany:
+    def test_who_waits_longest_gives_way(
+        self, serve: Serve, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        served, visitors = serve(most=10)
+        waiting = [visitors.send(HALF) for _ in range(10)]
+        wait_until(lambda: len(served.connections) == 10, "all to be open", seconds=PATIENCE)
+        with caplog.at_level(logging.WARNING, logger=connections.logger.name):
+            assert is_answered(visitors.send(WHOLE))
+            assert read_until(waiting[0]) == b""
+            [line] = caplog.records
+        assert line.msg == "connections closed"
+        fields = getattr(line, "fields", {})
+        assert (fields["open"], fields["too_many"]) == (10, 1)
+        # The others are still heard.
+        waiting[-1].sendall(b"\r\n")
+        assert is_answered(waiting[-1])
+
+    def test_many_are_told_of_in_one_line(
+        self, serve: Serve, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        _, visitors = serve(most=10)
+        with caplog.at_level(logging.WARNING, logger=connections.logger.name):
+            waiting = [visitors.send(HALF) for _ in range(40)]
+            for gone in waiting[:30]:
+                assert read_until(gone) == b""
+        assert len(caplog.records) == 1
+
+    def test_what_is_being_answered_does_not(self, serve: Serve) -> None:
+        served, visitors = serve(most=1)
+        stream = visitors.send(WHOLE.replace(b"/ ", b"/stream "))
+        assert served.is_streaming.wait(PATIENCE)
+        assert read_until(visitors.send(WHOLE)).startswith(b"HTTP/1.1 503 ")
+        served.may_end.set()
+        assert is_answered(stream)
+
+    def test_an_unfinished_body_does(self, serve: Serve) -> None:
+        served, visitors = serve(most=2)
+        parked = visitors.send(HALF + b"Content-Length: 9\r\n\r\nx")
+        wait_until(lambda: len(served.connections) == 1, "it to be open", seconds=PATIENCE)
+        for _ in range(2):
+            assert is_answered(visitors.send(WHOLE))
+        assert b"ended" not in read_until(parked)
+
+
+@contextmanager
+def file_limit(soft: int) -> Iterator[int]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
+    try:
+        yield before[1]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_it_is_of_use() -> None:
+    with file_limit(512) as hard:
+        files = raise_file_limit()
+        assert files == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        assert files == (4_096 if hard == resource.RLIM_INFINITY else min(hard, 4_096))
+
+
+@pytest.mark.parametrize(("files", "most"), [(256, 128), (1_024, 512), (4_096, 1_000)])
+def test_half_of_them_are_for_connections(files: int, most: int) -> None:
+    assert Connections.for_files(files).most == most
