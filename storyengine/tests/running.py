@@ -1,6 +1,7 @@
 """The whole program running for a test: every process of the Procfile, on data of its own."""
 
 import os
+import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -49,6 +50,13 @@ def run_program(environment: dict[str, str]) -> Iterator[RunningProgram]:
     """On a database and a queue of its own: files, or on the servers that are named for tests."""
     with servers_for_tests() as servers, open_processes({**environment, **servers}) as processes:
         yield RunningProgram(_start(processes), processes)
+
+
+def is_alive(pid: int) -> bool:
+    """Also of a process that is not ours: one that has ended may wait for whoever inherited it."""
+    command = ["ps", "-o", "stat=", "-p", str(pid)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    return bool(said) and not said.startswith("Z")
 
 
 @contextmanager
