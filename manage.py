@@ -22,4 +22,4 @@ if __name__ == "__main__":
         # Before there are settings, whose files it may be about.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        sys.exit(f"Story Engine cannot start, because the disk is full: {error.filename}")
+        sys.exit(f"Story Engine cannot start: the disk of {error.filename} is full. Make room.")

@@ -31,7 +31,7 @@ from sessions.turns import (
     OpenedTurn,
     broken_turn,
     commit_turn,
-    extend_stopped_text,
+    extend_broken_text,
     fail_turn,
     open_prompt,
     open_reroll,
@@ -230,7 +230,7 @@ async def _write_reply(
 def _settle_cancelled(turn: Turn, text: str) -> None:
     """After a stop, add what came since the last flush; otherwise the process is shutting down."""
     if not fail_turn(turn, error=INTERRUPTED, partial_text=text):
-        extend_stopped_text(turn, text)
+        extend_broken_text(turn, text)
 
 
 @transaction.atomic
@@ -238,7 +238,8 @@ def _commit(turn: Turn, text: str) -> list[Event] | None:
     """Write the turn's Events and, in the same transaction, the job that a full chunk asks for."""
     events = commit_turn(turn, text)
     if events is None:
-        logger.info("turn %s ended elsewhere; its reply is dropped", turn.turn_id)
+        logger.info("turn %s ended elsewhere; its reply is not committed", turn.turn_id)
+        extend_broken_text(turn, text)
         return None
     queue_due_summary(turn.session, ring_after=_SUMMARY_PAUSE_SECONDS)
     if turn.kind == Turn.Kind.REROLL:

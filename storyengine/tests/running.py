@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -114,6 +115,7 @@ def run_scripted_program(
     tokens_per_second: float = 10_000,
     context_window: int = 128_000,
     max_output: int = 16_000,
+    data_folder: Path | None = None,
 ) -> Iterator[ScriptedProgram]:
     with start_fake_server(
         first_token_ms=first_token_ms, tokens_per_second=tokens_per_second
@@ -126,5 +128,7 @@ def run_scripted_program(
             "STORYENGINE_MAX_OUTPUT": str(max_output),
             **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
         }
+        if data_folder is not None:
+            environment["STORYENGINE_DATA"] = str(data_folder)
         with run_program(environment) as program:
             yield ScriptedProgram(program.server, program.processes, model)

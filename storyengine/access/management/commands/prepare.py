@@ -6,6 +6,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from agents.embedded.report import Report
 from storyengine.access.listening import PortTaken, open_listener
+from storyengine.backups.exceptions import BackupError
+from storyengine.backups.starting import check_storage
 
 
 class Command(BaseCommand):
@@ -19,6 +21,10 @@ class Command(BaseCommand):
         try:
             open_listener().close()
         except PortTaken as error:
+            raise CommandError(str(error)) from error
+        try:
+            check_storage()
+        except BackupError as error:
             raise CommandError(str(error)) from error
         # After a backup, if that changes anything (see storyengine.backups).
         call_command("migrate", interactive=False, verbosity=0)
