@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from agents.database import in_database
 from agents.live import LiveReply
+from agents.storage import describe, is_disk_full
 from sessions.leases import renew_turns
 from sessions.models import Turn
 
@@ -72,12 +73,16 @@ async def _keep(claims: dict[uuid.UUID, _Claim]) -> None:
 
 
 async def _renew(claims: dict[uuid.UUID, _Claim]) -> None:
+    held = list(claims.values())
+    lost: set[uuid.UUID] = set()
+    trouble = None
     try:
-        texts = [(claim.turn, claim.live.text) for claim in claims.values()]
-        lost = await in_database(renew_turns, texts)
+        lost = await in_database(renew_turns, [(each.turn, each.live.text) for each in held])
     except Exception as error:  # noqa: BLE001  (or every reply that is being written would die)
-        logger.warning("%s turns could not be renewed: %s", len(claims), type(error).__name__)
-        return
+        logger.warning("%s turns could not be renewed: %s", len(held), describe(error))
+        trouble = error if is_disk_full(error) else None
+    for each in held:
+        each.live.trouble = trouble
     for run_id in lost:
         claim = claims.pop(run_id, None)
         if claim is not None:

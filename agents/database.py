@@ -12,10 +12,14 @@ from asgiref.sync import sync_to_async
 from django.db import Error as DatabaseError
 from django.db import connection
 
+from agents.storage import describe, is_disk_full
+
 logger = logging.getLogger(__name__)
 
 # Seconds between the tries to store what a model wrote, all within a turn's lease.
 PAUSES = (0.2, 1.0, 3.0)
+# The same where the disk is full: until somebody has made room, however long that takes.
+FULL_PAUSE_SECONDS = 1.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,11 +69,15 @@ async def open_connection() -> None:
 
 
 async def in_database_patiently(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """The same for what is paid for: a database that is away for a moment may not lose it."""
-    for pause in PAUSES:
+    """The same for what is paid for: a database that is away for a moment may not lose it, nor a
+    disk that is full."""
+    pauses = iter(PAUSES)
+    while True:
         try:
             return await in_database(work, *args, **kwargs)
         except DatabaseError as error:
-            logger.warning("%s has to wait: %s", work.__name__, type(error).__name__)
-            await asyncio.sleep(pause)
-    return await in_database(work, *args, **kwargs)
+            pause = FULL_PAUSE_SECONDS if is_disk_full(error) else next(pauses, None)
+            if pause is None:
+                raise
+            logger.warning("%s has to wait: %s", work.__name__, describe(error))
+        await asyncio.sleep(pause)

@@ -18,6 +18,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from agents.models import Job
+from agents.storage import describe
 from sessions.exceptions import ChapterError
 from sessions.log_lines import current_ids, note_after_commit
 from sessions.models import Session
@@ -76,7 +77,7 @@ def ring_now(job_id: uuid.UUID, *, delay_seconds: float = 0) -> bool:
         logger.warning(
             "the broker is out of reach; the sweep will find job %s: %s",
             job_id,
-            type(error).__name__,
+            describe(error),
         )
         return False
     return True

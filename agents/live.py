@@ -82,6 +82,8 @@ class LiveReply:
     is_over: bool = False
     task: asyncio.Task[None] | None = None
     refusal: ChapterError | None = None
+    # Why its words cannot be stored at the moment, where nobody can say when they can.
+    trouble: Exception | None = None
     # Once it is stored; however else a reply ends, its row tells.
     committed: ReplyEnded | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -132,13 +134,16 @@ async def follow(
     """The reply's text so far, then what is added, then how it ended.
 
     With a `pause` also None, every so many seconds. Leaving early does not touch the reply. Raises
-    Turn.DoesNotExist when the chapter was reset.
+    Turn.DoesNotExist when the chapter was reset, and at a pause the error of a disk that is full:
+    the reply then waits for room.
     """
     live = LIVE_REPLIES.get(turn_id)
     if live is not None:
         is_first = True
         async with aclosing(live.read(pause=pause)) as texts:
             async for text in texts:
+                if not text and live.trouble is not None:
+                    raise live.trouble
                 yield ReplyText(text, is_restart=is_first) if text else None
                 is_first = is_first and not text
         yield live.committed or ReplyEnded(await in_database(_read, turn_id), live.refusal)

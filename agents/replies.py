@@ -19,6 +19,7 @@ from agents.database import in_database, in_database_patiently
 from agents.live import LIVE_REPLIES, LiveReply, ReplyEnded
 from agents.prose import end_at_sentence, without_heading
 from agents.providers.exceptions import ProviderError
+from agents.storage import describe
 from agents.summarizing import queue_due_summary, restart_summary_of, ring_waiting_summaries
 from agents.unforeseen import ProgramFailed, traceback_of
 from agents.warmup import settle_warmup, warm_next_reply
@@ -32,7 +33,7 @@ from sessions.turns import (
     OpenedTurn,
     broken_turn,
     commit_turn,
-    extend_stopped_text,
+    extend_broken_text,
     fail_turn,
     open_prompt,
     open_reroll,
@@ -206,8 +207,7 @@ async def _write_reply(turn: Turn, call: PreparedCall | Exception, live: LiveRep
     try:
         await _write_or_fail(turn, call, live)
     except DatabaseError as error:
-        # Not its message: PostgreSQL repeats there the row that it refused, texts and all.
-        logger.error("turn %s: the database failed: %s", turn.pk, type(error).__name__)
+        logger.error("turn %s: the database failed: %s", turn.pk, describe(error))
     except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)
         await _fail_unforeseen(turn, live, error)
     finally:
@@ -254,7 +254,7 @@ async def _fail_unforeseen(turn: Turn, live: LiveReply, error: Exception) -> Non
 def _settle_cancelled(turn: Turn, text: str) -> None:
     """After a stop, add what came since the last flush; otherwise the process is shutting down."""
     if not fail_turn(turn, error=INTERRUPTED, partial_text=text):
-        extend_stopped_text(turn, text)
+        extend_broken_text(turn, text)
 
 
 @transaction.atomic
@@ -262,7 +262,8 @@ def _commit(turn: Turn, text: str) -> list[Event] | None:
     """Write the turn's Events and, in the same transaction, the job that a full chunk asks for."""
     events = commit_turn(turn, text)
     if events is None:
-        logger.info("turn %s ended elsewhere; its reply is dropped", turn.turn_id)
+        logger.info("turn %s ended elsewhere; its reply is not committed", turn.turn_id)
+        extend_broken_text(turn, text)
         return None
     queue_due_summary(turn.session, ring_after=_SUMMARY_PAUSE_SECONDS)
     if turn.kind == Turn.Kind.REROLL:

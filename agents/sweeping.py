@@ -13,6 +13,7 @@ from agents.calling.asking import ask_server
 from agents.calling.rates import forget_counted_calls
 from agents.jobs import due_jobs
 from agents.recovery import recover, ring_due_jobs
+from agents.storage import describe
 from agents.unforeseen import traceback_of
 from agents.work import AT_WORK, STOPPING, work_on
 
@@ -83,7 +84,7 @@ class SweepThread(threading.Thread):
                 # that died: its lease and the broker's silence have taken half a minute already.
                 self._take_up(unheard_jobs(self.hands, after=timedelta(0)))
         except DatabaseError as error:
-            logger.warning("the sweep was cut short: %s", type(error).__name__)
+            logger.warning("the sweep was cut short: %s", describe(error))
         except Exception as error:  # noqa: BLE001  (nothing would start this thread again)
             logger.error("the sweep met an error of the program:\n%s", traceback_of(error))
         finally:
@@ -105,6 +106,6 @@ def _work(job_id: uuid.UUID) -> None:
     try:
         work_on(job_id)
     except DatabaseError as error:
-        logger.warning("job %s was not taken up: %s", job_id, type(error).__name__)
+        logger.warning("job %s was not taken up: %s", job_id, describe(error))
     finally:
         connection.close()

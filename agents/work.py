@@ -18,6 +18,7 @@ from agents.exceptions import ModelNotReady
 from agents.jobs import claim, owned, postpone, renew
 from agents.models import Job
 from agents.providers.exceptions import ProviderError, ProviderUnreachable, StreamBroken
+from agents.storage import describe
 from agents.unforeseen import ProgramFailed, traceback_of
 from agents.watch import Watch
 from sessions.exceptions import ChapterError
@@ -92,10 +93,8 @@ def _work_on_claimed(job: Job) -> None:
     try:
         _work_on(job)
     except DatabaseError as error:
-        # Not its message: PostgreSQL repeats there the row that it refused, texts and all. The
-        # lease runs out, and the job is queued again.
-        state = getattr(error.__cause__, "sqlstate", None)
-        logger.error("job %s: the database failed: %s %s", job.pk, type(error).__name__, state)
+        # The lease runs out, and the job is queued again.
+        logger.error("job %s: the database failed: %s", job.pk, describe(error))
 
 
 def _work_on(job: Job) -> None:
@@ -158,7 +157,7 @@ async def _renew(job: Job, watch: Watch) -> bool:
     try:
         return await in_database(renew, job, partial_text=watch.text, progress=watch.progress)
     except DatabaseError as error:
-        logger.warning("job %s could not be renewed: %s", job.pk, type(error).__name__)
+        logger.warning("job %s could not be renewed: %s", job.pk, describe(error))
         return True
 
 

@@ -165,9 +165,10 @@ def stop_turn(turn: Turn, *, partial_text: str | None = None) -> bool:
     return _break_turn(_attempt(turn), turn, Turn.Status.STOPPED, "", partial_text)
 
 
-def extend_stopped_text(turn: Turn, partial_text: str) -> None:
-    """Add what arrived between the last flush and a stop that came from another process."""
-    Turn.objects.filter(pk=turn.pk, run_id=turn.run_id, status=Turn.Status.STOPPED).update(
+def extend_broken_text(turn: Turn, partial_text: str) -> None:
+    """Add what arrived between the last flush and the attempt's end by another process: a stop, or
+    a claim that could not be renewed."""
+    Turn.objects.filter(pk=turn.pk, run_id=turn.run_id, status__in=Turn.BROKEN).update(
         partial_text=scrub_reply(partial_text)
     )
 

@@ -7,8 +7,10 @@ from typing import Any, cast
 from celery import Celery, bootsteps
 from celery.beat import EmbeddedService, Scheduler
 from celery.exceptions import SecurityWarning
-from celery.signals import setup_logging, worker_shutdown
+from celery.signals import setup_logging, worker_init, worker_shutdown
 from kombu.transport import TRANSPORT_ALIASES
+
+from storyengine.parents import end_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
 # It warns whoever runs as root of pickled tasks; these are JSON.
@@ -67,6 +69,11 @@ class Pulse(bootsteps.StartStopStep):
 
     def end(self, **_signal: object) -> None:
         self.thread.end()
+
+
+@worker_init.connect
+def end_with_what_started_it(**_signal: object) -> None:
+    end_with_parent()
 
 
 @setup_logging.connect

@@ -6,7 +6,7 @@ from storyengine.access import views
 from storyengine.api.app import api
 from storyengine.operations import views as operations
 
-handler500 = "storyengine.database_away.answer_error"
+handler500 = "storyengine.storage_refusals.answer_error"
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/", api.urls),
     path("healthz", views.healthz, name="healthz"),

@@ -41,6 +41,7 @@ from agents.providers.exceptions import (
     ProviderUnreachable,
     UnusableReply,
 )
+from agents.storage import describe
 from sessions.access import lock_chapter
 from sessions.log_lines import note
 from sessions.text import scrub_reply
@@ -247,7 +248,7 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
             await in_database_patiently(_record, call, outcome)
         except DatabaseError as error:
             # The reply is worth more than the record of how it came about.
-            logger.warning("a model call could not be recorded: %s", type(error).__name__)
+            logger.warning("a model call could not be recorded: %s", describe(error))
 
 
 def check_allowed(session_id: uuid.UUID) -> None:

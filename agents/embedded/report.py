@@ -9,6 +9,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from agents.models import EmbeddedServer
+from agents.storage import describe
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Report:
             EmbeddedServer.objects.all().delete()
         except DatabaseError as error:
             logger.warning(
-                "The state of the embedded model could not be withdrawn: %s", type(error).__name__
+                "The state of the embedded model could not be withdrawn: %s", describe(error)
             )
 
     def _write(self) -> None:
@@ -78,6 +79,6 @@ class Report:
             )
         except DatabaseError as error:
             logger.warning(
-                "The state of the embedded model could not be written: %s", type(error).__name__
+                "The state of the embedded model could not be written: %s", describe(error)
             )
         self._written = time.monotonic()

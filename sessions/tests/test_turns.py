@@ -15,7 +15,7 @@ from sessions.tests.factories import add_prompts, make_active_chapter, make_chap
 from sessions.turns import (
     broken_turn,
     commit_turn,
-    extend_stopped_text,
+    extend_broken_text,
     fail_turn,
     open_prompt,
     open_reroll,
@@ -198,10 +198,18 @@ def test_a_failed_turn_does_not_stand_in_the_way(chapter: Session) -> None:
 def test_a_stop_keeps_the_text_and_it_can_become_the_reply(chapter: Session) -> None:
     turn = send(chapter)
     assert stop_turn(turn, partial_text="I step")
-    extend_stopped_text(turn, "I step in, and")
+    extend_broken_text(turn, "I step in, and")
     kept = take_broken_text(broken_turn(chapter))
     commit_turn(kept, kept.partial_text)
     assert chapter.events.latest("created_at").text == "I step in, and"
+
+
+def test_a_turn_that_was_taken_for_dead_gets_all_words_that_were_shown(chapter: Session) -> None:
+    turn = send(chapter)
+    Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=1), partial_text="I")
+    assert recover_stale_turns()
+    extend_broken_text(turn, "I step in.")
+    assert broken_turn(chapter).partial_text == "I step in."
 
 
 def test_nothing_to_keep_is_refused(chapter: Session) -> None:

@@ -19,7 +19,7 @@ from storyengine.access.browser import SessionMiddleware
 from storyengine.access.door import DoorMiddleware, ask_for_login, is_open
 from storyengine.access.hosts import KnownHostMiddleware
 from storyengine.access.tokens import atry_token
-from storyengine.database_away import DATABASE_ERRORS
+from storyengine.storage_refusals import STORAGE_ERRORS
 
 
 def _no_view(request: HttpRequest) -> HttpResponse:
@@ -63,7 +63,7 @@ async def _refuse_without_login(request: HttpRequest) -> HttpResponse | None:
         return ask_for_login(request)
     try:
         return await in_database(_look_for_login, request)
-    except DATABASE_ERRORS as error:
+    except STORAGE_ERRORS as error:
         return response_for_exception(request, error)
 
 

@@ -15,7 +15,7 @@ from django.utils.crypto import constant_time_compare
 
 from agents.database import in_database
 from sessions.log_lines import warn
-from storyengine.database_away import DATABASE_ERRORS
+from storyengine.storage_refusals import STORAGE_ERRORS
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def _try(token: str, address: str | None) -> Verdict:
         if not is_paused:
             AxesProxyHandler.user_login_failed(__name__, _COUNTED_AS, visitor)
             is_paused = getattr(visitor, "axes_locked_out", False)
-    except DATABASE_ERRORS:
+    except STORAGE_ERRORS:
         # Nothing can be counted; whoever has the token learns from the view what is wrong.
         return Verdict.RIGHT if is_right else Verdict.WRONG
     return Verdict.PAUSED if is_paused else Verdict.WRONG

@@ -15,7 +15,7 @@ from agents.calling.consent import provider_host
 from agents.exceptions import BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
 from sessions.exceptions import ChapterError, WrongState
 from storyengine.api.documents import JobDocument, PendingTurn
-from storyengine.database_away import DATABASE_ERRORS, find_database_away
+from storyengine.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 
 logger = logging.getLogger("django.request")
 
@@ -171,10 +171,10 @@ def _refusal_behind(error: ChapterError) -> type[ChapterError]:
 
 
 def refusals(*statuses: int) -> dict[int, type[Problem]]:
-    """For an operation's declaration: the statuses of its problems, beside the door's 401 and the
-    503 of a database that is away.
+    """For an operation's declaration: the statuses of its problems, beside the door's 401, the 503
+    of a database that is away and the 507 of a disk that is full.
     """
-    return dict.fromkeys((401, *statuses, 503), Problem)
+    return dict.fromkeys((401, *statuses, 503, 507), Problem)
 
 
 # What can refuse any reading, any call without a body of its own, any call with one.
@@ -188,8 +188,8 @@ def add_problem_handlers(api: NinjaAPI) -> None:
     api.add_exception_handler(ValidationError, _on_invalid)
     api.add_exception_handler(HttpError, _on_http_error)
     api.add_exception_handler(Http404, _on_not_found)
-    for away in DATABASE_ERRORS:
-        api.add_exception_handler(away, _on_database_error)
+    for storage in STORAGE_ERRORS:
+        api.add_exception_handler(storage, _on_storage_error)
     api.add_exception_handler(Exception, _on_bug)
 
 
@@ -239,9 +239,9 @@ def unknown_path(request: HttpRequest) -> Problem:
     )
 
 
-def _on_database_error(request: HttpRequest, error: Any) -> HttpResponse:
-    away = find_database_away(error)
-    return _on_chapter_error(request, away) if away else _on_bug(request, error)
+def _on_storage_error(request: HttpRequest, error: Any) -> HttpResponse:
+    refusal = find_storage_refusal(error)
+    return _on_chapter_error(request, refusal) if refusal else _on_bug(request, error)
 
 
 def _on_bug(request: HttpRequest, error: Any) -> HttpResponse:

@@ -24,8 +24,8 @@ from storyengine.api.problems import (
     to_json,
 )
 from storyengine.api.reading import answer_of, read_answer
-from storyengine.database_away import DATABASE_ERRORS, find_database_away
 from storyengine.heartbeats import HEARTBEAT, HEARTBEAT_SECONDS
+from storyengine.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 
 
 async def await_answer(opened: OpenedTurn) -> TurnAnswer:
@@ -63,8 +63,8 @@ async def _events(request: HttpRequest, opened: OpenedTurn) -> AsyncGenerator[by
                     if token := _token(whole, shown):
                         yield _event("token", token)
                     yield _event("turn", answer.model_dump())
-    except (ChapterError, *DATABASE_ERRORS) as error:
-        refusal = error if isinstance(error, ChapterError) else find_database_away(error)
+    except (ChapterError, *STORAGE_ERRORS) as error:
+        refusal = error if isinstance(error, ChapterError) else find_storage_refusal(error)
         if refusal is None:
             raise
         yield _event("error", problem_content(problem_of(request, refusal)))

@@ -1,6 +1,6 @@
 """What a backup holds, and whether this program can take it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,17 +44,21 @@ def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
         app == apps.get_app_config("story_sessions").label for app, _ in contents.migrations
     ):
         raise BackupError(f"{backup} holds no chapters: it is no backup of Story Engine.")
-    loader = MigrationLoader(None)
-    unknown = [
-        f"{app}.{name}"
-        for app, name in sorted(contents.migrations)
-        if app in loader.migrated_apps and (app, name) not in loader.disk_migrations
-    ]
-    if unknown:
+    if unknown := unknown_migrations(contents.migrations):
         raise BackupError(
             f"{backup} was made by a newer Story Engine, with {', '.join(unknown)}. "
             "Install that version or a later one first."
         )
+
+
+def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
+    """What only a newer program can have done to a database with these."""
+    loader = MigrationLoader(None)
+    return [
+        f"{app}.{name}"
+        for app, name in sorted(migrations)
+        if app in loader.migrated_apps and (app, name) not in loader.disk_migrations
+    ]
 
 
 def missing_migrations(migrations: frozenset[Migration]) -> Iterator[str]:

@@ -12,8 +12,16 @@ class ToolMissing(BackupError):
 
 
 IF_IT_IS_DAMAGED = "If it is damaged, docs/deployment.md says how to restore a backup all the same."
+DISK_IS_FULL = "The disk is full. What was stored before is kept. Make room on it, and start again."
 
 
-def sentence_of(error: Exception) -> str:
+def say_unreadable(error: BaseException) -> str:
+    return (
+        f"The database cannot be read, and was left as it is: {sentence_of(error)} "
+        f"{IF_IT_IS_DAMAGED}"
+    )
+
+
+def sentence_of(error: BaseException) -> str:
     """What it says, in one line that ends: some end with a full stop, those of databases do not."""
     return f"{' '.join(str(error).split()).removesuffix('.')}."

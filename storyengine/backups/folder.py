@@ -4,6 +4,9 @@ A name tells when the backup was made, why, and the start of the file's SHA-256,
 that was damaged on its way is known:
 
     storyengine-20261122T031500.123456Z-daily-0f3a5c7e9b1d2f40.sqlite3
+
+That of a database without chapters says so (`daily-empty`): those are counted apart, so that none
+pushes out one with chapters.
 """
 
 import fcntl
@@ -25,6 +28,7 @@ from storyengine.backups.exceptions import BackupError
 ONE_DAY = timedelta(days=1)
 # What a process that was killed leaves behind begins like this.
 _DRAFT = ".unfinished-"
+_EMPTY = "-empty"
 _TIME = "%Y%m%dT%H%M%S.%fZ"
 _NAME = re.compile(
     r"storyengine-(?P<time>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z-]+)-(?P<hash>[0-9a-f]{16})"
@@ -43,6 +47,9 @@ class Reason(StrEnum):
 class Backup:
     path: Path
     made_at: datetime
+    # Why it was made.
+    reason: str = Reason.DAILY
+    has_chapters: bool = True
 
     @property
     def day(self) -> date:
@@ -90,13 +97,14 @@ def draft() -> Iterator[Path]:
         raise BackupError(_trouble(error)) from error
 
 
-def keep(path: Path, reason: Reason, ending: str) -> Path:
+def keep(path: Path, reason: Reason, ending: str, *, has_chapters: bool) -> Path:
     """Give a whole and checked draft its name, once it is on the disk."""
     with path.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         os.fsync(file.fileno())
     time = datetime.now(UTC).strftime(_TIME)
-    kept = path.with_name(f"storyengine-{time}-{reason}-{checksum}.{ending}")
+    why = reason if has_chapters else f"{reason}{_EMPTY}"
+    kept = path.with_name(f"storyengine-{time}-{why}-{checksum}.{ending}")
     path.replace(kept)
     _write_folder(path.parent)
     return kept
@@ -104,27 +112,36 @@ def keep(path: Path, reason: Reason, ending: str) -> Path:
 
 def backups() -> list[Backup]:
     """What is in the folder, the newest first."""
+    folder: Path = settings.BACKUPS_FOLDER
     found = []
-    for path in _made_folder().iterdir():
+    for path in folder.iterdir() if folder.exists() else ():
         if (match := _NAME.fullmatch(path.name)) and path.is_file():
             made_at = datetime.strptime(match["time"], _TIME).replace(tzinfo=UTC)
-            found.append(Backup(path, made_at))
+            reason = match["reason"].removesuffix(_EMPTY)
+            found.append(Backup(path, made_at, reason, reason == match["reason"]))
     return sorted(found, key=lambda backup: backup.made_at, reverse=True)
 
 
-def is_due() -> bool:
-    """Whether the last day has none; one of the future, by a clock once wrong, does not count."""
+def is_due(*, has_chapters: bool) -> bool:
+    """Whether the last day has none, which for a database with chapters is none that has any.
+
+    One of the future, by a clock once wrong, does not count.
+    """
     now = datetime.now(UTC)
-    return not any(timedelta(0) <= now - backup.made_at < ONE_DAY for backup in backups())
+    return not any(
+        timedelta(0) <= now - backup.made_at < ONE_DAY and (backup.has_chapters or not has_chapters)
+        for backup in backups()
+    )
 
 
 def throw_away_old_ones() -> None:
     """Keep those of the last days that have any: a program that was not run loses none to time."""
-    found = backups()
-    days = sorted({backup.day for backup in found}, reverse=True)[: settings.BACKUP_DAYS]
-    for backup in found:
-        if backup.day not in days:
-            backup.path.unlink(missing_ok=True)
+    for has_chapters in (True, False):
+        found = [backup for backup in backups() if backup.has_chapters is has_chapters]
+        days = sorted({backup.day for backup in found}, reverse=True)[: settings.BACKUP_DAYS]
+        for backup in found:
+            if backup.day not in days:
+                backup.path.unlink(missing_ok=True)
 
 
 def is_as_named(path: Path) -> bool:

@@ -12,7 +12,7 @@ from storyengine.backups.contents import missing_migrations, refuse_what_is_not_
 from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError, sentence_of
 from storyengine.backups.folder import Reason, is_as_named, only_one_at_a_time
 from storyengine.backups.taking import has_been_used, take, this_store
-from storyengine.database_away import is_database_away
+from storyengine.storage_refusals import is_database_away
 
 logger = logging.getLogger(__name__)
 

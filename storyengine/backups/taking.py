@@ -6,6 +6,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
+from sessions.models import Session
 from storyengine.backups.contents import Store
 from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import (
@@ -29,7 +30,7 @@ def back_up(reason: Reason) -> Path:
 def back_up_if_due() -> Path | None:
     """The daily one, by whoever asks first: who asks meanwhile or afterwards has nothing to do."""
     with only_one_at_a_time(wait=False) as is_held:
-        if not is_held or not is_due():
+        if not is_held or not is_due(has_chapters=has_chapters()):
             return None
         return _back_up_and_throw_away(Reason.DAILY)
 
@@ -47,13 +48,22 @@ def back_up_before_migrating(*, to_latest: bool = True) -> Path | None:
 def take(reason: Reason) -> Path:
     """While the folder is held; see only_one_at_a_time."""
     store = this_store()
+    had_chapters = has_chapters()
     with draft() as path:
         store.dump(path)
-        return keep(path, reason, store.ending)
+        # One that came or went meanwhile may be in it.
+        return keep(path, reason, store.ending, has_chapters=had_chapters or has_chapters())
 
 
 def has_been_used() -> bool:
     return bool(MigrationRecorder(connection).applied_migrations())
+
+
+def has_chapters() -> bool:
+    return (
+        Session._meta.db_table in connection.introspection.table_names()
+        and Session.objects.exists()
+    )
 
 
 def this_store() -> Store:

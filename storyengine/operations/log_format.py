@@ -2,8 +2,11 @@
 
 import json
 import logging
+import sys
 from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
 
+from agents.storage import is_disk_full
 from sessions.log_lines import current_ids
 from storyengine.access.redaction import RedactingFormatter, redact, where_it_failed
 
@@ -36,6 +39,14 @@ class JsonFormatter(RedactingFormatter):
         if where := where_it_failed(record):
             line["traceback"] = redact(where)
         return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class LogFile(RotatingFileHandler):
+    """A line that a full disk does not take stands on the console alone, without a traceback."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (logging's own name)
+        if not is_disk_full(sys.exception()):
+            super().handleError(record)
 
 
 class LeaveOutRequests(logging.Filter):

@@ -7,6 +7,7 @@ from django.db import Error as DatabaseError
 from django.db import connection
 
 from agents.pulses import PULSE_SECONDS, store_pulse
+from agents.storage import describe
 from storyengine.operations.counts import own_samples
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,6 @@ class PulseThread(threading.Thread):
         try:
             store_pulse(self.worker, own_samples(), is_last=is_last)
         except DatabaseError as error:
-            logger.warning("the worker's pulse was not stored: %s", type(error).__name__)
+            logger.warning("the worker's pulse was not stored: %s", describe(error))
         finally:
             connection.close()

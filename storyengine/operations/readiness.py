@@ -1,4 +1,4 @@
-"""Whether the program can work: its database, its broker, a worker, and the jobs that wait.
+"""Whether the program can work: its database, broker and disk, a worker, and the jobs that wait.
 
 Cheap enough to be asked every second, and answered in time also while a server hangs: what was
 found holds for a second, and nothing is asked again before it has answered.
@@ -27,6 +27,8 @@ from agents.embedded.status import is_ready, read_embedded_server
 from agents.jobs import due_jobs
 from agents.models import LLMArtifact
 from agents.pulses import is_alive, last_pulse
+from agents.storage import find_full_folder, free_bytes
+from storyengine.storage_refusals import has_met_full_disk
 
 ANSWER_SECONDS = 2
 _HOLDS_SECONDS = 1.0
@@ -34,6 +36,8 @@ _HOLDS_SECONDS = 1.0
 # was told that it would take so long.
 WAITS_TOO_LONG = timedelta(minutes=10)
 _FILES = "filesystem://"
+# Nobody knows how much room a database's server has, but that it had none.
+_FULL_FOR_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -91,10 +95,12 @@ class _Question:
 
 
 async def read_readiness() -> Readiness:
-    rows, broker = await asyncio.gather(_rows.ask(), _broker.ask())
-    rows = rows or _without_database(round(ANSWER_SECONDS * 1000))
-    broker = broker or Readiness([Check("broker", False, round(ANSWER_SECONDS * 1000))], {})
-    return Readiness([*rows.checks, *broker.checks], rows.provider)
+    rows, broker, disk = await asyncio.gather(_rows.ask(), _broker.ask(), _disk.ask())
+    waited = round(ANSWER_SECONDS * 1000)
+    rows = rows or _without_database(waited)
+    broker = broker or Readiness([Check("broker", False, waited)], {})
+    disk = disk or Readiness([Check("disk", False, waited)], {})
+    return Readiness([*rows.checks, *broker.checks, *disk.checks], rows.provider)
 
 
 def look_at_broker() -> bool:
@@ -115,6 +121,14 @@ def _ask_broker() -> Readiness:
     with _timed() as took:
         is_there = look_at_broker()
     return Readiness([Check("broker", is_there, took())], {})
+
+
+def _ask_disk() -> Readiness:
+    with _timed() as took:
+        is_full = find_full_folder() is not None
+        free = free_bytes(settings.DATA_FOLDER) // 1_000_000
+    has_room = not is_full and not has_met_full_disk(within_seconds=_FULL_FOR_SECONDS)
+    return Readiness([Check("disk", has_room, took(), {"free_mb": free})], {})
 
 
 def _ask_database() -> Readiness:
@@ -187,3 +201,4 @@ def _timed() -> Iterator[Callable[[], int]]:
 
 _rows = _Question(_ask_database)
 _broker = _Question(_ask_broker)
+_disk = _Question(_ask_disk)

@@ -9,8 +9,8 @@ from django.utils.deprecation import MiddlewareMixin
 
 from agents.exceptions import ConsentMissing
 from sessions.exceptions import ChapterError
-from storyengine.database_away import find_database_away
 from storyengine.pages.render import HttpRequest, show
+from storyengine.storage_refusals import find_storage_refusal
 
 # The slot inside the form that was sent, else the next one after it, else the page's own.
 _SLOT = "find .refusal, next .refusal, #page-refusal"
@@ -18,13 +18,13 @@ _SLOT = "find .refusal, next .refusal, #page-refusal"
 
 class RefusalMiddleware(MiddlewareMixin):
     """Answers a ChapterError that a view let through, with the error's own status; a database that
-    is away is one.
+    is away and a disk that is full are such.
     """
 
     def process_exception(
         self, request: DjangoHttpRequest, error: Exception
     ) -> HttpResponse | None:
-        refusal = error if isinstance(error, ChapterError) else find_database_away(error)
+        refusal = error if isinstance(error, ChapterError) else find_storage_refusal(error)
         if refusal is None:
             return None
         response = refuse(cast(HttpRequest, request), refusal)

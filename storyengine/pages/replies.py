@@ -20,12 +20,12 @@ from agents.warmup import warm_reply
 from sessions.access import get_chapter
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownChapter
 from sessions.models import Turn
-from storyengine.database_away import DATABASE_ERRORS, find_database_away
 from storyengine.heartbeats import HEARTBEAT, HEARTBEAT_SECONDS
 from storyengine.pages.numbers import read_whole_number
 from storyengine.pages.play import UPDATE, answer_play
 from storyengine.pages.play_page import play_context, read_play
 from storyengine.pages.render import HttpRequest, nothing_new
+from storyengine.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 
 
 @require_POST
@@ -77,7 +77,8 @@ async def warm(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 async def stream(
     request: HttpRequest, session_id: uuid.UUID, turn_id: uuid.UUID
 ) -> StreamingHttpResponse:
-    """The reply as server-sent events: `restart` and `text` with escaped text, then `ended`."""
+    """The reply as server-sent events: `restart` and `text` with escaped text, then `ended`; or
+    `trouble`, where somebody has to do something before the reply can be stored."""
     await in_database(_check_turn, session_id, turn_id)
     response = StreamingHttpResponse(
         _frames(request, session_id, turn_id), content_type="text/event-stream"
@@ -101,10 +102,12 @@ async def _frames(
                     yield _frame("ended", await in_database(_render_ended, request, part.turn))
     except Turn.DoesNotExist:
         yield _frame("ended", await in_database(render_to_string, "play/_gone.html"))
-    except DATABASE_ERRORS as error:
-        if find_database_away(error) is None:
+    except STORAGE_ERRORS as error:
+        if (refusal := find_storage_refusal(error)) is None:
             raise
         # A stream that breaks off is asked for again.
+        if refusal.retry_seconds is None:
+            yield _frame("trouble", render_to_string("_refusal.html", {"error": refusal}))
 
 
 def _frame(event: str, html: str) -> str:

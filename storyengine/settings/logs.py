@@ -26,7 +26,7 @@ def read_log_handlers(data_folder: Path, log_format: str, *, debug: bool) -> dic
         folder = data_folder / "logs"
         folder.mkdir(parents=True, exist_ok=True)
         handlers["file"] = {
-            "class": "logging.handlers.RotatingFileHandler",
+            "class": "storyengine.operations.log_format.LogFile",
             "filename": str(folder / f"{name}.log"),
             "maxBytes": _LARGEST_BYTES,
             "backupCount": 3,

@@ -1,11 +1,13 @@
 """The whole program running for a test: every process of the Procfile, on data of its own."""
 
 import os
+import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -49,6 +51,13 @@ def run_program(environment: dict[str, str]) -> Iterator[RunningProgram]:
     """On a database and a queue of its own: files, or on the servers that are named for tests."""
     with servers_for_tests() as servers, open_processes({**environment, **servers}) as processes:
         yield RunningProgram(_start(processes), processes)
+
+
+def is_alive(pid: int) -> bool:
+    """Also of a process that is not ours: one that has ended may wait for whoever inherited it."""
+    command = ["ps", "-o", "stat=", "-p", str(pid)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    return bool(said) and not said.startswith("Z")
 
 
 @contextmanager
@@ -106,6 +115,7 @@ def run_scripted_program(
     tokens_per_second: float = 10_000,
     context_window: int = 128_000,
     max_output: int = 16_000,
+    data_folder: Path | None = None,
 ) -> Iterator[ScriptedProgram]:
     with start_fake_server(
         first_token_ms=first_token_ms, tokens_per_second=tokens_per_second
@@ -118,5 +128,7 @@ def run_scripted_program(
             "STORYENGINE_MAX_OUTPUT": str(max_output),
             **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
         }
+        if data_folder is not None:
+            environment["STORYENGINE_DATA"] = str(data_folder)
         with run_program(environment) as program:
             yield ScriptedProgram(program.server, program.processes, model)

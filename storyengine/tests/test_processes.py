@@ -5,13 +5,34 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 
+from bench.program import wait_until
+from storyengine import parents
+from storyengine.tests.running import is_alive
+
 Runner = subprocess.Popen[str]
+
+# Ends by SIGTERM as processes of the program do, and leaves a word that it did so.
+SLEEPER = """
+import signal, sys, time
+from pathlib import Path
+from storyengine.parents import end_with_parent
+def end(*_):
+    print("a word that nobody reads", flush=True)
+    Path("word").write_text("in order")
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+end_with_parent()
+Path("sleeper").write_text("sleeps")
+time.sleep(100)
+"""
 
 
 @pytest.fixture
@@ -31,6 +52,34 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
     # Not communicate(): a process that was left over would keep it waiting.
     assert process.stdout is not None
     process.stdout.close()
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[dict[str, int]]:
+    """The process ids of a shell that runs honcho as `make` does, of honcho, and of a process."""
+    (tmp_path / "sleeper.py").write_text(SLEEPER)
+    (tmp_path / "Procfile").write_text(f"sleeper: exec {sys.executable} sleeper.py\n")
+    honcho = f"{sys.executable} -m storyengine.processes --no-colour --port 8000 sleeper"
+    shell = subprocess.Popen(  # noqa: S602  (these words are the test's own)
+        f"{honcho} & echo honcho $!; wait",
+        shell=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(settings.BASE_DIR), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert shell.stdout is not None
+    ids = {"shell": shell.pid, "honcho": int(shell.stdout.readline().split()[1])}
+    line = re.search(r"started \(pid=(\d+)\)", shell.stdout.readline())
+    assert line
+    ids["sleeper"] = int(line[1])
+    yield ids
+    for group in (ids["shell"], ids["sleeper"]):
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+    shell.wait()
+    shell.stdout.close()
 
 
 def wait_for_the_sleeper(runner: Runner) -> int:
@@ -57,3 +106,25 @@ def test_it_stops_when_one_process_does(runner: Runner) -> None:
     os.kill(wait_for_the_sleeper(runner), signal.SIGKILL)
     runner.communicate(timeout=30)
     assert runner.returncode != 0
+
+
+@pytest.mark.parametrize("killed", ["shell", "honcho", "all of them"])
+def test_a_parent_that_is_killed_takes_them_along(
+    started: dict[str, int], tmp_path: Path, killed: str
+) -> None:
+    wait_until((tmp_path / "sleeper").exists, "the sleeper", seconds=30)
+    if killed == "all of them":
+        # Those that read what the Procfile's processes print are in the shell's group, too.
+        os.killpg(started["shell"], signal.SIGKILL)
+    else:
+        os.kill(started[killed], signal.SIGKILL)
+    left = (started["honcho"], started["sleeper"])
+    wait_until(lambda: not any(map(is_alive, left)), "their end", seconds=30)
+    assert (tmp_path / "word").read_text() == "in order"
+
+
+def test_a_process_that_nothing_has_started_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(parents.VARIABLE, raising=False)
+    threads = threading.active_count()
+    parents.end_with_parent()
+    assert threading.active_count() == threads

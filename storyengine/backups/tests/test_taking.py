@@ -15,6 +15,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
+from sessions.tests.factories import make_chapter
 from sessions.tests.racing import at_once
 from storyengine.backups import postgresql, tasks
 from storyengine.backups.exceptions import BackupError, ToolMissing
@@ -28,10 +29,10 @@ from storyengine.backups.taking import (
 )
 
 
-def lay(folder: Path, made_at: datetime) -> Path:
+def lay(folder: Path, made_at: datetime, reason: str = "daily") -> Path:
     """A backup of another time, in name only."""
     folder.mkdir(exist_ok=True)
-    path = folder / f"storyengine-{made_at:%Y%m%dT%H%M%S.%fZ}-daily-{'0' * 16}.sqlite3"
+    path = folder / f"storyengine-{made_at:%Y%m%dT%H%M%S.%fZ}-{reason}-{'0' * 16}.sqlite3"
     path.touch()
     return path
 
@@ -50,6 +51,15 @@ class TestBackUp:
             # It does not ask whoever opens it for a log beside it, as the database does.
             with closing(sqlite3.connect(path)) as copy:
                 assert copy.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+    def test_its_name_tells_whether_it_has_chapters(self) -> None:
+        assert "-asked-for-empty-" in back_up(Reason.ASKED_FOR).name
+        make_chapter()
+        assert "empty" not in back_up(Reason.ASKED_FOR).name
+        assert [(one.reason, one.has_chapters) for one in backups()] == [
+            (Reason.ASKED_FOR, True),
+            (Reason.ASKED_FOR, False),
+        ]
 
     def test_two_at_once_are_two_whole_ones(self) -> None:
         made = at_once(*[lambda: back_up(Reason.ASKED_FOR)] * 2)
@@ -84,6 +94,12 @@ class TestBackUp:
 @pytest.mark.django_db(transaction=True)
 class TestDaily:
     def test_the_day_has_one(self) -> None:
+        assert back_up_if_due()
+        assert back_up_if_due() is None
+
+    def test_the_first_chapter_does_not_wait_for_the_next_day(self) -> None:
+        assert back_up_if_due()
+        make_chapter()
         assert back_up_if_due()
         assert back_up_if_due() is None
 
@@ -133,7 +149,12 @@ class TestIsDue:
     ) -> None:
         for hours in hours_ago:
             lay(folder, datetime.now(UTC) - timedelta(hours=hours))
-        assert is_due() is due
+        assert is_due(has_chapters=True) is due
+
+    def test_one_without_chapters_is_none_of_a_database_with_some(self, folder: Path) -> None:
+        lay(folder, datetime.now(UTC), "daily-empty")
+        assert is_due(has_chapters=True)
+        assert not is_due(has_chapters=False)
 
 
 class TestThrowAway:
@@ -150,6 +171,17 @@ class TestThrowAway:
         path = lay(folder, datetime(2001, 1, 1, tzinfo=UTC))
         throw_away_old_ones()
         assert backups() == [Backup(path, datetime(2001, 1, 1, tzinfo=UTC))]
+
+    def test_those_without_chapters_push_out_none_with_some(
+        self, settings: Settings, folder: Path
+    ) -> None:
+        settings.BACKUP_DAYS = 7
+        march = [datetime(2026, 3, day, tzinfo=UTC) for day in range(1, 21)]
+        kept = [lay(folder, day) for day in march[:5]]
+        kept += [lay(folder, day, f"{reason}-empty") for day in march[5:] for reason in Reason]
+        throw_away_old_ones()
+        left = {one.path for one in backups()}
+        assert left == {*kept[:5], *kept[-7 * len(Reason) :]}
 
     def test_other_files_are_left_alone(self, settings: Settings, folder: Path) -> None:
         settings.BACKUP_DAYS = 7

@@ -1,9 +1,12 @@
 """What is written when something happens; and that no line has a word of a story or a secret."""
 
 import asyncio
+import errno
 import json
 import logging
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -31,7 +34,7 @@ from agents.work import work_on
 from sessions.log_lines import note, working_for
 from sessions.models import Tab1Inputs, Turn
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from storyengine.operations.log_format import JsonFormatter, LeaveOutRequests
+from storyengine.operations.log_format import JsonFormatter, LeaveOutRequests, LogFile
 from storyengine.operations.tests.reading import Written
 
 # What is told of a transaction is told after it, so that there have to be real ones.
@@ -276,3 +279,23 @@ class TestForm:
     ) -> None:
         record = logging.LogRecord(name, level, "x", 1, "request", (), None)
         assert LeaveOutRequests().filter(record) == is_shown
+
+
+@pytest.mark.parametrize(("kind", "complains"), [(errno.ENOSPC, False), (errno.EIO, True)])
+def test_a_full_disk_fills_no_console_with_tracebacks(
+    kind: int,
+    complains: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise OSError(kind, "no")
+
+    with closing(LogFile(tmp_path / "web.log", maxBytes=1_000)) as file:
+        with monkeypatch.context() as broken:
+            broken.setattr(file, "shouldRollover", fail)
+            file.handle(logging.makeLogRecord({"msg": "lost"}))
+        file.handle(logging.makeLogRecord({"msg": "kept"}))
+    assert ("Traceback" in capsys.readouterr().err) is complains
+    assert (tmp_path / "web.log").read_text() == "kept\n"

@@ -1,5 +1,6 @@
 """Whether the program can work, told in time and cheaply."""
 
+import errno
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
+from agents import storage
 from agents.calling.consent import grant
 from agents.jobs import queue_job
 from agents.models import Job
@@ -21,8 +23,10 @@ from agents.pulses import DEAD_AFTER, store_pulse
 from agents.tests.playing import play
 from bench.program import wait_until
 from sessions.tests.factories import make_active_chapter
+from storyengine import storage_refusals
 from storyengine.operations import readiness
 from storyengine.operations.readiness import WAITS_TOO_LONG, look_at_broker
+from storyengine.storage_refusals import find_storage_refusal
 
 # It is asked in a thread of its own.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,6 +40,8 @@ def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 0.0)
     monkeypatch.setattr(readiness, "_rows", readiness._Question(readiness._ask_database))
     monkeypatch.setattr(readiness, "_broker", readiness._Question(readiness._ask_broker))
+    monkeypatch.setattr(readiness, "_disk", readiness._Question(readiness._ask_disk))
+    monkeypatch.setattr(storage_refusals, "_met_full_disk_at", float("-inf"))
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +64,7 @@ def failing(answer: dict[str, Any]) -> list[str]:
 
 def test_a_program_that_works_is_ready(client: Client) -> None:
     answer = ask(client, 200)
-    assert list(answer["checks"]) == ["database", "worker", "queue", "broker"]
+    assert list(answer["checks"]) == ["database", "worker", "queue", "broker", "disk"]
     assert all(check["ms"] >= 0 for check in answer["checks"].values())
     assert answer["checks"]["worker"]["last_pulse_seconds"] >= 0
 
@@ -92,6 +98,22 @@ def test_without_a_database_it_says_so(client: Client, monkeypatch: pytest.Monke
     answer = ask(client, 503)
     assert failing(answer) == ["database", "worker", "queue"]
     assert "example" not in str(answer)
+
+
+class TestDisk:
+    def test_one_without_room(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        with monkeypatch.context() as full:
+            full.setattr(storage, "LEAST_FREE_BYTES", 1 << 60)
+            assert failing(ask(client, 503)) == ["disk"]
+        assert ask(client, 200)["checks"]["disk"]["free_mb"] > 0
+
+    def test_one_elsewhere_of_which_the_database_tells(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert find_storage_refusal(OSError(errno.ENOSPC, "No space left on device"))
+        assert failing(ask(client, 503)) == ["disk"]
+        monkeypatch.setattr(readiness, "_FULL_FOR_SECONDS", 0.0)
+        ask(client, 200)
 
 
 class TestBroker:

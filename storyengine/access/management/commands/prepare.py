@@ -6,6 +6,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from agents.embedded.report import Report
 from storyengine.access.listening import CannotListen, open_listeners
+from storyengine.backups.exceptions import BackupError
+from storyengine.backups.starting import check_storage
 
 
 class Command(BaseCommand):
@@ -20,6 +22,10 @@ class Command(BaseCommand):
             for listener in open_listeners():
                 listener.close()
         except CannotListen as error:
+            raise CommandError(str(error)) from error
+        try:
+            check_storage()
+        except BackupError as error:
             raise CommandError(str(error)) from error
         # After a backup, if that changes anything (see storyengine.backups).
         call_command("migrate", interactive=False, verbosity=0)

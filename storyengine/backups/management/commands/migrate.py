@@ -4,11 +4,12 @@ from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
+from agents.storage import is_disk_full
 from storyengine.backups.exceptions import (
-    IF_IT_IS_DAMAGED,
+    DISK_IS_FULL,
     BackupError,
     ToolMissing,
-    sentence_of,
+    say_unreadable,
 )
 from storyengine.backups.taking import back_up_before_migrating
 
@@ -20,7 +21,12 @@ class Command(migrate.Command):
         only_looks = options["plan"] or options["check_unapplied"]
         if not only_looks and options["database"] == DEFAULT_DB_ALIAS:
             self._back_up(to_latest=options["app_label"] is None)
-        super().handle(*args, **options)
+        try:
+            super().handle(*args, **options)
+        except DatabaseError as error:
+            if not is_disk_full(error):
+                raise
+            raise CommandError(DISK_IS_FULL) from error
 
     def _back_up(self, *, to_latest: bool) -> None:
         """What is said goes to the errors: the output of `prepare` is for honcho."""
@@ -34,7 +40,4 @@ class Command(migrate.Command):
                 f"Nothing was changed, because there is no backup: {error}"
             ) from error
         except DatabaseError as error:
-            raise CommandError(
-                f"The database cannot be read, and was left as it is: {sentence_of(error)} "
-                f"{IF_IT_IS_DAMAGED}"
-            ) from error
+            raise CommandError(say_unreadable(error)) from error

@@ -1,22 +1,24 @@
-"""A database that is away is no error of the program: 503, in the form of whoever asked."""
+"""A database that is away, or a disk that is full, is no bug: it is said in the asker's form."""
 
+import errno
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient, Client
+from psycopg.errors import DiskFull
 from pytest_django import Settings
 
 from agents.providers.scripted import ScriptedProvider
 from sessions.models import Session, Turn
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import acall, address, assert_problem, call, events_in, in_loop
-from storyengine.database_away import find_database_away
 from storyengine.pages.tests import addresses
+from storyengine.storage_refusals import find_storage_refusal
 
 pytestmark = pytest.mark.django_db
 
@@ -31,6 +33,20 @@ def of_sqlite(code: int) -> OperationalError:
     error = OperationalError("the lamp is dark")
     error.__cause__ = cause
     return error
+
+
+def of_postgresql() -> OperationalError:
+    error = OperationalError("the lamp is dark")
+    error.__cause__ = DiskFull("the lamp is dark")
+    return error
+
+
+FULL = [
+    of_sqlite(sqlite3.SQLITE_FULL),
+    of_postgresql(),
+    OSError(errno.ENOSPC, "the lamp is dark"),
+    OSError(errno.EDQUOT, "the lamp is dark"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +67,109 @@ def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bre
         raise request.param
 
     return lambda name: monkeypatch.setattr(name, fail)
+
+
+@pytest.fixture(params=FULL, ids=["sqlite", "postgresql", "file", "quota"])
+def full(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Break:
+    def fail(*_arguments: object, **_named: object) -> Any:
+        raise request.param
+
+    return lambda name: monkeypatch.setattr(name, fail)
+
+
+def test_a_full_disk_is_said_as_that(
+    full: Break, chapter: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    full("storyengine.pages.replies.start_prompt")
+    full("storyengine.api.play.start_prompt")
+    words = {"agent_slot": "1", "submission_key": "k", "user_text": "Take <the> lamp."}
+    page = async_to_sync(AsyncClient().post)(addresses.address(chapter, "prompt"), words)
+    assert (page.status_code, page.get("Retry-After")) == (507, None)
+    html = page.content.decode()
+    assert "The disk is full" in html
+    assert "Make room on it" in html
+    assert "Take &lt;the&gt; lamp." in html
+    body = {"agent_slot": 1, "user_text": "Take the lamp."}
+    assert_problem(call("POST", address(chapter, "prompt"), body), 507, "disk-full")
+    assert "the disk is full" in caplog.text
+    assert "lamp" not in caplog.text
+
+
+@pytest.mark.parametrize("error", [FULL[0], FULL[2]], ids=["database", "file"])
+def test_so_is_one_that_the_door_meets(
+    error: Exception, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise error
+
+    settings.PASSWORD = "correct horse"
+    monkeypatch.setattr("storyengine.access.door.store_password_once", fail)
+    response = Client(raise_request_exception=False).get("/")
+    assert response.status_code == 507
+    assert "The disk is full" in response.content.decode()
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB])
+def test_a_damaged_database_is_said_as_at_the_start(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    cause = sqlite3.DatabaseError("database disk image is malformed")
+    cause.sqlite_errorcode = code
+
+    def fail(*_arguments: object) -> None:
+        raise DatabaseError("database disk image is malformed") from cause
+
+    monkeypatch.setattr("storyengine.api.chapters.read_session", fail)
+    monkeypatch.setattr("storyengine.pages.play.read_play", fail)
+    said = (
+        "The database cannot be read, and was left as it is: database disk image is malformed. "
+        "If it is damaged, docs/deployment.md says how to restore a backup all the same."
+    )
+    answer = call("GET", address(chapter))
+    assert_problem(answer, 503, "database-damaged")
+    assert answer.json()["detail"] == said
+    page = Client().get(addresses.address(chapter, "play"))
+    assert page.status_code == 503
+    assert said in page.content.decode()
+
+
+def test_a_file_that_is_not_there_stays_an_error(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr("storyengine.api.chapters.read_session", fail)
+    client = Client(raise_request_exception=False)
+    assert_problem(client.get(address(chapter)), 500, "internal-error")
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR | 10 << 8, sqlite3.SQLITE_CANTOPEN])
+@pytest.mark.parametrize("least_free", [0, 1 << 60])
+def test_what_may_be_a_full_disk_is_one_where_there_is_no_room(
+    code: int, least_free: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.storage.LEAST_FREE_BYTES", least_free)
+    refusal = find_storage_refusal(of_sqlite(code))
+    assert refusal is not None
+    assert refusal.status == (507 if least_free else 503)
+
+
+def test_a_page_s_stream_says_that_a_reply_waits_for_room(
+    full: Break, chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue("I step through.")
+    call("POST", address(chapter, "prompt"), {"agent_slot": 1, "user_text": "The door opens."})
+    path = addresses.address(chapter, "stream", Turn.objects.get().pk)
+    full("storyengine.pages.replies.follow")
+
+    async def read() -> bytes:
+        answer = cast(StreamingHttpResponse, await AsyncClient().get(path))
+        return b"".join([part async for part in cast(AsyncIterator[bytes], answer)])
+
+    said = in_loop(read).decode()
+    assert said.startswith("event: trouble\n")
+    assert "The disk is full" in said
 
 
 def test_a_page_says_so_and_gives_the_words_back(away: Break, chapter: Session) -> None:
@@ -131,11 +250,11 @@ def test_a_page_s_stream_breaks_off_and_is_asked_for_again(
     assert in_loop(read) == []
 
 
-@pytest.mark.parametrize(
-    "code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR | 4 << 8]
-)
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR | 4 << 8])
 def test_sqlite_is_away_when_it_is_locked_or_its_disk_fails(code: int) -> None:
-    assert find_database_away(of_sqlite(code)) is not None
+    refusal = find_storage_refusal(of_sqlite(code))
+    assert refusal is not None
+    assert refusal.status == 503
 
 
 def test_a_mistake_in_a_query_stays_an_error(
@@ -154,6 +273,6 @@ def test_a_mistake_in_a_query_stays_an_error(
 
 
 def test_the_log_has_no_words_of_the_database(caplog: pytest.LogCaptureFixture) -> None:
-    assert find_database_away(of_sqlite(sqlite3.SQLITE_BUSY)) is not None
+    assert find_storage_refusal(of_sqlite(sqlite3.SQLITE_BUSY)) is not None
     assert "OperationalError" in caplog.text
     assert "lamp" not in caplog.text

@@ -1,0 +1,79 @@
+"""Whether the disk has room for what the program writes, and the database can be read."""
+
+import errno
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+
+# With less there is no room for one prompt's pages in SQLite's log.
+LEAST_FREE_BYTES = 1_000_000
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+# PostgreSQL's disk_full; data_corrupted and index_corrupted.
+_STATE_FULL = "53100"
+_STATES_DAMAGED = {"XX001", "XX002"}
+_SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# So ends what cannot make a file beside the database, or have it grow.
+_SQLITE_MAY_BE_FULL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+
+
+def find_full_folder() -> Path | None:
+    """One that the program writes to while it is played, on a disk that has no room left."""
+    folders = [settings.DATA_FOLDER]
+    if connection.vendor == "sqlite":
+        folders.append(Path(connection.settings_dict["NAME"]).parent)
+    return next((one for one in folders if free_bytes(one) < LEAST_FREE_BYTES), None)
+
+
+def free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Whether this error, or what caused it, says so: of a file or of either database."""
+    return any(map(_says_full, _causes(error)))
+
+
+def is_damaged(error: BaseException | None) -> bool:
+    """Whether the database's file is not what was written."""
+    return any(
+        sqlite_kind(cause) in _SQLITE_DAMAGED or _state(cause) in _STATES_DAMAGED
+        for cause in _causes(error)
+    )
+
+
+def describe(error: BaseException) -> str:
+    """For the log, without the error's words: a database may repeat there what it was sent."""
+    if is_disk_full(error):
+        return "the disk is full"
+    if is_damaged(error):
+        return "the database is damaged"
+    cause = error.__cause__
+    state = _state(cause) or getattr(cause, "sqlite_errorname", None)
+    return f"{type(error).__name__} {state or ''}".rstrip()
+
+
+def sqlite_kind(error: BaseException | None) -> int:
+    """The low byte of SQLite's code; 0 for errors that have none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _says_full(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    if sqlite_kind(error) in _SQLITE_MAY_BE_FULL:
+        return find_full_folder() is not None
+    return sqlite_kind(error) == sqlite3.SQLITE_FULL or _state(error) == _STATE_FULL
+
+
+def _state(error: BaseException | None) -> str | None:
+    return getattr(error, "sqlstate", None)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__

@@ -1,0 +1,87 @@
+"""What stops the start of the program: a database that it would harm, or could not work with."""
+
+from pathlib import Path
+
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from agents.storage import find_full_folder, is_disk_full
+from storyengine.backups.contents import refuse_what_is_not_ours, unknown_migrations
+from storyengine.backups.exceptions import DISK_IS_FULL, BackupError, say_unreadable
+from storyengine.backups.folder import Reason, backups
+from storyengine.backups.sqlite import look_at
+from storyengine.backups.taking import has_been_used, this_store
+
+_HOW = "docs/deployment.md has the commands."
+
+
+def check_storage() -> None:
+    """Raises BackupError with what is wrong and what to do; nothing is changed."""
+    if folder := find_full_folder():
+        raise BackupError(
+            f"The disk of {folder} is full, so that nothing could be stored. What was stored "
+            "before is kept. Make room on it, and start again."
+        )
+    try:
+        if _is_unused():
+            _refuse_beside_backups()
+            return
+        if connection.vendor == "sqlite":
+            look_at(_database_file())
+        _refuse_newer()
+    except DatabaseError as error:
+        said = DISK_IS_FULL if is_disk_full(error) else say_unreadable(error)
+        raise BackupError(said) from error
+
+
+def _is_unused() -> bool:
+    # Asked first: SQLite throws away the log that lies beside a file of no bytes when it opens it.
+    if connection.vendor == "sqlite" and not (
+        _database_file().exists() and _database_file().stat().st_size
+    ):
+        return True
+    return not has_been_used()
+
+
+def _database_file() -> Path:
+    return Path(connection.settings_dict["NAME"])
+
+
+def _refuse_beside_backups() -> None:
+    """An empty library would take the place of one that was lost."""
+    newest = next((backup.path for backup in backups() if backup.has_chapters), None)
+    if newest is not None:
+        raise BackupError(
+            "The database is empty, though there are backups of one with chapters. It was left as "
+            f"it is. To have the chapters back, run `python manage.py restore {newest}`. To begin "
+            f"with an empty library, run `python manage.py migrate`. Then start again. {_HOW}"
+        )
+
+
+def _refuse_newer() -> None:
+    unknown = unknown_migrations(MigrationRecorder(connection).applied_migrations())
+    if not unknown:
+        return
+    earlier = _newest_before_an_upgrade()
+    restore = f": run `python manage.py restore {earlier}`" if earlier else ""
+    raise BackupError(
+        f"The database was written by a newer Story Engine, with {', '.join(unknown)}. It was left "
+        "as it is. Start that version or a later one; or go back to the backup that was made "
+        f"before the upgrade{restore}, and what was written since is in the backup that this "
+        f"makes. {_HOW}"
+    )
+
+
+def _newest_before_an_upgrade() -> Path | None:
+    """Of those that this program can take."""
+    for backup in backups():
+        if backup.reason != Reason.BEFORE_MIGRATION:
+            continue
+        try:
+            with this_store().opened(backup.path) as contents:
+                refuse_what_is_not_ours(backup.path, contents)
+        except BackupError:
+            continue
+        return backup.path
+    return None

@@ -1,0 +1,225 @@
+"""What stops the start: it says what is wrong and what to do, and changes nothing."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
+from pytest_django import Settings
+
+from agents import storage
+from agents.providers.scripted import ScriptedProvider
+from bench.program import free_port
+from sessions.models import Session
+from sessions.tests.factories import make_chapter
+from storyengine.backups import starting
+from storyengine.backups.exceptions import BackupError
+from storyengine.backups.folder import Reason
+from storyengine.backups.sqlite import look_at
+from storyengine.backups.taking import back_up
+from storyengine.tests.url_map import text_of
+from storyengine.tests.whole_chapter import make_whole_chapter
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+UNREADABLE = "The database cannot be read, and was left as it is: "
+# As the pages have it, where an apostrophe is written otherwise.
+SENTENCE = (UNREADABLE, "docs/deployment.md says how to restore a backup all the same.")
+# Every so many pages of a file are damaged in turn; 1 takes some minutes.
+STRIDE = 23
+
+
+@pytest.fixture(autouse=True)
+def _no_migration(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`prepare` up to where it would migrate."""
+    settings.LLM, settings.PASSWORD, settings.PORT = "scripted", "", free_port()
+    command = "storyengine.access.management.commands.prepare.call_command"
+    monkeypatch.setattr(command, lambda *_, **__: None)
+
+
+@pytest.fixture
+def unused() -> Iterator[None]:
+    """A database without tables, as far as Django knows."""
+    recorder = MigrationRecorder(connection)
+    applied = list(recorder.applied_migrations())
+    recorder.flush()
+    yield
+    for app, name in applied:
+        recorder.record_applied(app, name)
+
+
+def files_beside(database: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in database.parent.glob(f"{database.name}*")}
+
+
+def test_a_sound_database_starts() -> None:
+    make_chapter()
+    back_up(Reason.DAILY)
+    assert "web worker" in call_command("prepare")
+
+
+class TestEmpty:
+    @pytest.mark.parametrize("is_there", [True, False])
+    def test_a_file_of_no_bytes_beside_backups(self, database_file: Path, is_there: bool) -> None:
+        make_chapter(title="Before")
+        kept = back_up(Reason.DAILY)
+        connection.close()
+        for file in database_file.parent.glob(f"{database_file.name}*"):
+            file.unlink()
+        if is_there:
+            database_file.touch()
+        # SQLite would throw it away: it may have what was written last.
+        database_file.with_name(f"{database_file.name}-wal").write_bytes(b"a log")
+        before = files_beside(database_file)
+        with pytest.raises(CommandError, match=f"is empty, though .*restore {kept}`"):
+            call_command("prepare")
+        assert files_beside(database_file) == before
+        call_command("restore", str(kept))
+        call_command("prepare")
+        assert Session.objects.get().title == "Before"
+
+    def test_a_database_without_tables_beside_backups(self, unused: None) -> None:
+        make_chapter()
+        back_up(Reason.DAILY)
+        with pytest.raises(CommandError, match=r"To begin with an empty library, run .*migrate"):
+            call_command("prepare")
+
+    def test_backups_without_chapters_are_no_reason(self, unused: None) -> None:
+        back_up(Reason.DAILY)
+        call_command("prepare")
+
+
+class TestNewer:
+    @pytest.fixture(autouse=True)
+    def _newer(self) -> Iterator[None]:
+        back_up(Reason.BEFORE_MIGRATION)
+        recorder = MigrationRecorder(connection)
+        recorder.record_applied("memory", "9999_from_the_future")
+        back_up(Reason.BEFORE_MIGRATION)
+        yield
+        recorder.record_unapplied("memory", "9999_from_the_future")
+
+    def test_it_names_the_backup_that_this_program_can_take(self, folder: Path) -> None:
+        earlier = min(folder.glob("*before-migration*"))
+        said = rf"newer Story Engine, with memory\.9999_from_the_future.*restore {earlier}`"
+        with pytest.raises(CommandError, match=said):
+            call_command("prepare")
+        call_command("restore", str(earlier))
+        call_command("prepare")
+
+    def test_without_one_it_says_what_to_do_all_the_same(self, folder: Path) -> None:
+        for path in folder.iterdir():
+            path.unlink()
+        with pytest.raises(CommandError, match=r"Start that version or a later one; or go back"):
+            call_command("prepare")
+
+
+class TestDamaged:
+    @pytest.mark.parametrize("place", ["header", "middle"])
+    def test_it_gets_the_same_sentence_wherever_it_is(
+        self, database_file: Path, place: str
+    ) -> None:
+        page, size = find_table(database_file, "story_sessions_session")
+        at = 0 if place == "header" else (page - 1) * size
+        damage(database_file, at, size)
+        damaged = database_file.read_bytes()
+        with pytest.raises(CommandError) as said:
+            call_command("prepare")
+        assert all(part in str(said.value) for part in SENTENCE)
+        assert database_file.read_bytes() == damaged
+
+    def test_at_any_place_it_is_said_at_the_start_or_harms_nothing(
+        self, provider: ScriptedProvider, settings: Settings, request: pytest.FixtureRequest
+    ) -> None:
+        """And also where the start did not look so far, pages say the same."""
+        whole = make_whole_chapter("the heron counts backwards")
+        database_file: Path = request.getfixturevalue("database_file")
+        client = Client(raise_request_exception=False)
+        paths = [one for one in whole.addresses if client.get(one).status_code == 200]
+        assert len(paths) > 20
+        connection.close()
+        sound = database_file.read_bytes()
+        _, size = find_table(database_file, "story_sessions_session")
+        said_so = 0
+        for at in range(0, len(sound), size * STRIDE):
+            for file in database_file.parent.glob(f"{database_file.name}-*"):
+                file.unlink()
+            database_file.write_bytes(sound)
+            damage(database_file, at, size)
+            is_said = not starts()
+            for answer in map(client.get, paths):
+                text = text_of(answer)
+                told = answer.status_code == 503 and all(part in text for part in SENTENCE)
+                # What SQLite itself cannot tell, such as a lost text, is found at the start.
+                assert told or answer.status_code < 500 or is_said, (at, answer)
+                assert not told or is_said
+                said_so += told
+            connection.close()
+        assert said_so
+
+    def test_looking_has_an_end(self, database_file: Path) -> None:
+        with closing(sqlite3.connect(database_file)) as large:
+            large.execute("CREATE TABLE large AS SELECT zeroblob(900) AS blob")
+            for _ in range(15):
+                large.execute("INSERT INTO large SELECT blob FROM large")
+            large.commit()
+        damage(database_file, database_file.stat().st_size // 8192 * 4096, 4096)
+        with pytest.raises(BackupError, match="cannot be read"):
+            look_at(database_file, seconds=60)
+        look_at(database_file, seconds=0.001)
+
+
+def starts() -> bool:
+    try:
+        call_command("prepare")
+    except CommandError as error:
+        if all(part in str(error) for part in SENTENCE):
+            return False
+        raise
+    finally:
+        connection.close()
+    return True
+
+
+def find_table(database: Path, name: str) -> tuple[int, int]:
+    """The number of its first page, and the size of pages."""
+    with closing(sqlite3.connect(database)) as opened:
+        (size,) = opened.execute("PRAGMA page_size").fetchone()
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        (page,) = opened.execute(query, [name]).fetchone()
+    return page, size
+
+
+def damage(file: Path, at: int, size: int) -> None:
+    data = file.read_bytes()
+    file.write_bytes(data[:at] + bytes(size) + data[at + size :])
+
+
+class TestFullDisk:
+    def test_it_is_named(self, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+        monkeypatch.setattr(storage, "LEAST_FREE_BYTES", 1 << 60)
+        with pytest.raises(CommandError, match=f"disk of {settings.DATA_FOLDER} is full"):
+            call_command("prepare")
+
+    def test_also_where_only_the_database_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(starting, "has_been_used", fail_for_want_of_room)
+        with pytest.raises(CommandError, match="The disk is full"):
+            call_command("prepare")
+
+    def test_also_where_the_tables_are_changed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(
+            "django.core.management.commands.migrate.Command.handle", fail_for_want_of_room
+        )
+        with pytest.raises(CommandError, match="The disk is full"):
+            call_command("migrate", verbosity=0)
+
+
+def fail_for_want_of_room(*_arguments: object, **_named: object) -> bool:
+    cause = sqlite3.OperationalError("database or disk is full")
+    cause.sqlite_errorcode = sqlite3.SQLITE_FULL
+    raise OperationalError("database or disk is full") from cause
