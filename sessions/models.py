@@ -40,6 +40,8 @@ class Session(models.Model):
     config = models.JSONField(default=default_config)
     # End Chapter was pressed and waits for the last memory.
     is_ending = models.BooleanField(default=False)
+    # How many calls the GM has accepted for memory to catch up; those that were made are taken off.
+    accepted_calls = models.PositiveIntegerField(default=0)
     # The one turn in flight, claimed by a conditional UPDATE; which prompt it re-rolls, if it does.
     turn_in_flight = models.UUIDField(null=True, blank=True)
     rerolling_prompt_index = models.PositiveIntegerField(null=True, blank=True)
