@@ -26,6 +26,13 @@ def default_slots() -> list[int]:
 UNTITLED = "Untitled chapter"
 
 
+class Chapters(models.Manager["Session"]):
+    """All that are there: one that is being imported is not, until its last row is stored."""
+
+    def get_queryset(self) -> "models.QuerySet[Session]":
+        return super().get_queryset().exclude(state=State.IMPORTING)
+
+
 class Session(models.Model):
     """One chapter, from setup to prose. `state` changes only through sessions.states."""
 
@@ -52,6 +59,9 @@ class Session(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     last_played_at = models.DateTimeField(default=timezone.now)
+
+    objects = Chapters()
+    everything = models.Manager["Session"]()
 
     class Meta:
         ordering = ["-last_played_at"]
