@@ -19,7 +19,8 @@ from agents.prompting.budget import (
     read_weight_per_token,
 )
 from agents.prompting.declarations import CONTEXT_SUMMARY
-from agents.summarizing import compose_summary
+from agents.prompting.layer_sources import transcript_pieces
+from agents.summarizing import CHUNK, compose_summary
 from memory.chunks import Chunk, chunks_to_accept
 from sessions.exceptions import ChapterError
 from sessions.models import Session
@@ -88,26 +89,30 @@ def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
 
 
 def _estimate(chapter: Session, chunks: list[Chunk]) -> CallsEstimate:
-    """By the prompts of some of the chunks, with the memory that those before them will have left.
+    """By some of the chunks, and by the memory that those before each will have left.
 
+    Prompts differ by these two alone, so that one is composed for all: that of the longest chunk.
     Memory grows with each delta until its share of the window is full.
     """
     agent = CONTEXT_SUMMARY
     facts = model_facts(agent.agent_id)
     weight_per_token = read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
+    sizes = {
+        chunk: sum(piece.weight for piece in transcript_pieces(chapter, chunk.first, chunk.last))
+        / weight_per_token
+        for chunk in chunks[:: math.ceil(len(chunks) / _SAMPLES)]
+    }
+    longest = max(sizes, key=lambda chunk: sizes[chunk])
+    prompt = fit_prompt(
+        agent, facts, partial(compose_summary, chapter, longest.first, longest.last)
+    )
+    tokens = {record.name: record.tokens for record in prompt.records}
     [memory] = [layer for layer in agent.layers if layer.share is not None]
     most = (memory.share or 0) * input_budget(facts, output_limit(agent, facts))
-    calls = len(chunks)
-    step = math.ceil(calls / _SAMPLES)
-    places = range(step // 2, calls, step)
-    read = 0.0
-    for at in places:
-        layers = partial(compose_summary, chapter, chunks[at].first, chunks[at].last)
-        records = fit_prompt(agent, facts, layers).records
-        known = sum(record.tokens for record in records if record.name == memory.name)
-        beside = sum(record.tokens + TOKENS_PER_MESSAGE for record in records) - known
-        read += beside + max(known, min(most, known + at * _GROWTH_WEIGHT / weight_per_token))
+    known, told = tokens.get(memory.name, 0), tokens[CHUNK]
+    beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - known - told
+    calls, growth = len(chunks), _GROWTH_WEIGHT / weight_per_token
+    read = calls * (beside + sum(min(size, told) for size in sizes.values()) / len(sizes))
+    read += sum(max(known, min(most, known + at * growth)) for at in range(calls))
     written = calls * _DELTA_WEIGHT / weight_per_token
-    return estimate_calls(
-        chapter, agent, calls=calls, read=round(read / len(places) * calls), written=round(written)
-    )
+    return estimate_calls(chapter, agent, calls=calls, read=round(read), written=round(written))

@@ -28,6 +28,8 @@ from sessions.models import Event, Session
 from sessions.states import State, try_move
 from sessions.transcript import chosen_events
 
+# The layer of what is summarised.
+CHUNK = "RECENT_CONTEXT_CHUNK"
 # Seconds before each further try of a summary that failed.
 BACK_OFF_SECONDS = (15, 60, 300, 900)
 # And up to so much of them more, so that what failed together is not tried together.
@@ -172,5 +174,5 @@ def compose_summary(chapter: Session, first: int, last: int) -> list[Layer]:
     """Agent 8's prompt for the chunk of these prompts."""
     chunk = transcript_pieces(chapter, first, last)
     reminder = format_pieces(CONTEXT_SUMMARY.agent_id, TurnDelta)
-    subject = Subject(chapter, given={"RECENT_CONTEXT_CHUNK": chunk, "FORMAT": reminder})
+    subject = Subject(chapter, given={CHUNK: chunk, "FORMAT": reminder})
     return compose(CONTEXT_SUMMARY.layers, subject, tier_of(CONTEXT_SUMMARY.agent_id))

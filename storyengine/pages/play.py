@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.database import in_database
 from agents.ending import reopen, request_end, retry_summary
+from agents.memory_calls import find_memory_behind
 from agents.replies import keep_reply
 from sessions.access import get_chapter
 from sessions.chapters import choose_panel
@@ -90,7 +91,8 @@ def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = glance_at_play(session_id)
     if page.shape != "playing":
         return go(request, page_address(session_id))
-    return show(request, "play/end.html", header_context(page.chapter, "play") | {"page": page})
+    behind = find_memory_behind(page.chapter, is_ending=True)
+    return show(request, "play/end.html", header_context(page.chapter, "play") | {"behind": behind})
 
 
 @require_POST

@@ -105,9 +105,9 @@ class PlayPage:
         """What the GM is asked before memory is written on."""
         return find_memory_behind(self.chapter, is_ending=False)
 
-    @cached_property
-    def behind_at_end(self) -> MemoryBehind | None:
-        return find_memory_behind(self.chapter, is_ending=True)
+    @property
+    def asks_at_end(self) -> bool:
+        return bool(chunks_to_accept(self.chapter, is_ending=True))
 
     @cached_property
     def open_questions(self) -> int:
