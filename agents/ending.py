@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from agents.jobs import latest_jobs
+from agents.memory_calls import accept_memory_calls, check_calls_accepted
 from agents.models import Job
 from agents.summarizing import queue_due_summary, settle_memory
 from agents.warmup import stop_warmup
@@ -38,12 +39,15 @@ def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
     return Setback(job, is_of_end=True) if chapter.is_playable and is_at_end else None
 
 
-def request_end(session_id: uuid.UUID) -> Session:
+def request_end(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session:
     """End the chapter as soon as memory covers every prompt.
 
     Waits for a summary that is being written and adds the last delta. Raises WrongState with no
-    prompts and TurnInFlight while a reply is being written.
+    prompts, TurnInFlight while a reply is being written, and CallsNotAccepted where memory is far
+    behind and neither these calls are accepted nor earlier ones were.
     """
+    if not accept_calls:
+        check_calls_accepted(get_chapter(session_id), is_ending=True)
     with transaction.atomic():
         chapter = get_chapter(session_id)
         ending = Session.objects.filter(
@@ -51,25 +55,33 @@ def request_end(session_id: uuid.UUID) -> Session:
         )
         if not ending.update(is_ending=True):
             raise _refusal(chapter)
+        if accept_calls:
+            accept_memory_calls(chapter, is_ending=True)
         settle_memory(session_id)
     stop_warmup(session_id)
     return get_chapter(session_id)
 
 
-def retry_summary(session_id: uuid.UUID) -> Session:
-    """Try now what memory failed to write; where that was the chapter's end, end it again.
+def retry_summary(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session:
+    """Write the next piece of memory now; where that was the chapter's end, end it again.
 
-    Raises WrongState when nothing waits to be written.
+    With `accept_calls` each further prompt has memory that is far behind catch up by a piece.
+    Raises WrongState when nothing waits to be written, and CallsNotAccepted as `request_end` does.
     """
+    if not accept_calls:
+        check_calls_accepted(get_chapter(session_id), is_ending=False)
     with transaction.atomic():
         lock_chapter(session_id)
         chapter = get_chapter(session_id)
-        if chapter.is_playable and queue_due_summary(chapter):
-            return get_chapter(session_id)
+        if chapter.is_playable:
+            if accept_calls:
+                accept_memory_calls(chapter, is_ending=False)
+            if queue_due_summary(chapter):
+                return get_chapter(session_id)
     setback = find_setback(chapter, latest_jobs(chapter))
     if setback is None or not setback.is_of_end:
         raise WrongState("There is no memory waiting to be written.")
-    return request_end(session_id)
+    return request_end(session_id, accept_calls=accept_calls)
 
 
 def reopen(session_id: uuid.UUID) -> Session:

@@ -19,6 +19,7 @@ from agents.capabilities.facts import facts_of
 from agents.database import in_database
 from agents.exceptions import BudgetSpent, PromptTooLong, RateLimited
 from agents.jobs import cancel_jobs, fail, finish, owned, queue_job
+from agents.memory_calls import check_calls_accepted
 from agents.models import Job
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
@@ -78,10 +79,12 @@ class Material:
 def request_build(session_id: uuid.UUID) -> Job:
     """Start agent 9 on an ended chapter; a failed build of the same inputs is resumed.
 
-    Raises what `check_allowed` raises, and WrongState unless the chapter is ended.
+    Raises what `check_allowed` raises, and WrongState unless the chapter is ended; of one in play
+    whose memory is far behind CallsNotAccepted, because to end it takes those calls.
     """
     check_allowed(session_id)
     chapter = get_chapter(session_id)
+    check_calls_accepted(chapter, is_ending=True)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),
         State.NARRATING,

@@ -14,6 +14,7 @@ from agents.models import Job
 from agents.providers.exceptions import ProviderUnreachable
 from agents.work import FLOWS
 from sessions.access import lock_chapter
+from sessions.arriving import remove_left_behind
 from sessions.log_lines import warn
 from sessions.models import Session, Turn
 from sessions.states import State, try_move
@@ -31,7 +32,7 @@ def recover(session_id: uuid.UUID | None = None) -> None:
     """Settle what was left: of one chapter, or of all.
 
     Turns whose lease ran out are failed, such jobs queued again, and a chapter that waits for a
-    summary that nobody will write is back in play.
+    summary that nobody will write is back in play. What is left of imports is removed.
     """
     turns = recover_stale_turns(session_id)
     found = requeue_expired(session_id)
@@ -46,6 +47,7 @@ def recover(session_id: uuid.UUID | None = None) -> None:
         "jobs": len(found.requeued),
         "given_up": len(found.hopeless),
         "chapters": chapters,
+        "imports": remove_left_behind() if session_id is None else 0,
     }
     if any(counts.values()):
         warn(logger, "sweep found", **counts)

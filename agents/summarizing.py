@@ -22,12 +22,14 @@ from agents.structured.reply_forms import format_pieces
 from agents.structured.schemas import TurnDelta, delta_schema_for
 from agents.watch import Watch
 from memory.blocks import write_delta
-from memory.chunks import due_chunks
+from memory.chunks import chunks_to_accept, due_chunks
 from sessions.access import get_chapter, lock_chapter
 from sessions.models import Event, Session
 from sessions.states import State, try_move
 from sessions.transcript import chosen_events
 
+# The layer of what is summarised.
+CHUNK = "RECENT_CONTEXT_CHUNK"
 # Seconds before each further try of a summary that failed.
 BACK_OFF_SECONDS = (15, 60, 300, 900)
 # And up to so much of them more, so that what failed together is not tried together.
@@ -39,9 +41,11 @@ def queue_due_summary(chapter: Session, *, ring_after: float = 0) -> bool:
 
     One at a time, because each delta builds on the one before. A chunk that failed or waits is
     tried again. A worker hears of it after `ring_after` seconds, unless the sweep rings before.
+    Where the GM has to accept the calls first, there is none: see agents.memory_calls.
     """
     chunks = due_chunks(chapter, is_ending=chapter.is_ending)
-    if not chunks:
+    # Whoever asked for the end was asked then.
+    if not chunks or (not chapter.is_ending and chunks_to_accept(chapter, is_ending=False)):
         return False
     chunk = chunks[0]
     queue_job(
@@ -82,7 +86,7 @@ async def write_memory_delta(job: Job, watch: Watch) -> None:
     payload = await call_for_json(
         CONTEXT_SUMMARY,
         job.session_id,
-        lambda: _compose(chapter, job),
+        lambda: compose_summary(chapter, job.from_prompt_index, job.to_prompt_index),
         TurnDelta,
         json_schema=delta_schema_for(
             job.from_prompt_index,
@@ -141,10 +145,17 @@ def _store(job: Job, payload: dict[str, Any], event_ids: list[uuid.UUID]) -> Non
 
 
 def settle_memory(session_id: uuid.UUID) -> None:
-    """After a delta, or when the end is asked for: go on with the next chunk, end, or play on."""
+    """After a delta, or when the end is asked for: go on with the next chunk, end, or play on.
+
+    Memory that catches up with calls that the GM has accepted goes on with the next prompt.
+    """
     chapter = get_chapter(session_id)
     row = Session.objects.filter(pk=session_id)
-    if queue_due_summary(chapter):
+    waiting = len(due_chunks(chapter, is_ending=chapter.is_ending))
+    if waiting < chapter.accepted_calls:
+        row.update(accepted_calls=waiting)
+    is_catching_up = chapter.accepted_calls > 0 and not chapter.is_ending
+    if not is_catching_up and queue_due_summary(chapter):
         return
     if chapter.is_ending:
         try_move(row, State.ENDED, is_ending=False)
@@ -159,8 +170,9 @@ def _read_chunk(job: Job) -> tuple[Session, list[Event]]:
     return chapter, chunk
 
 
-def _compose(chapter: Session, job: Job) -> list[Layer]:
-    chunk = transcript_pieces(chapter, job.from_prompt_index, job.to_prompt_index)
+def compose_summary(chapter: Session, first: int, last: int) -> list[Layer]:
+    """Agent 8's prompt for the chunk of these prompts."""
+    chunk = transcript_pieces(chapter, first, last)
     reminder = format_pieces(CONTEXT_SUMMARY.agent_id, TurnDelta)
-    subject = Subject(chapter, given={"RECENT_CONTEXT_CHUNK": chunk, "FORMAT": reminder})
+    subject = Subject(chapter, given={CHUNK: chunk, "FORMAT": reminder})
     return compose(CONTEXT_SUMMARY.layers, subject, tier_of(CONTEXT_SUMMARY.agent_id))

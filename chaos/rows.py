@@ -30,7 +30,7 @@ def read_rows() -> dict[str, Any]:
             with connection.cursor() as cursor:
                 # All queries see the same moment, as they do on SQLite.
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        chapters = Session.objects.select_related("tab1").order_by("created_at")
+        chapters = Session.everything.select_related("tab1").order_by("created_at")
         return {
             "read_at": timezone.now().timestamp(),
             "chapters": [_rows_of(chapter) for chapter in chapters],

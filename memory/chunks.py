@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from sessions.limits import CHUNK_SIZE_PROMPTS
 from sessions.models import Session
 
+# Play leaves one behind now and then, and a failure one more. More are written only once the GM has
+# accepted as many calls.
+CHUNKS_UNASKED = 2
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -31,6 +35,12 @@ def due_chunks(chapter: Session, *, is_ending: bool) -> list[Chunk]:
     if is_ending and first <= chapter.prompt_index:
         chunks.append(Chunk(first, chapter.prompt_index))
     return chunks
+
+
+def chunks_to_accept(chapter: Session, *, is_ending: bool) -> list[Chunk]:
+    """All that memory does not cover, where the GM has to accept so many calls first; else none."""
+    chunks = due_chunks(chapter, is_ending=is_ending)
+    return chunks if len(chunks) > chapter.accepted_calls + CHUNKS_UNASKED else []
 
 
 def recent_context_start(chapter: Session, *, chunks: int = 1) -> int:

@@ -26,6 +26,13 @@ def default_slots() -> list[int]:
 UNTITLED = "Untitled chapter"
 
 
+class Chapters(models.Manager["Session"]):
+    """All that are there: one that is being imported is not, until its last row is stored."""
+
+    def get_queryset(self) -> "models.QuerySet[Session]":
+        return super().get_queryset().exclude(state=State.IMPORTING)
+
+
 class Session(models.Model):
     """One chapter, from setup to prose. `state` changes only through sessions.states."""
 
@@ -40,6 +47,8 @@ class Session(models.Model):
     config = models.JSONField(default=default_config)
     # End Chapter was pressed and waits for the last memory.
     is_ending = models.BooleanField(default=False)
+    # How many calls the GM has accepted for memory to catch up; those that were made are taken off.
+    accepted_calls = models.PositiveIntegerField(default=0)
     # The one turn in flight, claimed by a conditional UPDATE; which prompt it re-rolls, if it does.
     turn_in_flight = models.UUIDField(null=True, blank=True)
     rerolling_prompt_index = models.PositiveIntegerField(null=True, blank=True)
@@ -50,6 +59,9 @@ class Session(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     last_played_at = models.DateTimeField(default=timezone.now)
+
+    objects = Chapters()
+    everything = models.Manager["Session"]()
 
     class Meta:
         ordering = ["-last_played_at"]

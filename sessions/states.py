@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 class State(TextChoices):
+    IMPORTING = "IMPORTING", "Being imported"
     DRAFT_TAB1 = "DRAFT_TAB1", "Setting up"
     LOCKING = "LOCKING", "Locking"
     ACTIVE = "ACTIVE", "In play"
@@ -25,6 +26,8 @@ class State(TextChoices):
 
 
 TRANSITIONS: dict[State, frozenset[State]] = {
+    # Nobody sees it before the last row is stored; see sessions.arriving.
+    State.IMPORTING: frozenset({State.DRAFT_TAB1, State.ACTIVE, State.ENDED}),
     State.DRAFT_TAB1: frozenset({State.LOCKING, State.RESETTING}),
     # Back to DRAFT_TAB1 when agent 0 fails: Tab 1 is editable again.
     State.LOCKING: frozenset({State.ACTIVE, State.DRAFT_TAB1, State.RESETTING}),

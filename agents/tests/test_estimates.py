@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from agents.calling.estimating import CallsEstimate
 from agents.capabilities.prices import price_of
-from agents.estimates import BuildEstimate, estimate_build
+from agents.estimates import estimate_build
 from agents.exceptions import PromptTooLong
 from agents.models import Job, LLMArtifact
 from agents.narrating import read_inputs, request_build
@@ -47,7 +48,7 @@ def long_scenes(provider: ScriptedProvider) -> None:
     provider.fallback = write
 
 
-def set_target(chapter: Session, words_wanted: int) -> BuildEstimate:
+def set_target(chapter: Session, words_wanted: int) -> CallsEstimate:
     Session.objects.filter(pk=chapter.pk).update(target_words=words_wanted)
     return estimate_build(get_chapter(chapter.pk))
 
@@ -193,5 +194,5 @@ def test_what_cannot_fit_is_refused_as_the_build_would_be(small_window: None) ->
 
 @pytest.mark.parametrize(("tokens", "shown"), [(7, 7), (84, 84), (849, 850), (18_437, 18_000)])
 def test_figures_are_rounded_as_estimates_are(tokens: int, shown: int) -> None:
-    estimate = BuildEstimate("m", 1, tokens, tokens, 0, None, None, "")
+    estimate = CallsEstimate("m", 1, tokens, tokens, 0, None, None, "")
     assert (estimate.about_input, estimate.about_output) == (shown, shown)

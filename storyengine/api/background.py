@@ -14,6 +14,7 @@ from agents.locking import request_lock
 from agents.models import Job
 from agents.narrating import cancel_build, request_build
 from sessions.states import State
+from storyengine.api.bodies import CallsBody
 from storyengine.api.documents import JobDocument, SessionDocument
 from storyengine.api.problems import CALL, JobCancelled, JobFailed, broken_job, refusals
 from storyengine.api.reading import (
@@ -30,6 +31,9 @@ from storyengine.api.waiting import wait_seconds, wait_until
 router = Router(tags=["In the background"])
 
 ANSWERS = {200: SessionDocument, 202: SessionDocument, **CALL, **refusals(422, 429, 502)}
+
+ANSWERS_TO_BODY = ANSWERS | refusals(400)
+NOT_ACCEPTED = CallsBody()
 
 Prefer = Annotated[
     str,
@@ -53,12 +57,20 @@ async def lock(
     return Status(202, await read_whole_session(session_id))
 
 
-@router.post("/session/{uuid:session_id}/end", response=ANSWERS)
+@router.post("/session/{uuid:session_id}/end", response=ANSWERS_TO_BODY)
 async def end(
-    request: HttpRequest, session_id: UUID, response: HttpResponse, prefer: Prefer = ""
+    request: HttpRequest,
+    session_id: UUID,
+    response: HttpResponse,
+    body: CallsBody = NOT_ACCEPTED,
+    prefer: Prefer = "",
 ) -> Status[SessionDocument]:
-    """End the chapter as soon as memory covers every prompt."""
-    await in_database(request_end, session_id)
+    """End the chapter as soon as memory covers every prompt.
+
+    Where memory is so far behind that it takes more than two calls, the answer is 409 with their
+    number in `calls`, until `accept_calls` is sent.
+    """
+    await in_database(request_end, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(is_ending_over, session_id, session_id, prefer, response)
     chapter = await read_whole_session(session_id)
     if was_awaited and chapter.state not in (State.ENDED, State.NARRATING):
@@ -68,12 +80,20 @@ async def end(
     return Status(200 if was_awaited else 202, chapter)
 
 
-@router.post("/session/{uuid:session_id}/retry-summary", response=ANSWERS)
+@router.post("/session/{uuid:session_id}/retry-summary", response=ANSWERS_TO_BODY)
 async def retry_memory(
-    request: HttpRequest, session_id: UUID, response: HttpResponse, prefer: Prefer = ""
+    request: HttpRequest,
+    session_id: UUID,
+    response: HttpResponse,
+    body: CallsBody = NOT_ACCEPTED,
+    prefer: Prefer = "",
 ) -> Status[SessionDocument]:
-    """Try at once what memory failed to write; a chapter whose end failed is ended."""
-    await in_database(retry_summary, session_id)
+    """Try at once what memory failed to write; a chapter whose end failed is ended.
+
+    Where memory is more than two calls behind, the answer is 409 with their number in `calls`,
+    until `accept_calls` is sent. Then one piece is written at once, and one with each prompt.
+    """
+    await in_database(retry_summary, session_id, accept_calls=body.accept_calls)
     if await is_awaited(are_summaries_over, session_id, session_id, prefer, response):
         check_job(await in_database(read_latest_job, session_id, Job.Kind.SUMMARIZE))
         return Status(200, await read_whole_session(session_id))

@@ -47,6 +47,15 @@ class PromptBody(Body):
     user_text: str = Field(description="What happens; 1 to 5,000 characters.")
 
 
+class CallsBody(Body):
+    """May be left out whole."""
+
+    accept_calls: bool = Field(
+        False,
+        description="Whether as many model calls are accepted as a refusal with `calls` names.",
+    )
+
+
 class TrialBody(Body):
     layer: int = Field(description="The number of the layer, as `GET …/trial` gives it.")
     text: str = Field(

@@ -19,7 +19,7 @@ from agents.records.usage import Usage, total_of, usage_by_agent
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
 from storyengine.api.bodies import PromptBody
-from storyengine.api.documents import Document
+from storyengine.api.documents import CallsEstimateDocument, Document
 from storyengine.api.problems import READ, WRITE, refusals
 
 router = Router(tags=["Model calls"])
@@ -176,32 +176,20 @@ def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> Dr
     )
 
 
-class BuildEstimateDocument(Document):
-    """What building the narrative will about take, if no scene falls short of its length."""
-
-    model: str
-    calls: int = Field(description="One a scene.")
-    input_tokens: int
-    output_tokens: int
-    reasoning_tokens: int = Field(description="How much hidden reasoning may come on top at most.")
-    dollars: Decimal | None = Field(
-        description="Without hidden reasoning; null where the model's price is not known."
-    )
-    reasoning_dollars: Decimal | None
-    warning: str = Field(description="Which cap of the chapter the build would pass, if any.")
-
-
 @router.get(
     "/session/{uuid:session_id}/build-estimate",
-    response={200: BuildEstimateDocument, **READ, **refusals(409, 422)},
+    response={200: CallsEstimateDocument, **READ, **refusals(409, 422)},
 )
-def get_build_estimate(request: HttpRequest, session_id: UUID) -> BuildEstimateDocument:
-    """What building the narrative of an ended session will about take; no model is asked."""
+def get_build_estimate(request: HttpRequest, session_id: UUID) -> CallsEstimateDocument:
+    """What building the narrative of an ended session will about take, if no scene falls short.
+
+    One call is for one scene; no model is asked.
+    """
     try:
         estimate = estimate_build(get_chapter(session_id))
     except ModelNotReady as error:
         raise WrongState(str(error)) from error
-    return BuildEstimateDocument.model_validate(estimate)
+    return CallsEstimateDocument.model_validate(estimate)
 
 
 def _usage(usage: Usage) -> UsageDocument:

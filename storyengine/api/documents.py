@@ -1,6 +1,7 @@
 """What the API answers with. Field names are the specification's, where it names them."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
 
@@ -145,6 +146,21 @@ class JobDocument(Document):
     updated_at: datetime
 
 
+class CallsEstimateDocument(Document):
+    """What model calls will about take, before any is made."""
+
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int = Field(description="How much hidden reasoning may come on top at most.")
+    dollars: Decimal | None = Field(
+        description="Without hidden reasoning; null where the model's price is not known."
+    )
+    reasoning_dollars: Decimal | None
+    warning: str = Field(description="Which cap of the chapter the calls would pass, if any.")
+
+
 class SessionSummary(Document):
     session_id: UUID
     title: str
@@ -170,6 +186,10 @@ class SessionDocument(SessionSummary):
     next_agent_slot: int
     tab1_locked: bool
     is_ending: bool = Field(description="End Chapter waits for the last memory.")
+    calls_to_accept: int = Field(
+        description="How many model calls memory is behind; it waits until they are accepted with "
+        "`POST …/retry-summary` or `POST …/end`. 0 where nothing has to be accepted."
+    )
     narrative_agent_definition_text: str
     target_words: int
     config: dict[str, int]

@@ -13,8 +13,9 @@ from pydantic import BaseModel, Field
 
 from agents.calling.consent import provider_host
 from agents.exceptions import BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
+from agents.memory_calls import CallsNotAccepted
 from sessions.exceptions import ChapterError, WrongState
-from storyengine.api.documents import JobDocument, PendingTurn
+from storyengine.api.documents import CallsEstimateDocument, JobDocument, PendingTurn
 from storyengine.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 
 logger = logging.getLogger("django.request")
@@ -22,6 +23,10 @@ logger = logging.getLogger("django.request")
 CONTENT_TYPE = "application/problem+json"
 # A body of the largest size could hold a hundred thousand wrong values.
 MAX_FIELD_ERRORS = 20
+CALLS_HINT = (
+    'POST …/end with {"accept_calls": true} has them made one after the other; '
+    "POST …/retry-summary with the same has one made now and one with each prompt."
+)
 CONSENT_HINT = 'POST /api/consent with {"host": "…", "allowed": true} allows this host.'
 
 
@@ -45,6 +50,10 @@ class Problem(BaseModel):
     )
     job: JobDocument | None = Field(None, description="The job that failed.")
     host: str | None = Field(None, description="The host that is not allowed.")
+    calls: int | None = Field(None, description="How many model calls have to be accepted.")
+    estimate: CallsEstimateDocument | None = Field(
+        None, description="What those will about take; missing where it cannot be told."
+    )
     hint: str | None = None
 
 
@@ -156,6 +165,10 @@ def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
     if issubclass(kind, ConsentMissing):
         host = error.host if isinstance(error, ConsentMissing) else provider_host()
         more = {"host": host, "hint": CONSENT_HINT}
+    if isinstance(error, CallsNotAccepted):
+        more = {"calls": error.behind.calls, "hint": CALLS_HINT}
+        if error.behind.estimate:
+            more["estimate"] = CallsEstimateDocument.model_validate(error.behind.estimate)
     if isinstance(error, TurnBroken):
         more["pending_turn"] = error.pending
     if isinstance(error, JobBroken):

@@ -10,6 +10,7 @@ from agents.calling.consent import granted_hosts, is_allowed, provider_host
 from agents.jobs import latest_jobs
 from agents.models import Job
 from agents.recovery import recover
+from memory.chunks import chunks_to_accept
 from sessions.access import get_chapter, read_at_one_moment
 from sessions.exceptions import UnknownChapter
 from sessions.models import Event, Session, Turn
@@ -53,6 +54,7 @@ def _document(chapter: Session) -> SessionDocument:
         next_agent_slot=chapter.next_agent_slot,
         tab1_locked=chapter.tab1_locked,
         is_ending=chapter.is_ending,
+        calls_to_accept=len(chunks_to_accept(chapter, is_ending=False)),
         narrative_agent_definition_text=chapter.narrative_agent_definition_text,
         target_words=chapter.target_words,
         config=chapter.config,

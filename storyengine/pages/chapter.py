@@ -21,6 +21,7 @@ from agents.jobs import latest_jobs
 from agents.models import Job
 from agents.narrating import cancel_build, request_build
 from agents.recovery import is_left_behind, recover
+from memory.chunks import chunks_to_accept
 from memory.corrections import why_not_now
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.rendering import ReadableBlock, readable_block
@@ -78,6 +79,10 @@ class ChapterSigns:
         return find_setback(self.chapter, self.jobs)
 
     @property
+    def calls_to_accept(self) -> int:
+        return len(chunks_to_accept(self.chapter, is_ending=False))
+
+    @property
     def poll_seconds(self) -> int:
         """How often the page asks; 0 when nothing changes by itself."""
         if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
@@ -95,6 +100,7 @@ class ChapterSigns:
             self.chapter.is_ending,
             self.chapter.prompt_index,
             self.setback.job.error if self.setback else "",
+            self.calls_to_accept,
             self.block_count,
         )
 
@@ -205,7 +211,9 @@ class ChapterPage(ChapterSigns):
     @property
     def next_memory_prompt(self) -> int:
         covered = self.chapter.last_summarized_prompt_index
-        return (covered // CHUNK_SIZE_PROMPTS + 1) * CHUNK_SIZE_PROMPTS
+        chunk_end = (covered // CHUNK_SIZE_PROMPTS + 1) * CHUNK_SIZE_PROMPTS
+        # What is due already is written with the next prompt.
+        return max(chunk_end, self.chapter.prompt_index + 1)
 
     @property
     def can_build(self) -> bool:

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.database import in_database
 from agents.ending import reopen, request_end, retry_summary
+from agents.memory_calls import find_memory_behind
 from agents.replies import keep_reply
 from sessions.access import get_chapter
 from sessions.chapters import choose_panel
@@ -80,7 +81,7 @@ def set_turn_aside(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def retry_memory(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    retry_summary(session_id)
+    retry_summary(session_id, accept_calls=_accepts_calls(request))
     return answer_play(request, session_id)
 
 
@@ -90,12 +91,13 @@ def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = glance_at_play(session_id)
     if page.shape != "playing":
         return go(request, page_address(session_id))
-    return show(request, "play/end.html", header_context(page.chapter, "play"))
+    behind = find_memory_behind(page.chapter, is_ending=True)
+    return show(request, "play/end.html", header_context(page.chapter, "play") | {"behind": behind})
 
 
 @require_POST
 def end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    request_end(session_id)
+    request_end(session_id, accept_calls=_accepts_calls(request))
     return go(request, page_address(session_id))
 
 
@@ -134,6 +136,11 @@ def answer_play(request: HttpRequest, session_id: uuid.UUID, **extra: Any) -> Ht
 
 def page_address(session_id: uuid.UUID) -> str:
     return reverse("pages:play", args=[session_id])
+
+
+def _accepts_calls(request: HttpRequest) -> bool:
+    """The form that named the number of calls carries that they are accepted."""
+    return request.POST.get("accept_calls") == "1"
 
 
 def _words_to_put_in(request: HttpRequest, page: PlayPage) -> str:

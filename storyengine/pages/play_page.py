@@ -12,8 +12,10 @@ from django.conf import settings
 from agents.calling.consent import is_allowed, provider_host
 from agents.ending import Setback, find_setback
 from agents.jobs import latest_jobs
+from agents.memory_calls import MemoryBehind, find_memory_behind
 from agents.models import Job
 from agents.recovery import is_left_behind, recover
+from memory.chunks import chunks_to_accept
 from memory.folding import fold_chapter
 from sessions.access import read_at_one_moment
 from sessions.example import suggested_prompt
@@ -99,6 +101,15 @@ class PlayPage:
         return find_setback(self.chapter, self.jobs)
 
     @cached_property
+    def behind(self) -> MemoryBehind | None:
+        """What the GM is asked before memory is written on."""
+        return find_memory_behind(self.chapter, is_ending=False)
+
+    @property
+    def asks_at_end(self) -> bool:
+        return bool(chunks_to_accept(self.chapter, is_ending=True))
+
+    @cached_property
     def open_questions(self) -> int:
         return open_question_count(fold_chapter(self.chapter))
 
@@ -149,6 +160,7 @@ class PlayPage:
             chapter.title,
             self.last_key,
             self.setback.job.error if self.setback else "",
+            len(chunks_to_accept(chapter, is_ending=False)),
             [(job.kind, job.status) for job in self.jobs.values()],
         ]
         if self.pending:

@@ -32,6 +32,7 @@ SESSION_FIELDS = {
     "next_agent_slot",
     "tab1_locked",
     "is_ending",
+    "calls_to_accept",
     "narrative_agent_definition_text",
     "target_words",
     "config",

@@ -1,5 +1,6 @@
 """Chapters to export: one that has everything, and any that hypothesis thinks of."""
 
+import json
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,9 +13,11 @@ from memory.corrections import write_correction
 from memory.drafts import write_draft
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.factories import add_block, add_delta, add_lock
+from sessions.chapters import delete_chapter
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
+from storyengine.exchange.exporting import export_chapter
 
 START = datetime(2026, 1, 31, 20, 0, tzinfo=UTC)
 
@@ -64,6 +67,25 @@ def make_whole_chapter(**fields: Any) -> Session:
     add_turn(chapter, Turn.Status.SET_ASIDE, user_text="Words left behind.")
     add_turn(chapter, Turn.Status.FAILED, partial_text="Half a re", error="The server is gone.")
     return chapter
+
+
+def long_chapter_file(prompts: int) -> bytes:
+    """The file of a chapter in play that has so many prompts, and no memory of any."""
+    chapter = make_active_chapter()
+    add_lock(chapter, world_lock())
+    add_prompts(chapter, 1)
+    file: dict[str, Any] = json.loads(export_chapter(chapter.pk).to_json())
+    beat, reply = file["chapter"]["events"]
+    file["chapter"] |= {
+        "prompt_index": prompts,
+        "events": [
+            event | {"prompt_index": number}
+            for number in range(1, prompts + 1)
+            for event in (beat, reply)
+        ],
+    }
+    delete_chapter(chapter.pk)
+    return json.dumps(file).encode()
 
 
 def add_turn(chapter: Session, status: Turn.Status, **fields: Any) -> Turn:

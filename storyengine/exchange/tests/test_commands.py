@@ -50,7 +50,7 @@ def content_of(chapter: Session) -> dict[str, Any]:
 
 
 def counts() -> list[int]:
-    return [kind._default_manager.count() for kind in KINDS]
+    return [kind._base_manager.count() for kind in KINDS]
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ class TestImport:
         def break_down(*_: object) -> None:
             raise OperationalError("the heron counts backwards")
 
-        monkeypatch.setattr(importing, "_write_turns", break_down)
+        monkeypatch.setattr(importing, "_turns", break_down)
         before = counts()
         with pytest.raises(CommandError, match="Nothing was imported") as refused:
             run("import_chapter", file)

@@ -167,8 +167,9 @@ class TestTranscript:
         self, client: Client, django_assert_max_num_queries: Any
     ) -> None:
         chapter = make_active_chapter()
-        for _ in range(3):
-            with django_assert_max_num_queries(11):
+        # Where memory is far behind, also what it takes is estimated.
+        for most in (11, 26, 26):
+            with django_assert_max_num_queries(most):
                 get_page(client, chapter, "play")
             add_prompts(chapter, 60)
 

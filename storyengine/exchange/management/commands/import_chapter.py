@@ -4,8 +4,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
+from sessions.exceptions import ChapterError
 from sessions.models import Session
-from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.limits import OF_THE_OPERATOR
 from storyengine.exchange.reading import check_size
@@ -29,7 +29,7 @@ def _import(file: Path) -> Session:
     try:
         check_size(file.stat().st_size, OF_THE_OPERATOR)
         return import_chapter(file.read_bytes(), OF_THE_OPERATOR)
-    except BadChapterFile as error:
+    except ChapterError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(

@@ -1,0 +1,84 @@
+"""What calls are expected to take, before any is made."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.conf import settings
+
+from agents.calling.model_access import model_facts, model_name
+from agents.calling.spending import spending_of
+from agents.capabilities.prices import price_of
+from agents.prompting.declarations import Agent
+from sessions.models import Session
+
+
+@dataclass(frozen=True)
+class CallsEstimate:
+    """Tokens of all calls, if none has to be made twice.
+
+    `reasoning_tokens` is how much hidden reasoning may come on top at most. `dollars` are None
+    where the model's price is not known. `warning` says which cap the calls would pass, if any.
+    """
+
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    dollars: Decimal | None
+    reasoning_dollars: Decimal | None
+    warning: str
+
+    @property
+    def about_input(self) -> int:
+        return _rounded(self.input_tokens)
+
+    @property
+    def about_output(self) -> int:
+        return _rounded(self.output_tokens)
+
+
+def estimate_calls(
+    chapter: Session, agent: Agent, *, calls: int, read: int, written: int
+) -> CallsEstimate:
+    """Of calls that read and write so many tokens in all.
+
+    Raises ModelNotReady while the embedded model does not tell how much it can take.
+    """
+    # Which model is embedded is known once its facts are.
+    facts = model_facts(agent.agent_id)
+    model = model_name(agent.agent_id)
+    hidden = agent.reasoning_tokens * calls if facts.reasons else 0
+    price = price_of(model)
+    dollars = price.of({"input": read, "output": written}) if price else None
+    return CallsEstimate(
+        model=model,
+        calls=calls,
+        input_tokens=read,
+        output_tokens=written,
+        reasoning_tokens=hidden,
+        dollars=dollars,
+        reasoning_dollars=price.of({"output": hidden}) if price else None,
+        warning=_warning(chapter, read + written, dollars),
+    )
+
+
+def _warning(chapter: Session, tokens: int, dollars: Decimal | None) -> str:
+    spent = spending_of(chapter.llm_artifacts.all())
+    budget, most_tokens = settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS
+    if dollars is not None and budget and spent.dollars + dollars > budget:
+        return (
+            f"That is more than this chapter may still cost: ${spent.dollars:.2f} of the "
+            f"${budget:.2f} in STORYENGINE_CHAPTER_BUDGET are spent."
+        )
+    if dollars is None and most_tokens and spent.unpriced_tokens + tokens > most_tokens:
+        return (
+            f"That is more than this chapter may still use: {spent.unpriced_tokens:,} of the "
+            f"{most_tokens:,} tokens in STORYENGINE_CHAPTER_TOKENS are spent."
+        )
+    return ""
+
+
+def _rounded(tokens: int) -> int:
+    """To two figures: more would promise what an estimate cannot hold. 18,437 -> 18,000"""
+    return round(tokens, 2 - len(str(tokens)))

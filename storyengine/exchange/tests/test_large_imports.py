@@ -1,0 +1,250 @@
+"""A long chapter comes in without holding up others, is there only when it is whole, and spends
+nothing by itself."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.test import Client
+from django.utils import timezone
+
+from agents.ending import retry_summary
+from agents.memory_calls import find_memory_behind
+from agents.models import Job, ProviderConsent
+from agents.providers.scripted import ScriptedProvider
+from agents.recovery import recover
+from agents.tests.playing import play
+from bench.program import wait_until
+from memory.models import MemoryBlock, NarrativeDraft
+from sessions import arriving
+from sessions.access import get_chapter
+from sessions.exceptions import UnknownChapter
+from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.states import State
+from sessions.turns import open_prompt
+from storyengine.exchange import importing
+from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.importing import import_chapter
+from storyengine.exchange.tests.chapters import long_chapter_file, make_whole_chapter
+
+LONGEST_WAIT_SECONDS = 1.0
+KINDS = (Session, Tab1Inputs, Event, MemoryBlock, NarrativeDraft, Turn)
+
+
+def counts() -> list[int]:
+    return [kind._base_manager.count() for kind in KINDS]
+
+
+@pytest.mark.django_db
+class TestSpending:
+    @pytest.fixture
+    def imported(self) -> Session:
+        """300 chunks behind."""
+        return import_chapter(long_chapter_file(2_100))
+
+    def test_no_summary_is_written_for_a_prompt(
+        self, imported: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
+    ) -> None:
+        play(imported)
+        recover()
+        run_jobs()
+        assert len(provider.history) == 1
+        assert not Job.objects.exists()
+        behind = find_memory_behind(imported, is_ending=False)
+        assert behind is not None
+        assert behind.calls == 300
+
+    def test_once_accepted_one_is_written_with_each_prompt(
+        self, imported: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
+    ) -> None:
+        retry_summary(imported.pk, accept_calls=True)
+        assert run_jobs() == 1
+        for _ in range(3):
+            play(imported)
+            assert run_jobs() == 1
+
+    def test_a_copy_by_file_has_accepted_nothing(self, imported: Session) -> None:
+        Session.objects.update(accepted_calls=300)
+        content = export_chapter(imported.pk).to_json()
+        assert b"accepted" not in content
+        assert import_chapter(content).accepted_calls == 0
+
+
+class Writer(threading.Thread):
+    """Somebody who writes all the time, on a connection of his own."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.waits: list[float] = []
+        self.is_over = threading.Event()
+
+    def run(self) -> None:
+        try:
+            while not self.is_over.wait(0.01):
+                begun = time.monotonic()
+                with transaction.atomic():
+                    ProviderConsent.objects.update_or_create(host="models.example")
+                    # How long the disk takes for a commit is its own affair.
+                    self.waits.append(time.monotonic() - begun)
+        finally:
+            connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+class TestOthers:
+    def test_nobody_who_writes_waits_for_more_than_a_second(self) -> None:
+        content = long_chapter_file(10_000)
+        writer = Writer()
+        writer.start()
+        begun = time.monotonic()
+        imported = import_chapter(content)
+        seconds = time.monotonic() - begun
+        writer.is_over.set()
+        writer.join()
+        assert imported.events.count() == 20_000
+        assert len(writer.waits) > 10
+        # On a machine that is so busy that the import itself takes long, everything does.
+        assert max(writer.waits) < max(LONGEST_WAIT_SECONDS, seconds / 10)
+
+    def test_no_transaction_stores_more_than_a_piece(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        content = long_chapter_file(arriving.PIECE_ROWS * 2)
+        stored = [0]
+
+        def look(_seconds: float) -> None:
+            assert not connection.in_atomic_block
+            stored.append(sum(counts()))
+            with pytest.raises(UnknownChapter):
+                get_chapter(Session.everything.get().pk)
+
+        monkeypatch.setattr(arriving, "let_others_write", look)
+        import_chapter(content)
+        most = max(after - before for before, after in pairwise(stored))
+        # The first has the chapter itself too.
+        assert most <= arriving.PIECE_ROWS + 2
+        assert len(stored) > 4
+
+    def test_long_texts_make_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(arriving, "PIECE_CHARACTERS", 20)
+        events = [Event(text="x" * length) for length in (8, 8, 8, 40, 1)]
+        sizes = [[len(event.text) for event in piece] for piece in arriving._pieces(events)]
+        assert sizes == [[8, 8], [8], [40], [1]]
+
+
+@pytest.fixture
+def before(db: None) -> list[int]:
+    """How many rows there are without the import."""
+    make_whole_chapter()
+    return counts()
+
+
+@pytest.fixture
+def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
+    """What a process has left that died in the middle of an import."""
+    content = export_chapter(Session.objects.get().pk).to_json()
+
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(arriving, "_remove", lambda _chapter: None)
+        patched.setattr(importing, "_turns", die)
+        with pytest.raises(SystemExit):
+            import_chapter(content)
+    left = Session.everything.get(state=State.IMPORTING)
+    assert left.events.exists()
+    return left
+
+
+def let_lease_run_out() -> None:
+    late = timezone.now() - arriving.ARRIVAL_LEASE - timedelta(seconds=1)
+    Session.everything.filter(state=State.IMPORTING).update(updated_at=late)
+
+
+class TestHalfAnImport:
+    def test_it_is_there_for_nobody(self, client: Client, half_way: Session) -> None:
+        assert str(half_way.pk) not in client.get("/").content.decode()
+        assert client.get("/api/session").json()["count"] == 1
+        for address in ("", "play", "chapter", "play/status", "chapter/status", "downloads/export"):
+            assert client.get(f"/chapters/{half_way.pk}/{address}").status_code == 404
+        api = f"/api/session/{half_way.pk}"
+        assert client.get(api).status_code == 404
+        assert client.delete(api, content_type="application/json").status_code == 404
+        for action in ("end", "copy", "reset", "reopen", "build-narrative"):
+            answer = client.post(f"{api}/{action}", content_type="application/json")
+            assert answer.status_code == 404
+        with pytest.raises(UnknownChapter):
+            open_prompt(half_way.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        half_way.refresh_from_db()
+        assert half_way.state == State.IMPORTING
+
+    def test_it_is_removed_once_its_lease_has_run_out(
+        self, before: list[int], half_way: Session
+    ) -> None:
+        recover()
+        assert Session.everything.filter(pk=half_way.pk).exists()
+        let_lease_run_out()
+        recover()
+        assert counts() == before
+
+    def test_whoever_stood_still_for_too_long_stores_no_more(
+        self, before: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        content = export_chapter(Session.objects.get().pk).to_json()
+        monkeypatch.setattr(arriving, "let_others_write", lambda _seconds: let_lease_run_out())
+        with pytest.raises(arriving.ArrivalLost, match="Nothing was kept"):
+            import_chapter(content)
+        assert counts() == before
+
+    def test_one_that_is_stored_after_all_is_not_removed(
+        self, half_way: Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        let_lease_run_out()
+        events = half_way.events.count()
+        remove = arriving._remove
+
+        def renew_first(chapter: "QuerySet[Session]") -> None:
+            Session.everything.filter(pk=half_way.pk).update(updated_at=timezone.now())
+            remove(chapter)
+
+        monkeypatch.setattr(arriving, "_remove", renew_first)
+        recover()
+        assert half_way.events.count() == events
+
+
+@pytest.mark.processes
+@pytest.mark.django_db(transaction=True)
+def test_a_process_that_is_killed_leaves_nothing_to_see_or_to_keep(tmp_path: Path) -> None:
+    file = tmp_path / "long.json"
+    file.write_bytes(long_chapter_file(10_000))
+    process = subprocess.Popen(  # noqa: S603  (its words are this test's own)
+        [sys.executable, "manage.py", "import_chapter", file],
+        env={**os.environ, "DATABASE_URL": url_of_database()},
+    )
+    try:
+        wait_until(Event.objects.exists, "the first events", seconds=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert 0 < Event.objects.count() < 20_000
+    assert not Session.objects.exists()
+    let_lease_run_out()
+    recover()
+    assert counts() == [0] * len(KINDS)
+
+
+def url_of_database() -> str:
+    """Of the one that tests run on, for a process of its own."""
+    names = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{names['NAME']}"
+    address = f"{names['USER']}:{names['PASSWORD']}@{names['HOST']}:{names['PORT']}"
+    return f"postgres://{address}/{names['NAME']}"
