@@ -56,8 +56,9 @@ IsEnough = Callable[[str], bool]
 # The artifact's error of a call that the GM stopped, or that a shutdown did.
 STOPPED = "Stopped before the end."
 
-# Far more than any tokenizer's mean: only what ignores the limit passes it.
-_MOST_CHARACTERS_A_TOKEN = 50
+# By how much of itself a reply grows until it is asked again whether it is enough: with each piece
+# anew, that would take time that grows with the square of its length.
+_GROWTH = 0.01
 
 # Answers in place of a reply, or no answer at all: providers charge for neither.
 _FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
@@ -287,8 +288,7 @@ def let_reply_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]
 async def _stream(
     call: PreparedCall, outcome: _Outcome, on_text: OnText | None, is_enough: IsEnough | None
 ) -> None:
-    # A server that heeds no limit would write until there is no memory left.
-    room = call.request.max_output_tokens * _MOST_CHARACTERS_A_TOKEN
+    length, ask_at = 0, 0.0
     # Closed at once when the reply is stopped, so that the server stops writing too.
     async with aclosing(call.provider.stream(call.request)) as parts:
         async for part in parts:
@@ -300,10 +300,12 @@ async def _stream(
             outcome.parts.append(part.text)
             if on_text is not None:
                 on_text(part.text)
-            room -= len(part.text)
-            if room < 0 or (is_enough is not None and is_enough(outcome.text)):
-                outcome.finished = Finished(was_cut=True)
-                break
+            length += len(part.text)
+            if is_enough is not None and length >= ask_at:
+                ask_at = length * (1 + _GROWTH)
+                if is_enough(outcome.text):
+                    outcome.finished = Finished(was_cut=True)
+                    break
     if not outcome.text.strip():
         raise UnusableReply(
             "The model returned an empty reply. Nothing was lost; try again, "

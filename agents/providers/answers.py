@@ -3,18 +3,34 @@
 from typing import Literal
 
 from agents.providers.base import Usage
+from agents.providers.bounds import CHARACTERS_A_TOKEN
 from agents.providers.exceptions import StreamBroken, UnusableReply
-from agents.providers.failures import Failure, broken_off, dropped, not_the_protocol
+from agents.providers.failures import (
+    Failure,
+    broken_off,
+    dropped,
+    not_the_protocol,
+    refused_or_busy,
+)
 
 _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
+# What is not said aloud, but written and waited for like what is.
+_HIDDEN = ("reasoning_content", "reasoning", "refusal")
+_SHOWN_OF_A_REFUSAL = 300
 
 
 class Answer:
-    """Takes the chunks in order, or the whole; trusts nothing in them to have the right type."""
+    """Takes the chunks in order, or the whole; trusts nothing in them to have the right type.
 
-    def __init__(self, subject: str, output_limit: int) -> None:
+    What has more characters than its limit of tokens can be ends there, hidden ones included. The
+    `secret` is left out of what a server says of a failure. Raises Failure.
+    """
+
+    def __init__(self, subject: str, output_limit: int, *, secret: str = "") -> None:
         self._subject = subject
-        self._output_limit = output_limit
+        self.output_limit = output_limit
+        self._room = output_limit * CHARACTERS_A_TOKEN
+        self._secret = secret
         self._opening = _Opening()
         self._finish_reason = ""
         self._has_pieces = False
@@ -26,6 +42,11 @@ class Answer:
     def is_complete(self) -> bool:
         """The reply's end was announced; only the usage report may still come."""
         return bool(self._finish_reason)
+
+    @property
+    def is_overlong(self) -> bool:
+        """The server heeds no limit: nobody knows what else it would send."""
+        return self._room < 0
 
     @property
     def was_cut(self) -> bool:
@@ -58,6 +79,11 @@ class Answer:
         return rest
 
     def _take(self, piece: object, part: Literal["delta", "message"]) -> str:
+        if error := _field(piece, "error"):
+            # A stream, and some servers also otherwise, report trouble under status 200.
+            if self.has_text:
+                raise broken_off(self._subject)
+            raise refused_or_busy(self._subject, 0, error, secret=self._secret)
         if usage := _field(piece, "usage"):
             self.usage = _read_usage(usage) or self.usage
         choices = _field(piece, "choices")
@@ -66,19 +92,27 @@ class Answer:
         said = _field(choices[0], part)
         self._has_pieces = self._has_pieces or said is not None
         self._finish_reason = self._finish_reason or _text(choices[0], "finish_reason")
-        self._refusal += _text(said, "refusal")
-        text = self._opening.take(_content(said))
+        self._refusal = (self._refusal + _text(said, "refusal"))[:_SHOWN_OF_A_REFUSAL]
+        text = self._opening.take(self._within_limit(said))
         self.has_text = self.has_text or bool(text)
         return text
 
+    def _within_limit(self, said: object) -> str:
+        content = _content(said)
+        room = max(self._room, 0)
+        self._room -= len(content) + sum(len(_text(said, name)) for name in _HIDDEN)
+        if self.is_overlong:
+            self._finish_reason = "length"
+        return content[:room]
+
     def _why_empty(self) -> str:
         if self._refusal:
-            return f"The model declined to answer: {self._refusal[:300]}"
+            return f"The model declined to answer: {self._refusal}"
         if self._finish_reason == "content_filter":
             return f"{self._subject} held the reply back by its content filter."
         if self.was_cut:
             return (
-                f"The model used its whole limit of {self._output_limit:,} tokens before the first "
+                f"The model used its whole limit of {self.output_limit:,} tokens before the first "
                 "word, for hidden reasoning. Allow more with STORYENGINE_MAX_OUTPUT, or take a "
                 "model that reasons less."
             )
@@ -93,37 +127,47 @@ class _Opening:
     """
 
     def __init__(self) -> None:
-        self._held = ""
+        # Pieces: joined anew with each, many would take time that grows with the square of them.
+        self._held: list[str] = []
+        # What follows the white space, as far as it may be the tag.
+        self._start = ""
+        # The end of the thoughts so far, in which their last tag may have begun.
+        self._thoughts: str | None = None
         self._is_over = False
         self._had_thoughts = False
 
     def take(self, text: str) -> str:
         if self._is_over:
             return text
-        self._held += text
-        self._drop_thoughts()
-        start = self._held.lstrip()
-        self._is_over = bool(start) and not self._may_be_thoughts(start)
-        return self._held if self._is_over else ""
+        if self._thoughts is None and not self._had_thoughts:
+            text = self._take_start(text)
+        if self._thoughts is not None:
+            text = self._after_thoughts(text)
+        if self._had_thoughts:
+            text = text.lstrip()
+        self._is_over = bool(text)
+        return text
 
     def held_text(self) -> str:
         """At the end of the stream: what turned out to be text after all, if it is any."""
-        start = self._held.lstrip()
-        is_text = start and not start.startswith(_THOUGHTS_BEGIN)
-        return self._held if is_text else ""
+        return "".join(self._held) if self._start else ""
 
-    def _drop_thoughts(self) -> None:
-        thoughts, end, after = self._held.partition(_THOUGHTS_END)
-        if end and thoughts.lstrip().startswith(_THOUGHTS_BEGIN):
-            self._held = after
-            self._had_thoughts = True
-        if self._had_thoughts:
-            self._held = self._held.lstrip()
+    def _take_start(self, text: str) -> str:
+        """What was held, once it is text; what follows the tag, once it is that."""
+        self._held.append(text)
+        self._start += (text if self._start else text.lstrip())[: len(_THOUGHTS_BEGIN)]
+        if self._start.startswith(_THOUGHTS_BEGIN):
+            self._thoughts, self._start = "", ""
+        elif _THOUGHTS_BEGIN.startswith(self._start):
+            return ""
+        held, self._held = "".join(self._held), []
+        return held if self._thoughts is None else held.lstrip()[len(_THOUGHTS_BEGIN) :]
 
-    def _may_be_thoughts(self, start: str) -> bool:
-        if self._had_thoughts:
-            return False
-        return start.startswith(_THOUGHTS_BEGIN) or _THOUGHTS_BEGIN.startswith(start)
+    def _after_thoughts(self, text: str) -> str:
+        thoughts, end, after = f"{self._thoughts}{text}".partition(_THOUGHTS_END)
+        self._had_thoughts = bool(end)
+        self._thoughts = None if end else thoughts[1 - len(_THOUGHTS_END) :]
+        return after
 
 
 def _read_usage(usage: object) -> Usage | None:

@@ -74,5 +74,6 @@ class Provider(ABC):
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         """Yield TextDelta parts, then exactly one Finished.
 
+        What a server sends is bounded, whether it keeps to the request's limit or not.
         Raises ProviderError; retries are made inside, only while nothing has been yielded.
         """

@@ -1,10 +1,11 @@
 """What went wrong in a call, in words for the GM, and whether trying again may help."""
 
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from math import isfinite
+from math import isnan
 from urllib.parse import urlsplit
 
 from agents.providers.exceptions import (
@@ -18,6 +19,12 @@ from agents.providers.exceptions import (
 )
 
 _DETAIL_LENGTH = 300
+# The status that an error event has as its code, where that is not a word.
+_STATUS = re.compile("[45][0-9]{2}")
+# Of a host.
+_LONGEST_NAME = 253
+# Who names more seconds to wait than a day has, names none that anybody waits for.
+LONGEST_WAIT = 86_400.0
 # Codes of OpenAI and its likes for an account without credit: waiting does not help.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
 
@@ -49,6 +56,30 @@ def broken_off(subject: str) -> Failure:
     return Failure(StreamBroken(f"{subject} broke off in the middle of the reply."))
 
 
+def overlong(subject: str, *, has_text: bool) -> Failure:
+    message = (
+        f"{subject} sent far more than a reply can be, so the connection was closed. Try again; if "
+        "that helps nothing, choose another model or server."
+    )
+    return Failure(StreamBroken(message) if has_text else UnusableReply(message))
+
+
+def unfinished(subject: str, seconds: float, *, has_text: bool) -> Failure:
+    message = (
+        f"{subject} had not finished its reply after {seconds / 60:.0f} minutes, so the connection "
+        "was closed. Try again, or choose a faster model."
+    )
+    return Failure(StreamBroken(message) if has_text else ProviderTimeout(message))
+
+
+def packed(subject: str) -> Failure:
+    message = (
+        f"{subject} sent a compressed answer, which was not asked for and is not unpacked. Turn "
+        "compression off there, or in what stands between."
+    )
+    return Failure(UnusableReply(message))
+
+
 def timed_out(subject: str, seconds: float, *, has_connected: bool) -> Failure:
     if has_connected:
         message = f"{subject} wrote nothing for {seconds:g} seconds. Try again, or check its load."
@@ -77,16 +108,16 @@ def refused_or_busy(
     """The failure for an HTTP status, or for an error event in a stream (status 0)."""
     headers = headers or {}
     error = body if isinstance(body, Mapping) else {}
-    code = error.get("code")
-    if not status:
-        status = int(str(code)) if str(code).isdecimal() else 500
-    detail = _detail(error.get("message"), secret)
-    if code in _NO_CREDIT or error.get("type") in _NO_CREDIT:
+    code, kind = (_text(error, name) for name in ("code", "type"))
+    status = status or (int(code) if _STATUS.fullmatch(code) else 500)
+    detail = _detail(_text(error, "message"), secret)
+    if not _NO_CREDIT.isdisjoint((code, kind)):
         return Failure(ProviderRefused(f"{subject} says that the account has no credit left."))
     if status == 429:
         retry_after = _read_retry_after(headers)
-        when = f"about {retry_after:.0f} seconds" if retry_after else "a minute"
-        message = f"{subject} limits how often it is called (429). Try again in {when}."
+        message = (
+            f"{subject} limits how often it is called (429). Try again in {_in_words(retry_after)}."
+        )
         return Failure(ProviderBusy(message), is_passing=True, retry_after=retry_after)
     if status == 408 or status >= 500:
         message = f"{subject} has trouble of its own ({status}){detail} Try again in a moment."
@@ -105,7 +136,7 @@ def _refusal(subject: str, status: int, detail: str, headers: Mapping[str, str])
             "STORYENGINE_MODEL, and OPENAI_BASE_URL, which usually ends in /v1."
         )
     if 300 <= status < 400:
-        target = urlsplit(headers.get("location", "")).hostname or "elsewhere"
+        target = _host_in(headers.get("location", "")) or "elsewhere"
         return (
             f"{subject} sends on to {target} ({status}), which is not followed. Set "
             "OPENAI_BASE_URL to the final address."
@@ -113,9 +144,28 @@ def _refusal(subject: str, status: int, detail: str, headers: Mapping[str, str])
     return f"{subject} refused the call ({status}){detail}"
 
 
-def _detail(message: object, secret: str) -> str:
+def _host_in(address: str) -> str:
+    """As far as a name can be long; "" where the address is none."""
+    with suppress(ValueError):
+        return (urlsplit(address).hostname or "")[:_LONGEST_NAME]
+    return ""
+
+
+def _text(holder: Mapping[str, object], name: str) -> str:
+    """A number in digits, too; "" for anything that has more in it."""
+    value = holder.get(name)
+    return str(value) if isinstance(value, str | int) else ""
+
+
+def _in_words(seconds: float | None) -> str:
+    if not seconds:
+        return "a minute"
+    return f"about {seconds:.0f} seconds" if seconds < LONGEST_WAIT else "a day"
+
+
+def _detail(message: str, secret: str) -> str:
     """The server's own words, short, on one line and without the key; "." without any."""
-    if not isinstance(message, str) or not message.strip():
+    if not message.strip():
         return "."
     words = " ".join(message.split())
     if secret:
@@ -128,10 +178,12 @@ def _detail(message: object, secret: str) -> str:
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds, from whichever form of the header is there; None without a usable one."""
     seconds: float | None = None
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         # A date, in the older form of the header.
         seconds = parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
     for name, unit in (("retry-after", 1.0), ("retry-after-ms", 0.001)):
         with suppress(ValueError):
             seconds = float(headers.get(name, "")) * unit
-    return max(0.0, seconds) if seconds is not None and isfinite(seconds) else None
+    if seconds is None or isnan(seconds):
+        return None
+    return min(max(0.0, seconds), LONGEST_WAIT)

@@ -16,6 +16,8 @@ import httpx2
 
 # So much is kept unread before the server has to wait.
 MOST_HELD = 64 * 1024
+# So much is read at once: what is made of it takes time that nobody else has.
+MOST_AT_ONCE = 16 * 1024
 # Like the library, without a limit on the number of a file where the system can do without.
 _Selector: Callable[[], selectors.BaseSelector] = getattr(
     selectors, "PollSelector", selectors.SelectSelector
@@ -42,7 +44,10 @@ class LoopbackStream(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """What has arrived, at most `max_bytes`; b"" at the end."""
-        if not self._held and not self._has_ended:
+        if self._held:
+            # A server that never pauses leaves the others their turn.
+            await asyncio.sleep(0)
+        elif not self._has_ended:
             self._news = asyncio.get_running_loop().create_future()
             try:
                 # A timer only where there is a limit: the provider keeps one for a whole reply.
@@ -51,8 +56,8 @@ class LoopbackStream(httpcore2.AsyncNetworkStream, asyncio.Protocol):
                 raise httpcore2.ReadTimeout(error) from error
         if not self._held and self._error is not None:
             raise httpcore2.ReadError(self._error) from self._error
-        data = bytes(self._held[:max_bytes])
-        del self._held[:max_bytes]
+        data = bytes(self._held[: min(max_bytes, MOST_AT_ONCE)])
+        del self._held[: len(data)]
         self._pause_or_resume()
         return data
 

@@ -2,13 +2,13 @@
 
 import asyncio
 import ipaddress
-import json
 import random
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from itertools import count
 from typing import Any
 
@@ -17,32 +17,29 @@ import openai
 
 from agents.providers.answers import Answer
 from agents.providers.base import Finished, ModelRequest, Provider, StreamPart, TextDelta
-from agents.providers.event_data import EventData
+from agents.providers.bounds import (
+    MOST_OF_A_REFUSAL,
+    READ_ERRORS,
+    TooMuch,
+    is_packed,
+    read_json,
+)
 from agents.providers.exceptions import ProviderRefused
 from agents.providers.failures import (
     Failure,
     broken_off,
     not_the_protocol,
+    overlong,
+    packed,
     refused_or_busy,
     timed_out,
+    unfinished,
     unreachable,
 )
 from agents.providers.guard import check_real_calls_allowed
 from agents.providers.loopback import LoopbackTransport
+from agents.providers.streamed_replies import StreamedReply, TimeOuts
 from agents.providers.strict_schema import is_strict
-
-
-@dataclass(frozen=True)
-class TimeOuts:
-    """Seconds to wait. The first word may take minutes: a local model reads the prompt first."""
-
-    connect: float = 10
-    first_text: float = 600
-    between_texts: float = 120
-    # For the usage report and the end marker, once the reply is complete.
-    trailer: float = 5
-    # For the end of the response, once there is nothing more to tell.
-    drain: float = 0.1
 
 
 @dataclass(frozen=True)
@@ -68,13 +65,6 @@ class Retries:
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
-# A text after the first is kept back for so long: to read and send on each word by itself costs
-# many times what the word does, and with a hundred replies at once that is all there is time for.
-GROUP_SECONDS = 0.05
-# A chunk that has come already is there sooner.
-_WAITED_SECONDS = 0.001
-# By how much of itself a limit may fall short: few words then touch the timer.
-_INEXACT = 0.05
 # Hosts that take `prompt_cache_key`. Others may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 
@@ -162,17 +152,14 @@ class OpenAICompatibleProvider(Provider):
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         """One call; raises Failure, whatever goes wrong."""
-        answer = Answer(self.subject, request.max_output_tokens)
+        answer = Answer(self.subject, request.max_output_tokens, secret=self._api_key)
         try:
             if request.streams:
                 async with aclosing(self._stream(request, answer)) as texts:
                     async for text in texts:
                         yield TextDelta(text)
-            else:
-                whole = await self._ask(request)
-                self._check_for_error(whole, answer)
-                if text := answer.take_whole(whole):
-                    yield TextDelta(text)
+            elif text := answer.take_whole(await self._ask(request)):
+                yield TextDelta(text)
             if text := answer.end():
                 yield TextDelta(text)
         except _CALL_ERRORS as error:
@@ -180,9 +167,36 @@ class OpenAICompatibleProvider(Provider):
         yield Finished(was_cut=answer.was_cut, usage=answer.usage)
 
     async def _stream(self, request: ModelRequest, answer: Answer) -> AsyncGenerator[str, None]:
+        options = {"stream": True, "stream_options": {"include_usage": True}}
+        seconds = self._time_outs.whole(request.max_output_tokens)
+        try:
+            async with (
+                asyncio.timeout(seconds) as deadline,
+                self._response_to(request, options) as response,
+                aclosing(StreamedReply(response, answer, self._time_outs).texts()) as texts,
+            ):
+                async for text in texts:
+                    yield text
+        except TimeoutError:
+            if deadline.expired():
+                raise unfinished(self.subject, seconds, has_text=answer.has_text) from None
+            raise
+
+    async def _ask(self, request: ModelRequest) -> object:
+        """The answer as a whole."""
+        async with (
+            asyncio.timeout(self._time_outs.first_text),
+            self._response_to(request, {"stream": False}) as response,
+        ):
+            return await read_json(response)
+
+    @asynccontextmanager
+    async def _response_to(
+        self, request: ModelRequest, options: dict[str, Any]
+    ) -> AsyncGenerator[httpx2.Response]:
+        """The body is still to be read: the library would read it all, however much that is."""
         async with asyncio.timeout(self._time_outs.first_text):
             held = await self._client_of_this_loop()
-            options = {"stream": True, "stream_options": {"include_usage": True}}
             stream = await held.client.post(
                 held.address,
                 body={**self._body(request), **options},
@@ -191,18 +205,24 @@ class OpenAICompatibleProvider(Provider):
                 stream_cls=openai.AsyncStream[object],
             )
         try:
-            async with aclosing(self._read(stream.response, answer)) as texts:
-                async for text in texts:
-                    yield text
+            yield stream.response
         finally:
             await stream.close()
 
-    async def _ask(self, request: ModelRequest) -> object:
-        """The answer as a whole."""
-        async with asyncio.timeout(self._time_outs.first_text):
-            held = await self._client_of_this_loop()
-            body = {**self._body(request), "stream": False}
-            return await held.client.post(held.address, body=body, cast_to=object)
+    async def _check_head(self, response: httpx2.Response) -> None:
+        """Raises Failure for all that is no success, before the library reads what it says."""
+        if response.is_success:
+            if is_packed(response):
+                raise packed(self.subject)
+            return
+        said: object = None
+        with suppress(*READ_ERRORS):
+            async with asyncio.timeout(self._time_outs.trailer):
+                said = await read_json(response, MOST_OF_A_REFUSAL)
+        if isinstance(said, dict):
+            said = said.get("error", said)
+        status, headers = response.status_code, response.headers
+        raise refused_or_busy(self.subject, status, said, headers=headers, secret=self._api_key)
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {
@@ -211,92 +231,12 @@ class OpenAICompatibleProvider(Provider):
             **self.extra_fields(request),
         }
 
-    async def _read(self, response: httpx2.Response, answer: Answer) -> AsyncGenerator[str, None]:
-        """The texts, each within its time; what fails after the reply's end is not missed."""
-        limits, events, pieces = self._time_outs, EventData(), response.aiter_bytes()
-        found: Iterator[bytes] = iter(())
-        is_over = is_marked = False
-        put_off_again = 0.0
-        now = asyncio.get_running_loop().time
-        # Around all of them, because one for each would cost more than the text: whoever takes them
-        # waits for nothing else in between.
-        async with asyncio.timeout(limits.first_text) as deadline:
-            while not is_over:
-                asked = now()
-                piece = await anext(pieces, None)
-                if piece is None:
-                    return
-                if answer.has_text and now() - asked > _WAITED_SECONDS:
-                    # What arrives meanwhile is then read, and sent on, in one piece with it.
-                    await asyncio.sleep(GROUP_SECONDS)
-                had_text, batch = answer.has_text, events.feed(piece)
-                found = iter(batch)
-                for data in found:
-                    is_marked = _is_end(data)
-                    if not is_marked and (text := self._take(data, answer)):
-                        yield text
-                    is_over = is_marked or answer.is_complete
-                    if is_over:
-                        break
-                # A sign of life without data, which some servers send, is none.
-                if batch and (now() > put_off_again or answer.has_text != had_text):
-                    limit = limits.between_texts if answer.has_text else limits.first_text
-                    deadline.reschedule(now() + limit)
-                    put_off_again = now() + limit * _INEXACT
-        if not is_marked and (text := await self._read_trailer(found, events, pieces, answer)):
-            yield text
-        with suppress(*_CALL_ERRORS):
-            # A connection that was read to its end is used again.
-            async with asyncio.timeout(limits.drain):
-                async for _ in pieces:
-                    pass
-
-    async def _read_trailer(
-        self,
-        found: Iterator[bytes],
-        events: EventData,
-        pieces: AsyncIterator[bytes],
-        answer: Answer,
-    ) -> str:
-        """What follows the reply's end, from the rest of what was found on: its usage."""
-        texts: list[str] = []
-        with suppress(Failure, *_CALL_ERRORS):
-            async with asyncio.timeout(self._time_outs.trailer):
-                while True:
-                    for data in found:
-                        if _is_end(data):
-                            return "".join(texts)
-                        texts.append(self._take(data, answer))
-                    if (piece := await anext(pieces, None)) is None:
-                        break
-                    found = iter(events.feed(piece))
-        return "".join(texts)
-
-    def _take(self, data: bytes, answer: Answer) -> str:
-        """The text that an event of the stream brings."""
-        chunk = json.loads(data.decode())
-        self._check_for_error(chunk, answer)
-        return answer.take(chunk)
-
-    def _check_for_error(self, said: object, answer: Answer) -> None:
-        """A stream, and some servers also otherwise, report trouble under status 200."""
-        if isinstance(said, dict) and said.get("error"):
-            if answer.has_text:
-                raise broken_off(self.subject)
-            raise refused_or_busy(self.subject, 0, said["error"], secret=self._api_key)
-
     def _failure(self, error: Exception, answer: Answer) -> Failure:
+        if isinstance(error, TooMuch):
+            return overlong(self.subject, has_text=answer.has_text)
         if answer.has_text:
             return broken_off(self.subject)
         match error:
-            case openai.APIStatusError():
-                return refused_or_busy(
-                    self.subject,
-                    error.status_code,
-                    error.body,
-                    headers=error.response.headers,
-                    secret=self._api_key,
-                )
             case openai.APITimeoutError():
                 return timed_out(self.subject, self._time_outs.connect, has_connected=False)
             case TimeoutError():
@@ -322,16 +262,18 @@ class OpenAICompatibleProvider(Provider):
         self, loop: asyncio.AbstractEventLoop
     ) -> AsyncGenerator[openai.AsyncOpenAI, None]:
         """A client for one event loop, closed with it: a loop ends its generators before itself."""
+        http_client = build_http_client(
+            self._base_url,
+            # Reading has limits of its own, see TimeOuts.
+            httpx2.Timeout(None, connect=self._time_outs.connect, write=60),
+        )
+        http_client.event_hooks = {"response": [self._check_head]}
         client = openai.AsyncOpenAI(
             base_url=self._base_url,
             # A local server wants no key, the library wants one.
             api_key=self._api_key or "none",
             max_retries=0,
-            http_client=build_http_client(
-                self._base_url,
-                # Reading has its own limits, see _read.
-                httpx2.Timeout(None, connect=self._time_outs.connect, write=60),
-            ),
+            http_client=http_client,
         )
         try:
             yield client
@@ -348,6 +290,10 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
     limits = httpx2.Limits(keepalive_expiry=120)
     tls = _tls_context() if has_tls else _no_tls_context()
     return httpx2.AsyncClient(
+        # Packed, a small answer could hold a giant one.
+        headers={"Accept-Encoding": "identity"},
+        # None are kept: they would be sent back with each call, and grow with each answer.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         # A redirect or, for this machine, a proxy of the environment could carry texts to a host
         # that the GM has not allowed.
         follow_redirects=False,
@@ -372,20 +318,8 @@ class _HeldClient:
         return str(base.copy_with(raw_path=base.raw_path + b"chat/completions"))
 
 
-# All that the libraries raise for what a network and a server can do. ValueError: broken JSON or
-# UTF-8 in a stream, which openai lets through.
-_CALL_ERRORS = (
-    openai.OpenAIError,
-    httpx2.HTTPError,
-    httpx2.InvalidURL,
-    httpx2.StreamError,
-    OSError,
-    ValueError,
-)
-
-
-def _is_end(data: bytes) -> bool:
-    return data.startswith(b"[DONE]")
+# All that the libraries raise for what a network and a server can do.
+_CALL_ERRORS = (openai.OpenAIError, httpx2.InvalidURL, *READ_ERRORS)
 
 
 def _address_in_words(base_url: str) -> str:

@@ -4,7 +4,6 @@ Nothing of a story is sent, only names of models. What comes back is doubted lik
 """
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,13 +12,14 @@ from typing import Any
 
 import httpx2
 
+from agents.providers.bounds import read_json
 from agents.providers.guard import check_real_calls_allowed
 from agents.providers.openai_compatible import build_http_client
 
 logger = logging.getLogger(__name__)
 
 # OpenRouter's list of models has some hundred kilobytes.
-LARGEST_ANSWER = 8_000_000
+LARGEST_ANSWER = 4_000_000
 # A window outside of these is nonsense.
 SMALLEST_WINDOW, LARGEST_WINDOW = 256, 100_000_000
 
@@ -99,25 +99,17 @@ class _Server:
         return self._answers[key]
 
     async def _fetch(self, method: str, url: str, body: Mapping[str, str] | None) -> Any:
-        # Packed, a small answer could hold a giant one.
-        headers = {"Accept-Encoding": "identity"}
-        if self.api_key:
-            headers["Authorization"] = f"Bearer {self.api_key}"
-        data = bytearray()
+        headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         try:
             async with self.client.stream(method, url, json=body, headers=headers) as response:
                 if response.status_code != 200:
                     self.is_unsettled |= response.status_code >= 500
                     self.is_unsettled |= response.status_code in _NOT_NOW
                     return None
-                async for piece in response.aiter_bytes():
-                    data += piece
-                    if len(data) > LARGEST_ANSWER:
-                        return None
-            return json.loads(data)
+                return await read_json(response, LARGEST_ANSWER)
         except (httpx2.ConnectError, httpx2.TimeoutException, httpx2.UnsupportedProtocol):
             raise
-        except (httpx2.HTTPError, httpx2.StreamError, ValueError, RecursionError):
+        except (httpx2.HTTPError, httpx2.StreamError, ValueError):
             return None
 
 

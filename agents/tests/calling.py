@@ -7,7 +7,8 @@ from typing import Any
 
 from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta
 from agents.providers.exceptions import ProviderError
-from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries, TimeOuts
+from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
+from agents.providers.streamed_replies import TimeOuts
 from agents.tests.chat_server import Answer, ChatServer, chat_server
 
 KEY = "sk-very-secret"

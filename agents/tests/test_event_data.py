@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.providers import event_data
+from agents.providers.bounds import TooMuch
 from agents.providers.event_data import EventData
 
 LINE_ENDS = st.sampled_from(["\n", "\r\n"])
@@ -47,12 +48,12 @@ def test_an_event_that_the_end_cuts_off_is_none() -> None:
 
 
 def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_data, "MOST_BYTES", 1_000)
-    with pytest.raises(ValueError, match="too long"):
+    monkeypatch.setattr(event_data, "MOST_JSON", 1_000)
+    with pytest.raises(TooMuch):
         read(*[b"data: " + b"x" * 100] * 20)
 
 
 def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_data, "MOST_BYTES", 1_000)
-    with pytest.raises(ValueError, match="too long"):
+    monkeypatch.setattr(event_data, "MOST_JSON", 1_000)
+    with pytest.raises(TooMuch):
         read(*[b"data: " + b"x" * 100 + b"\n"] * 20)

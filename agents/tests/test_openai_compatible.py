@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from asgiref.sync import async_to_sync
 
-from agents.providers import openai_compatible
+from agents.providers import streamed_replies
 from agents.providers.base import Finished, TextDelta, Usage
 from agents.providers.exceptions import (
     ProviderError,
@@ -18,9 +18,9 @@ from agents.providers.exceptions import (
 )
 from agents.providers.openai_compatible import (
     OpenAICompatibleProvider,
-    TimeOuts,
     host_of,
 )
+from agents.providers.streamed_replies import TimeOuts
 from agents.tests.calling import (
     KEY,
     LONG,
@@ -275,8 +275,8 @@ class TestConnections:
     def test_the_first_text_is_not_kept_back_for_others(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(openai_compatible, "GROUP_SECONDS", 3_600)
-        monkeypatch.setattr(openai_compatible, "_WAITED_SECONDS", -1)
+        monkeypatch.setattr(streamed_replies, "GROUP_SECONDS", 3_600)
+        monkeypatch.setattr(streamed_replies, "_WAITED_SECONDS", -1)
 
         async def run() -> None:
             async with (

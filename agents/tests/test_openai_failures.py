@@ -16,9 +16,7 @@ from agents.providers.exceptions import (
     StreamBroken,
     UnusableReply,
 )
-from agents.providers.openai_compatible import (
-    TimeOuts,
-)
+from agents.providers.streamed_replies import TimeOuts
 from agents.tests.calling import (
     KEY,
     LONG,

@@ -26,8 +26,9 @@ from agents.providers.exceptions import (
     UnusableReply,
 )
 from agents.providers.guard import allow_real_calls, forbid_real_calls
-from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries, TimeOuts
+from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
 from agents.providers.scripted import Script, ScriptedProvider
+from agents.providers.streamed_replies import TimeOuts
 from agents.tests.chat_server import Answer, chat_server, falls_silent, hangs_up, refuses, says
 from agents.tests.embedded_model import run_small_model
 

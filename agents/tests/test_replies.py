@@ -11,7 +11,6 @@ from django.db import OperationalError, connection
 from agents import replies
 from agents.calling.consent import grant
 from agents.models import Job, LLMArtifact
-from agents.prompting.declarations import CHARACTERS
 from agents.providers.exceptions import (
     ProviderBusy,
     ProviderRefused,
@@ -22,7 +21,7 @@ from agents.providers.scripted import Script, ScriptedProvider
 from agents.replies import start_prompt
 from agents.summarizing import queue_due_summary
 from agents.tests.playing import play, play_many, replies_are_over, reroll, texts_of
-from sessions.models import Event, Session, Turn
+from sessions.models import Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
 from sessions.turns import commit_turn
@@ -297,17 +296,6 @@ def test_a_chapter_that_calls_too_often_leaves_calls_to_the_others(
     assert refused.status == Turn.Status.FAILED
     assert "More than 2 model calls of this chapter" in refused.error
     assert play(other).status == Turn.Status.COMMITTED
-
-
-def test_a_server_that_heeds_no_limit_is_cut_off(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    limit = CHARACTERS[1].output_tokens + CHARACTERS[1].reasoning_tokens
-    provider.enqueue("word " * limit * 20)
-    assert play(chapter).status == Turn.Status.COMMITTED
-    reply = chapter.events.get(role=Event.Role.AGENT)
-    assert len(reply.text) <= limit * 50 + len("word ")
-    assert not LLMArtifact.objects.get().error
 
 
 def test_two_tabs_at_once_make_one_turn(chapter: Session, provider: ScriptedProvider) -> None:

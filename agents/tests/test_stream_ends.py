@@ -3,7 +3,7 @@
 import pytest
 
 from agents.providers.base import Finished, Usage
-from agents.providers.openai_compatible import TimeOuts
+from agents.providers.streamed_replies import TimeOuts
 from agents.tests.calling import SHORT, call, chunk, delta_chunk
 from agents.tests.chat_server import STREAM_HEAD, Answer, Exchange, says
 
