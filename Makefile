@@ -32,7 +32,7 @@ help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
 run: .venv/installed staticfiles/staticfiles.json ## start the program; Ctrl-C stops it
-	@arguments=$$(python manage.py prepare) && exec python -m storyengine.processes $$arguments
+	@arguments=$$(python manage.py prepare) && exec python -m storyengine.stack.processes $$arguments
 
 test: .venv/installed-dev ## run the whole test suite; needs no server
 	@$(TEST_ENVIRONMENT) python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder $(PYTEST)

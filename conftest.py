@@ -10,11 +10,11 @@ import pytest
 from django.conf import settings
 
 from agents.calling.model_access import substitute_provider
-from agents.jobs import due_jobs
 from agents.providers.guard import allow_real_calls, forbid_real_calls
 from agents.providers.scripted import ScriptedProvider
+from agents.running.jobs import due_jobs
+from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
-from agents.work import work_on
 from storyengine.tests.running import RunningProgram
 
 # How long an example takes is the machine's affair, and what else it does.
@@ -69,7 +69,7 @@ def _no_real_calls(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streaming code sees what the test's transaction holds."""
-    monkeypatch.setattr("agents.database.database_threads", None)
+    monkeypatch.setattr("agents.running.database.database_threads", None)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.prompting.budget._weight_per_token", {})
     monkeypatch.setattr("agents.calling.rates._latest", None)
     monkeypatch.setattr("agents.calling.rates._replies", Counter())
-    monkeypatch.setattr("agents.capabilities.reported_windows._held", {})
+    monkeypatch.setattr("agents.facts.reported_windows._held", {})
     monkeypatch.setattr("agents.embedded.status._last_read", "")
 
 
@@ -88,18 +88,18 @@ def _nothing_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def stay_idle(_session_id: uuid.UUID) -> None: ...
 
-    monkeypatch.setattr("agents.replies.warm_next_reply", stay_idle)
+    monkeypatch.setattr("agents.flows.replies.warm_next_reply", stay_idle)
 
 
 @pytest.fixture(autouse=True)
-def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def noticed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the jobs that the broker was told of, instead of a broker."""
     ids: list[str] = []
 
     def note(_name: str, *, kwargs: dict[str, Any], countdown: float | None) -> None:
         ids.append(kwargs["job_id"])
 
-    monkeypatch.setattr("agents.jobs.current_app.send_task", note)
+    monkeypatch.setattr("agents.running.jobs.current_app.send_task", note)
     return ids
 
 

@@ -8,7 +8,7 @@ import sys
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 
-from storyengine.parents import end_with_parent
+from storyengine.stack.parents import end_with_parent
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")

@@ -6,6 +6,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
+from agents.calling.call_records import OUTCOME, Outcome
+from agents.calling.usage import usage_of
 from agents.models import (
     AdmittedCall,
     EmbeddedServer,
@@ -14,10 +16,8 @@ from agents.models import (
     ProviderConsent,
     ReportedWindow,
     TokenCalibration,
-    WorkerPulse,
+    WorkerHeartbeat,
 )
-from agents.records.call_records import OUTCOME, Outcome
-from agents.records.usage import usage_of
 from sessions.records_admin import RecordAdmin
 
 
@@ -122,8 +122,8 @@ class AdmittedCallAdmin(RecordAdmin):
     search_fields = ["session_id"]
 
 
-@admin.register(WorkerPulse)
-class WorkerPulseAdmin(RecordAdmin):
+@admin.register(WorkerHeartbeat)
+class WorkerHeartbeatAdmin(RecordAdmin):
     list_display = ["name", "beat_at"]
     search_fields = ["name"]
 

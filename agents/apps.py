@@ -1,6 +1,13 @@
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
 class AgentsConfig(AppConfig):
     name = "agents"
     verbose_name = "Agents and model calls"
+
+    def ready(self) -> None:
+        # Importing a flow declares its kinds of job.
+        for flow in ("locking", "summarizing", "narrating", "trials"):
+            import_module(f"agents.flows.{flow}")

@@ -89,7 +89,7 @@ class Job(models.Model):
         LOCK = "lock"
         SUMMARIZE = "summarize"
         NARRATE = "narrate"
-        # The latest reply once more, with one layer of its prompt changed; see agents.trials.
+        # The latest reply once more, with one layer of its prompt changed; see agents.flows.trials.
         TRIAL = "trial"
 
     class Status(models.TextChoices):
@@ -150,7 +150,7 @@ class Job(models.Model):
         return self.status in (self.Status.QUEUED, self.Status.RUNNING)
 
 
-class WorkerPulse(models.Model):
+class WorkerHeartbeat(models.Model):
     """A worker is alive, and what it has counted: one row for each name of a worker."""
 
     name = models.CharField(max_length=200, primary_key=True)

@@ -11,16 +11,16 @@ from django.utils import timezone
 
 from agents.calling.asking import ask_server
 from agents.calling.rates import forget_counted_calls
-from agents.jobs import due_jobs
-from agents.recovery import recover, ring_due_jobs
+from agents.running.jobs import due_jobs
+from agents.running.recovery import give_notice_of_due_jobs, recover
+from agents.running.unforeseen import traceback_of
+from agents.running.work import AT_WORK, STOPPING, work_on
 from agents.storage import describe
-from agents.unforeseen import traceback_of
-from agents.work import AT_WORK, STOPPING, work_on
 
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 15.0
-# What is due for so long beside a worker with free hands was not rung for, or nobody listens. Less
+# What is due for so long beside a worker with free hands got no notice, or nobody listens. Less
 # than the pause between two looks: what one of them queued again and rang for is met by the next.
 UNHEARD_AFTER = timedelta(seconds=10)
 # How long the work of these hands may take to be given back when the worker ends.
@@ -28,13 +28,13 @@ _LETTING_GO_SECONDS = 5.0
 
 
 def sweep() -> bool:
-    """Find what a dead process left behind and what the bell missed; whether it could be rung."""
+    """Find what a dead process left behind and what got no notice; whether one could be given."""
     recover()
-    has_rung = ring_due_jobs()
+    were_noticed = give_notice_of_due_jobs()
     forget_counted_calls()
     if not STOPPING.is_set():
         ask_server(in_passing=True)
-    return has_rung
+    return were_noticed
 
 
 def unheard_jobs(hands: int, *, after: timedelta = UNHEARD_AFTER) -> list[uuid.UUID]:
@@ -47,7 +47,7 @@ def unheard_jobs(hands: int, *, after: timedelta = UNHEARD_AFTER) -> list[uuid.U
 class SweepThread(threading.Thread):
     """A daemon, which ends with its process, however that ends.
 
-    Not a task: the bell that it stands in for would have to ring for it. A connection to a broker
+    It is no task: the notice that it stands in for would have to call it. A connection to a broker
     that was killed can be dead without anybody noticing, and then the worker works from here.
     """
 
@@ -59,13 +59,13 @@ class SweepThread(threading.Thread):
         self._taking_up = threading.Lock()
 
     def run(self) -> None:
-        # What waited for a worker is rung for first: only what is not heard then is taken up.
+        # First give notice of what waited for a worker: the next look takes up what nobody heard.
         self._look(takes_up=False)
         while not self.is_over.wait(SWEEP_SECONDS):
             self._look()
 
     def let_go(self) -> None:
-        """End it, and wait until what it has taken up is given back (see agents.work.STOPPING)."""
+        """End the thread, and wait until the jobs that it has taken up are given back."""
         self.is_over.set()
         # What a look has begun to take up is in the list then. The rest of it is not waited for: it
         # may ask a server that does not answer.
@@ -77,7 +77,7 @@ class SweepThread(threading.Thread):
     def _look(self, *, takes_up: bool = True) -> None:
         try:
             if takes_up:
-                # Before the rest: a broker that is away makes ringing slow.
+                # Before the rest: a broker that is away makes notices slow.
                 self._take_up(unheard_jobs(self.hands))
             if not sweep():
                 # Nobody can have heard. The next look would be too late for the work of a worker
@@ -96,7 +96,7 @@ class SweepThread(threading.Thread):
                 return
             self._working = [thread for thread in self._working if thread.is_alive()]
             for job_id in job_ids:
-                logger.warning("nobody heard the bell for job %s; taken up by the sweep", job_id)
+                logger.warning("nobody took notice of job %s; taken up by the sweep", job_id)
                 thread = threading.Thread(target=_work, args=(job_id,), name="Unheard", daemon=True)
                 thread.start()
                 self._working.append(thread)

@@ -1,4 +1,4 @@
-"""Celery's side of the work: each task is a bell that was rung."""
+"""Celery's side of the work: each task is a notice that came."""
 
 import uuid
 
@@ -7,7 +7,7 @@ from celery.signals import worker_shutting_down
 from django.db import Error as DatabaseError
 
 from agents.calling.asking import ask_server
-from agents.work import STOPPING, work_on
+from agents.running.work import STOPPING, work_on
 
 
 @shared_task(

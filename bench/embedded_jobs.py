@@ -78,7 +78,7 @@ def wait_for_model() -> None:
 
 def lock_chapter_of(session: RecordedSession, number: int) -> "Session | None":
     """The chapter of this number, if its lock is valid."""
-    from agents.locking import request_lock
+    from agents.flows.locking import request_lock
     from memory.models import MemoryBlock
     from sessions.access import get_chapter
     from sessions.chapters import SetupChange, create_chapter, save_setup
@@ -99,8 +99,8 @@ def lock_chapter_of(session: RecordedSession, number: int) -> "Session | None":
 
 def summarize_chunk(session_id: uuid.UUID, pairs: Sequence[Pair]) -> None:
     """Play the pairs without a model, and have them summarised."""
+    from agents.flows.summarizing import queue_due_summary
     from agents.models import Job
-    from agents.summarizing import queue_due_summary
     from memory.models import MemoryBlock
     from sessions.access import get_chapter
 
@@ -139,7 +139,7 @@ def add_pairs(chapter: "Session", pairs: Sequence[Pair]) -> None:
 def time_job(kind: str, job: "Job", is_written: Callable[[], bool]) -> bool:
     """Whether the job, done once, wrote its block."""
     from agents.models import LLMArtifact
-    from agents.work import work_on
+    from agents.running.work import work_on
 
     started = time.perf_counter()
     work_on(job.pk)
@@ -157,8 +157,8 @@ def time_job(kind: str, job: "Job", is_written: Callable[[], bool]) -> bool:
 
 def pass_over(chapter: "Session", first: int, last: int) -> None:
     """Stand an empty delta in for one that was not valid: the next chunk waits for it."""
-    from agents.jobs import cancel_jobs
     from agents.models import Job
+    from agents.running.jobs import cancel_jobs
     from memory.blocks import write_delta
     from sessions.transcript import chosen_events
 

@@ -64,7 +64,7 @@ def long_chapter(events: int) -> list[dict[str, Any]]:
 
 
 def _pages_in_play(chapter: "Session") -> list[dict[str, Any]]:
-    from storyengine.pages.play_page import read_play
+    from storyengine.tabs.play_page import read_play
 
     at, prompt = f"/chapters/{chapter.pk}", chapter.prompt_index
     page = read_play(chapter.pk)
@@ -83,7 +83,7 @@ def _pages_in_play(chapter: "Session") -> list[dict[str, Any]]:
 
 
 def _pages_of_end(chapter: "Session") -> list[dict[str, Any]]:
-    from storyengine.pages.chapter import read_page
+    from storyengine.tabs.chapter import read_page
 
     at = f"/chapters/{chapter.pk}"
     page = read_page(chapter.pk, "")
@@ -99,7 +99,7 @@ def _pages_of_end(chapter: "Session") -> list[dict[str, Any]]:
 def _lock_poll() -> dict[str, Any]:
     from sessions.models import Session
     from sessions.states import State
-    from storyengine.pages.world import locking_context
+    from storyengine.tabs.world import locking_context
 
     chapter = build_chapter(0)
     Session.objects.filter(pk=chapter.pk).update(state=State.LOCKING)

@@ -179,8 +179,8 @@ def slot_of(number: int) -> int:
 def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
     from agents.calling.calls import fit_prompt
     from agents.calling.model_access import model_name
-    from agents.capabilities.facts import facts_of
-    from agents.characters import agent_of, compose_reply
+    from agents.facts.model_facts import facts_of
+    from agents.flows.characters import agent_of, compose_reply
     from agents.prompting.budget import TOKENS_PER_MESSAGE, calibrate, input_budget, output_limit
     from agents.providers.base import Usage
     from sessions.access import get_chapter

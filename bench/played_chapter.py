@@ -33,8 +33,8 @@ def main(session_id: str) -> None:
 
 
 def read_facts(chapter: "Session") -> dict[str, list[str]]:
-    from memory.fold_present import present
-    from memory.folding import block_of, fold
+    from memory.fold.folding import block_of, fold
+    from memory.fold.present import present
 
     blocks = chapter.memory_blocks.filter(to_prompt_index__lt=chapter.prompt_index)
     now = present(

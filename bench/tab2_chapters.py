@@ -130,7 +130,7 @@ def count_queries(path: str, *, status: int = 200) -> int:
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
-    from agents import database
+    from agents.running import database
 
     # On the connection that is counted, instead of those of threads.
     database.database_threads = None

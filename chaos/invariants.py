@@ -123,7 +123,7 @@ def memory_is_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def nothing_stuck(chapter: Rows, read_at: float) -> Iterator[str]:
-    """Nobody waits for a minute for a process that died or a bell that nobody heard."""
+    """Nobody waits for a minute for a process that died or a notice that was lost."""
     late = read_at - PATIENCE_SECONDS
     for turn in chapter["turns"]:
         if turn["status"] == "running" and turn["lease_until"] < late:

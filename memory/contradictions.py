@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memory.fold_names import key_of, mentions, says_nothing
-from memory.now_view import NowSection
+from memory.fold.names import key_of, mentions, says_nothing
+from memory.telling.now_view import NowSection
 
 _AS_ASKED = re.compile(
     r"\W*(?:old|memory)(?: canon| fact)?\s*[:=]\s*(?P<old>.+?)\W*"

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.db import transaction
 
-from memory.fold_answers import Answer, answer_payload, correction_payload
-from memory.fold_names import key_of
-from memory.folding import fold_chapter
+from memory.fold.answers import Answer, answer_payload, correction_payload
+from memory.fold.folding import fold_chapter
+from memory.fold.names import key_of
 from memory.models import MemoryBlock
-from memory.now_view import NowSection, now_view
+from memory.telling.now_view import NowSection, now_view
 from sessions.access import get_chapter_to_change
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import CANON_CHAR_LIMIT

@@ -1,7 +1,7 @@
 """A chapter that comes in pieces: there for nobody before its last row is stored.
 
 Each piece is a transaction of its own, so that others can write in between. A chapter whose process
-died on the way is removed by whoever looks for what is left behind (agents.recovery).
+died on the way is removed by whoever looks for what is left behind (agents.running.recovery).
 """
 
 import time

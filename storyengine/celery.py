@@ -1,4 +1,4 @@
-"""The Celery application: a bell for jobs that are rows in the database."""
+"""The Celery application: it gives notice of jobs that are rows in the database."""
 
 import os
 import warnings
@@ -10,14 +10,14 @@ from celery.exceptions import SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_shutdown
 from kombu.transport import TRANSPORT_ALIASES
 
-from storyengine.parents import end_with_parent
+from storyengine.stack.parents import end_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
 # It warns whoever runs as root of pickled tasks; these are JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
-TRANSPORT_ALIASES["filesystem"] = "storyengine.folder_broker:Transport"
-TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "storyengine.redis_broker:Transport")
+TRANSPORT_ALIASES["filesystem"] = "storyengine.stack.folder_broker:Transport"
+TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "storyengine.stack.redis_broker:Transport")
 app = Celery("storyengine")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
@@ -40,7 +40,7 @@ class Clock(bootsteps.StartStopStep):
 
 
 class Sweep(bootsteps.StartStopStep):
-    """Looks after what dead processes left and what the bell missed (see agents.sweeping)."""
+    """Looks after what dead processes left and what got no notice (see agents.sweeping)."""
 
     def start(self, parent: Any) -> None:
         # Django is set up by now; it was not yet when this module was imported.
@@ -53,16 +53,16 @@ class Sweep(bootsteps.StartStopStep):
         self.thread.let_go()
 
 
-class Pulse(bootsteps.StartStopStep):
-    """Tells the database that this worker lives (see storyengine.operations.pulse).
+class Heartbeat(bootsteps.StartStopStep):
+    """Tells the database that this worker lives (see storyengine.operations.heartbeat).
 
     Until all else of it has stopped: a restore would not wait for a job that is being ended.
     """
 
     def start(self, parent: Any) -> None:
-        from storyengine.operations.pulse import PulseThread
+        from storyengine.operations.heartbeat import HeartbeatThread
 
-        self.thread = PulseThread(parent.hostname)
+        self.thread = HeartbeatThread(parent.hostname)
         self.thread.start()
         # Sent when every step has stopped, which they do in an order that is left to chance.
         worker_shutdown.connect(self.end, sender=parent, weak=False)
@@ -83,4 +83,4 @@ def keep_django_s_logging(**_signal: object) -> None:
 
 app.steps["worker"].add(Clock)
 app.steps["worker"].add(Sweep)
-app.steps["worker"].add(Pulse)
+app.steps["worker"].add(Heartbeat)

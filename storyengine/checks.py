@@ -10,8 +10,8 @@ from django.core import checks
 from django.core.checks import CheckMessage, Tags, register
 
 from agents.calling.spending import uncapped_models
-from agents.capabilities.facts import CapabilityFileError, read_known_models
 from agents.embedded.catalogue import KNOWN_MODELS
+from agents.facts.model_facts import CapabilityFileError, read_known_models
 from agents.providers.openai_compatible import host_of
 from storyengine.access.listening import is_beyond_loopback
 from storyengine.settings.private_files import files_for_others
@@ -40,7 +40,7 @@ WITH_HTTPS = {
 
 
 @register(Tags.security)
-def check_door(
+def check_access(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
@@ -163,7 +163,7 @@ def check_models_file(
         return [
             checks.Error(
                 f"STORYENGINE_MODELS_FILE cannot be used. {error}",
-                hint="agents/capabilities/models.toml shows the form and explains the fields.",
+                hint="agents/facts/models.toml shows the form and explains the fields.",
                 id="storyengine.E004",
             )
         ]

@@ -6,7 +6,7 @@ from storyengine.access import views
 from storyengine.api.app import api
 from storyengine.operations import views as operations
 
-handler500 = "storyengine.storage_refusals.answer_error"
+handler500 = "storyengine.stack.storage_refusals.answer_error"
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/", api.urls),
     path("healthz", views.healthz, name="healthz"),
@@ -16,5 +16,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("logout", views.log_out, name="log-out"),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
-    path("", include("storyengine.pages.urls")),
+    path("", include("storyengine.tabs.urls")),
 ]

@@ -9,7 +9,7 @@ from django.db import Error as DatabaseError
 
 from agents.calling.consent import is_allowed
 from agents.calling.model_access import models_worth_asking_about, provider_host
-from agents.capabilities.reported_windows import models_to_ask_about, store_reports
+from agents.facts.reported_windows import models_to_ask_about, store_reports
 from agents.providers.windows import ask_windows
 
 logger = logging.getLogger(__name__)

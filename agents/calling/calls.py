@@ -21,8 +21,7 @@ from agents.calling.consent import check_consent
 from agents.calling.model_access import current_provider, model_facts, model_name
 from agents.calling.reported_usage import believed
 from agents.calling.spending import check_budget
-from agents.capabilities.facts import ModelFacts
-from agents.database import in_database, in_database_patiently
+from agents.facts.model_facts import ModelFacts
 from agents.models import LLMArtifact
 from agents.prompting.budget import (
     calibrate,
@@ -41,6 +40,7 @@ from agents.providers.exceptions import (
     ProviderUnreachable,
     UnusableReply,
 )
+from agents.running.database import in_database, in_database_patiently
 from agents.storage import describe
 from sessions.access import lock_chapter
 from sessions.log_lines import note

@@ -7,7 +7,7 @@ from django.conf import settings
 
 from agents.calling.model_access import model_facts, model_name
 from agents.calling.spending import spending_of
-from agents.capabilities.prices import price_of
+from agents.facts.prices import price_of
 from agents.prompting.declarations import Agent
 from sessions.models import Session
 

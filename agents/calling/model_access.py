@@ -7,9 +7,6 @@ from functools import cache
 
 from django.conf import settings
 
-from agents.capabilities.facts import ModelFacts, facts_of, with_window
-from agents.capabilities.model_list import find_listed
-from agents.capabilities.reported_windows import read_report
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.embedded.status import (
     describe,
@@ -19,6 +16,9 @@ from agents.embedded.status import (
     served_model,
 )
 from agents.exceptions import ModelNotReady
+from agents.facts.model_facts import ModelFacts, facts_of, with_window
+from agents.facts.model_list import find_listed
+from agents.facts.reported_windows import read_report
 from agents.models import EmbeddedServer
 from agents.prompting.declarations import AGENTS
 from agents.prompting.layers import Tier

@@ -11,8 +11,8 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce
 
 from agents.calling.model_access import model_name
-from agents.capabilities.prices import price_of
 from agents.exceptions import BudgetSpent
+from agents.facts.prices import price_of
 from agents.models import LLMArtifact
 from agents.prompting.declarations import AGENTS
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Sum
 
-from agents.capabilities.facts import ModelFacts
+from agents.facts.model_facts import ModelFacts
 from agents.models import TokenCalibration
 from agents.providers.base import Usage
 

@@ -9,7 +9,7 @@ what is stored stays as it was written.
 
 import re
 
-from memory.session_state import ELEMENTS
+from memory.telling.session_state import ELEMENTS
 from sessions.speaker_marks import UNSEEN_LETTERS, as_read, without_chat_marks
 
 _BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"

@@ -10,14 +10,14 @@ from itertools import groupby
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.prompt_files import render_prompt, version_of
+from agents.prompting.prose import without_middle
 from agents.prompting.sandwich import Source, Subject
-from agents.prose import without_middle
 from memory.chunks import recent_context_start
-from memory.fold_records import Fold
-from memory.folding import fold_chapter
+from memory.fold.folding import fold_chapter
+from memory.fold.records import Fold
 from memory.keeping import KeptRecent
-from memory.recall import recall, recall_lock
-from memory.session_state import Detail, cast_lines, memory_lines, play_lines
+from memory.telling.prompt_memory import recall, recall_lock
+from memory.telling.session_state import Detail, cast_lines, memory_lines, play_lines
 from sessions.access import get_chapter
 from sessions.models import Event, Session
 from sessions.roster import Character, character

@@ -9,7 +9,7 @@ from agents.providers.base import Finished, Message, ModelRequest, Provider, Tex
 from agents.providers.exceptions import ProviderError
 from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
 from agents.providers.streamed_replies import TimeOuts
-from agents.tests.chat_server import Answer, ChatServer, chat_server
+from agents.providers.tests.chat_server import Answer, ChatServer, chat_server
 
 KEY = "sk-very-secret"
 REQUEST = ModelRequest(

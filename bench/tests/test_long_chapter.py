@@ -2,13 +2,13 @@ from typing import Any
 
 import pytest
 
-from agents.structured.schemas import TurnDelta, WorldChapterLock
+from agents.prompting.forms.schemas import TurnDelta, WorldChapterLock
 from bench.figure import Figure
 from bench.long_chapter import long_figures
 from bench.long_memory import canon_of, delta_payload, long_lock, thread_of
-from memory.fold_present import present
-from memory.fold_records import Block
-from memory.folding import fold
+from memory.fold.folding import fold
+from memory.fold.present import present
+from memory.fold.records import Block
 
 CHUNKS = 285
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from memory.fold_answers import correction_payload
-from memory.fold_records import Block
+from memory.fold.answers import correction_payload
+from memory.fold.records import Block
 
 LOCK: dict[str, Any] = {
     "memory_type": "world_chapter_lock",

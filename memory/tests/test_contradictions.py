@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.contradictions import Contradiction, canon_facts, read_contradiction
-from memory.folding import fold
-from memory.now_view import NowSection, now_view
+from memory.fold.folding import fold
+from memory.telling.now_view import NowSection, now_view
 from memory.tests.fold_blocks import DELTA, correction, delta, lock
 
 DROWNED = "the keeper drowned"

@@ -6,12 +6,12 @@ import pytest
 from memory.blocks import write_delta
 from memory.chunks import due_chunks
 from memory.corrections import why_not_now, write_answer, write_correction
-from memory.fold_answers import Answer
-from memory.fold_present import present
-from memory.folding import fold_chapter
+from memory.fold.answers import Answer
+from memory.fold.folding import fold_chapter
+from memory.fold.present import present
 from memory.models import MemoryBlock
-from memory.recall import recall
-from memory.session_state import Detail, memory_lines
+from memory.telling.prompt_memory import recall
+from memory.telling.session_state import Detail, memory_lines
 from memory.tests.fold_blocks import DELTA, LOCK
 from sessions.exceptions import InvalidInput, TooLong, UnknownChapter, WrongState
 from sessions.models import Session

@@ -3,13 +3,13 @@ from typing import Any
 import pytest
 
 from memory.blocks import write_delta
-from memory.fold_answers import Answer, answer_payload, correction_payload
-from memory.fold_names import key_of
-from memory.fold_present import Fact, Present, present
-from memory.fold_records import Block, Prompts
-from memory.folding import block_of, fold, fold_chapter
+from memory.fold.answers import Answer, answer_payload, correction_payload
+from memory.fold.folding import block_of, fold, fold_chapter
+from memory.fold.names import key_of
+from memory.fold.present import Fact, Present, present
+from memory.fold.records import Block, Prompts
 from memory.models import MemoryBlock
-from memory.now_view import now_view
+from memory.telling.now_view import now_view
 from memory.tests.fold_blocks import DELTA, LOCK, correction, delta, lock
 from sessions.models import Session
 from sessions.roster import Character

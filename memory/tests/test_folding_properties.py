@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.fold_names import key_of
-from memory.fold_present import present
-from memory.fold_records import Block, Fold
-from memory.folding import fold, merge
-from memory.now_view import now_view
-from memory.session_state import Detail, Rank, memory_lines
+from memory.fold.folding import fold, merge
+from memory.fold.names import key_of
+from memory.fold.present import present
+from memory.fold.records import Block, Fold
+from memory.telling.now_view import now_view
+from memory.telling.session_state import Detail, Rank, memory_lines
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -1,8 +1,8 @@
 """The page's Now view of a fold."""
 
-from memory.fold_records import Block
-from memory.folding import fold
-from memory.now_view import now_view
+from memory.fold.folding import fold
+from memory.fold.records import Block
+from memory.telling.now_view import now_view
 from memory.tests.fold_blocks import DELTA, correction, delta, lock
 
 

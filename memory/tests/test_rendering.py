@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.fold_answers import Answer, answer_payload, correction_payload
+from memory.fold.answers import Answer, answer_payload, correction_payload
 from memory.models import MemoryBlock
-from memory.rendering import (
+from memory.telling.rendering import (
     readable_block,
     render_correction,
     render_delta,

@@ -4,8 +4,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from memory.folding import fold
-from memory.session_state import (
+from memory.fold.folding import fold
+from memory.telling.session_state import (
     TOLD_LIMIT,
     Detail,
     Rank,

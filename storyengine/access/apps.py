@@ -8,5 +8,5 @@ class AccessConfig(AppConfig):
     label = "access"
 
     def ready(self) -> None:
-        for name in ("storyengine.checks", "storyengine.service_checks"):
+        for name in ("storyengine.checks", "storyengine.stack.service_checks"):
             import_module(name)

@@ -13,21 +13,21 @@ from django.http import (
     HttpResponseForbidden,
 )
 
-from agents.database import in_database
-from storyengine.access.api_door import ApiDoorMiddleware, is_cross_site, is_for_programs
+from agents.running.database import in_database
+from storyengine.access.api_access import ApiAccessMiddleware, is_cross_site, is_for_programs
 from storyengine.access.browser import SessionMiddleware
-from storyengine.access.door import DoorMiddleware, ask_for_login, is_open
 from storyengine.access.hosts import KnownHostMiddleware
+from storyengine.access.login_gate import LoginMiddleware, ask_for_login, is_open
 from storyengine.access.tokens import atry_token
-from storyengine.storage_refusals import STORAGE_ERRORS
+from storyengine.stack.storage_refusals import STORAGE_ERRORS
 
 
 def _no_view(request: HttpRequest) -> HttpResponse:
     raise NotImplementedError
 
 
-_hosts, _api = KnownHostMiddleware(_no_view), ApiDoorMiddleware(_no_view)
-_sessions, _door = SessionMiddleware(_no_view), DoorMiddleware(_no_view)
+_hosts, _api = KnownHostMiddleware(_no_view), ApiAccessMiddleware(_no_view)
+_sessions, _login = SessionMiddleware(_no_view), LoginMiddleware(_no_view)
 
 
 async def refuse_before_body(scope: Any) -> HttpResponse | None:
@@ -69,5 +69,5 @@ async def _refuse_without_login(request: HttpRequest) -> HttpResponse | None:
 
 def _look_for_login(request: HttpRequest) -> HttpResponse | None:
     _sessions.process_request(request)
-    _door.process_request(request)
-    return _door.refuse(request)
+    _login.process_request(request)
+    return _login.refuse(request)

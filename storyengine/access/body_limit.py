@@ -15,10 +15,10 @@ from django.conf import settings
 from django.http import HttpResponse, JsonResponse
 from django.urls import reverse
 
-from storyengine.access.api_door import API_PREFIX
+from storyengine.access.api_access import API_PREFIX
 from storyengine.access.before_body import refuse_before_body
-from storyengine.access.door import open_paths
 from storyengine.access.headers import HEADERS
+from storyengine.access.login_gate import open_paths
 from storyengine.exchange.limits import OVER_THE_NETWORK
 from storyengine.operations.requests import HEADER as REQUEST_ID
 from storyengine.operations.requests import good_id, note_unread

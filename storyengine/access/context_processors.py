@@ -2,6 +2,6 @@ from django.conf import settings
 from django.http import HttpRequest
 
 
-def door(request: HttpRequest) -> dict[str, bool]:
+def account(request: HttpRequest) -> dict[str, bool]:
     """Whether there is a login to end."""
     return {"can_log_out": bool(settings.PASSWORD)}

@@ -13,9 +13,9 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
-from agents.database import in_database
+from agents.running.database import in_database
 from sessions.log_lines import warn
-from storyengine.storage_refusals import STORAGE_ERRORS
+from storyengine.stack.storage_refusals import STORAGE_ERRORS
 
 logger = logging.getLogger(__name__)
 

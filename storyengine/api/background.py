@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Header, Router
 from ninja.responses import Status
 
-from agents.database import in_database
-from agents.ending import reopen, request_end, retry_summary
-from agents.locking import request_lock
+from agents.flows.ending import reopen, request_end, retry_summary
+from agents.flows.locking import request_lock
+from agents.flows.narrating import cancel_build, request_build
 from agents.models import Job
-from agents.narrating import cancel_build, request_build
+from agents.running.database import in_database
 from sessions.states import State
 from storyengine.api.bodies import CallsBody
 from storyengine.api.documents import JobDocument, SessionDocument

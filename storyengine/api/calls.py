@@ -10,12 +10,12 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import Field
 
+from agents.calling.call_records import CallRecord, read_recent_calls
 from agents.calling.spending import uncapped_models
-from agents.dry_run import look_ahead
-from agents.estimates import estimate_build
+from agents.calling.usage import Usage, total_of, usage_by_agent
 from agents.exceptions import ModelNotReady
-from agents.records.call_records import CallRecord, read_recent_calls
-from agents.records.usage import Usage, total_of, usage_by_agent
+from agents.flows.dry_run import look_ahead
+from agents.flows.estimates import estimate_build
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
 from storyengine.api.bodies import PromptBody

@@ -7,9 +7,9 @@ from ninja import Router
 from ninja.responses import Status
 
 from memory.corrections import write_answer, write_correction
-from memory.fold_answers import Answer
-from memory.folding import fold_chapter
-from memory.now_view import now_view
+from memory.fold.answers import Answer
+from memory.fold.folding import fold_chapter
+from memory.telling.now_view import now_view
 from sessions.access import get_chapter
 from storyengine.api.bodies import AnswerBody, CorrectionBody
 from storyengine.api.documents import MemoryBlockDocument, NowDocument, NowSectionDocument

@@ -131,7 +131,7 @@ def _in_api_form(view: View, *, takes_file: bool = False) -> Callable[..., HttpR
 
 
 def _without_csrf(view: View) -> Callable[..., HttpResponseBase]:
-    """Origins and tokens are checked at the door; there is no form to carry Django's token."""
+    """Access checks origins and tokens; there is no form to carry Django's token."""
     view.csrf_exempt = True  # type: ignore[attr-defined]
     # URL patterns take views of either colour; their stubs know one.
     return cast(Callable[..., HttpResponseBase], view)

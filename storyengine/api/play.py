@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from ninja import Header, Router
 from ninja.responses import Status
 
-from agents.replies import keep_reply, start_prompt, start_reroll, stop_reply
+from agents.flows.replies import keep_reply, start_prompt, start_reroll, stop_reply
 from sessions.turns import OpenedTurn
 from storyengine.api.bodies import PromptBody
 from storyengine.api.documents import SessionDocument, TurnAnswer

@@ -13,10 +13,10 @@ from pydantic import BaseModel, Field
 
 from agents.calling.consent import provider_host
 from agents.exceptions import BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
-from agents.memory_calls import CallsNotAccepted
+from agents.flows.memory_calls import CallsNotAccepted
 from sessions.exceptions import ChapterError, WrongState
 from storyengine.api.documents import CallsEstimateDocument, JobDocument, PendingTurn
-from storyengine.storage_refusals import STORAGE_ERRORS, find_storage_refusal
+from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 
 logger = logging.getLogger("django.request")
 
@@ -184,7 +184,7 @@ def _refusal_behind(error: ChapterError) -> type[ChapterError]:
 
 
 def refusals(*statuses: int) -> dict[int, type[Problem]]:
-    """For an operation's declaration: the statuses of its problems, beside the door's 401, the 503
+    """For an operation's declaration: the statuses of its problems, beside 401, the 503
     of a database that is away and the 507 of a disk that is full.
     """
     return dict.fromkeys((401, *statuses, 503, 507), Problem)

@@ -7,9 +7,9 @@ from asgiref.sync import sync_to_async
 from django.db.models import Q
 
 from agents.calling.consent import granted_hosts, is_allowed, provider_host
-from agents.jobs import latest_jobs
 from agents.models import Job
-from agents.recovery import recover
+from agents.running.jobs import latest_jobs
+from agents.running.recovery import recover
 from memory.chunks import chunks_to_accept
 from sessions.access import get_chapter, read_at_one_moment
 from sessions.exceptions import UnknownChapter

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.http import HttpRequest, StreamingHttpResponse
 
-from agents.database import in_database
-from agents.live import ReplyEnded, ReplyPart, ReplyText, follow
+from agents.running.database import in_database
+from agents.running.live import ReplyEnded, ReplyPart, ReplyText, follow
 from sessions.exceptions import ChapterError, UnknownChapter
 from sessions.models import Turn
 from sessions.turns import OpenedTurn
@@ -24,8 +24,8 @@ from storyengine.api.problems import (
     to_json,
 )
 from storyengine.api.reading import answer_of, read_answer
-from storyengine.heartbeats import HEARTBEAT, HEARTBEAT_SECONDS
-from storyengine.storage_refusals import STORAGE_ERRORS, find_storage_refusal
+from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refusal
+from storyengine.web.keep_alive import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 
 
 async def await_answer(opened: OpenedTurn) -> TurnAnswer:
@@ -52,7 +52,7 @@ async def _events(request: HttpRequest, opened: OpenedTurn) -> AsyncGenerator[by
         async with aclosing(_parts(opened)) as parts:
             async for part in parts:
                 if part is None:
-                    yield HEARTBEAT.encode()
+                    yield KEEP_ALIVE.encode()
                 elif isinstance(part, ReplyText):
                     if token := _token(part, shown):
                         yield _event("token", token)
@@ -96,7 +96,7 @@ async def _parts(opened: OpenedTurn) -> AsyncGenerator[ReplyPart | None]:
         yield ReplyEnded(opened.turn)
     try:
         while not is_over:
-            followed = follow(opened.turn.turn_id, pause=HEARTBEAT_SECONDS)
+            followed = follow(opened.turn.turn_id, pause=KEEP_ALIVE_SECONDS)
             async with aclosing(followed) as parts:
                 async for part in parts:
                     is_over = isinstance(part, ReplyEnded) and not part.turn.is_running

@@ -9,10 +9,10 @@ from ninja import Header, Router
 from ninja.responses import Status
 from pydantic import Field
 
-from agents.database import in_database
-from agents.records.call_records import CallRecord
-from agents.recovery import recover
-from agents.trials import adopt_trial, read_reply, read_trial, request_trial, stop_trial
+from agents.calling.call_records import CallRecord
+from agents.flows.trials import adopt_trial, read_reply, read_trial, request_trial, stop_trial
+from agents.running.database import in_database
+from agents.running.recovery import recover
 from storyengine.api.background import Prefer, check_job, is_awaited
 from storyengine.api.bodies import TrialBody
 from storyengine.api.documents import Document, TurnAnswer

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from time import monotonic
 from uuid import UUID
 
-from agents.database import in_database
-from agents.recovery import recover
+from agents.running.database import in_database
+from agents.running.recovery import recover
 
 MAX_WAIT_SECONDS = 600
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 0.5

@@ -7,12 +7,12 @@ from pathlib import Path
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from agents.pulses import DEAD_AFTER, end_pulses, is_alive, last_pulse
+from agents.running.heartbeats import DEAD_AFTER, end_heartbeats, is_alive, last_heartbeat
 from storyengine.backups.contents import missing_migrations, refuse_what_is_not_ours
 from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError, sentence_of
 from storyengine.backups.folder import Reason, is_as_named, only_one_at_a_time
 from storyengine.backups.taking import has_been_used, take, this_store
-from storyengine.storage_refusals import is_database_away
+from storyengine.stack.storage_refusals import is_database_away
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
             # The next query of this process starts on what was restored.
             connection.close()
             store.load(contents)
-            _end_restored_pulses()
+            _end_restored_heartbeats()
             return Restored(replaced, tuple(missing_migrations(contents.migrations)))
 
 
@@ -63,14 +63,14 @@ def _refuse_unreadable(backup: Path) -> None:
 def _refuse_beside_a_worker() -> None:
     """It would go on with jobs of a chapter that is another one by then."""
     try:
-        is_running = is_alive(last_pulse())
+        is_running = is_alive(last_heartbeat())
     except DatabaseError as error:
         if is_database_away(error):
             raise BackupError(
                 "The database does not say whether a worker runs, so nothing was restored: "
                 f"{sentence_of(error)} {IF_IT_IS_DAMAGED}"
             ) from error
-        # New, of before there were pulses, or damaged: nothing that a worker could work on.
+        # New, older than heartbeats, or damaged: nothing that a worker could work on.
         return
     if is_running:
         raise BackupError(
@@ -79,11 +79,11 @@ def _refuse_beside_a_worker() -> None:
         )
 
 
-def _end_restored_pulses() -> None:
+def _end_restored_heartbeats() -> None:
     try:
-        end_pulses()
+        end_heartbeats()
     except DatabaseError as error:
-        # A backup of before there were pulses has none.
+        # A backup that is older than heartbeats has none.
         if is_database_away(error):
             logger.warning(
                 "workers of the backup count as running for up to %d seconds: %s",

@@ -28,5 +28,5 @@ def back_up_daily() -> None:
 
 @worker_ready.connect
 def back_up_at_the_start(**_signal: object) -> None:
-    """A laptop's worker may never run as long as the clock takes to ring."""
+    """A laptop's worker may never run as long as the clock takes."""
     back_up_daily.delay()

@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from agents.structured.schemas import InvalidReply, check_storable
+from agents.prompting.forms.schemas import InvalidReply, check_storable
 from sessions.limits import (
     AGENT_NAME_CHAR_LIMIT,
     MAX_AGENTS,

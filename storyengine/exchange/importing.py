@@ -2,7 +2,7 @@
 
 It is stored piece by piece, and there once it is whole (sessions.arriving). No model is called for
 it and nothing is queued: memory that is behind is written with the next prompt, as in play, or
-after the GM has accepted the calls (agents.memory_calls).
+after the GM has accepted the calls (agents.flows.memory_calls).
 """
 
 import uuid

@@ -12,7 +12,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-# A family as it is kept with a worker's pulse: [name of the sample, its labels, its value] each.
+# A family as it is kept with a heartbeat: [name of the sample, its labels, its value] each.
 Samples = list[tuple[str, dict[str, str], float]]
 
 REGISTRY = CollectorRegistry()

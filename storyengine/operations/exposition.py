@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agents.jobs import due_jobs
 from agents.models import Job
-from agents.pulses import is_alive, last_pulse, read_counts
+from agents.running.heartbeats import is_alive, last_heartbeat, read_counts
+from agents.running.jobs import due_jobs
 from storyengine.operations.counts import REGISTRY
 
 _WEB = "web"
@@ -62,7 +62,9 @@ def _rows() -> Iterable[Metric]:
     for kind, since in due_jobs().order_by().values_list("kind").annotate(Min("run_after")):
         oldest.add_metric([kind], max(0.0, (now - since).total_seconds()))
     yield oldest
-    yield _gauge("worker_up", "A worker has shown lately that it lives.", is_alive(last_pulse()))
+    yield _gauge(
+        "worker_up", "A worker has shown lately that it lives.", is_alive(last_heartbeat())
+    )
 
 
 def _gauge(name: str, meaning: str, value: float) -> Metric:

@@ -24,11 +24,11 @@ from kombu.exceptions import OperationalError
 from agents.calling.consent import is_allowed
 from agents.calling.model_access import provider_host
 from agents.embedded.status import is_ready, read_embedded_server
-from agents.jobs import due_jobs
 from agents.models import LLMArtifact
-from agents.pulses import is_alive, last_pulse
+from agents.running.heartbeats import is_alive, last_heartbeat
+from agents.running.jobs import due_jobs
 from agents.storage import find_full_folder, free_bytes
-from storyengine.storage_refusals import has_met_full_disk
+from storyengine.stack.storage_refusals import has_met_full_disk
 
 ANSWER_SECONDS = 2
 _HOLDS_SECONDS = 1.0
@@ -135,7 +135,7 @@ def _ask_database() -> Readiness:
     with _timed() as took:
         try:
             with _timed() as first:
-                beat_at = last_pulse()
+                beat_at = last_heartbeat()
             with _timed() as second:
                 oldest = (
                     due_jobs().order_by("run_after").values_list("run_after", flat=True).first()

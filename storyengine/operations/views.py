@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from agents.database import in_database
+from agents.running.database import in_database
 from storyengine.access.tokens import Verdict, atry_token, is_right
 from storyengine.operations.exposition import render_metrics
 from storyengine.operations.readiness import Check, Readiness, read_readiness
@@ -27,7 +27,7 @@ async def readyz(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 async def metrics(request: HttpRequest) -> HttpResponse:
-    """For Prometheus; behind the API's token or a login (see storyengine.access.door)."""
+    """For Prometheus; behind the API's token or a login (see storyengine.access.login_gate)."""
     return HttpResponse(await in_database(render_metrics), content_type=CONTENT_TYPE_LATEST)
 
 

@@ -37,7 +37,7 @@ SECRET_KEY_IS_GENERATED = not read_text("SECRET_KEY")
 # Honcho hands the other processes the hundreds above it.
 PORT = read_int("PORT", 8000, minimum=1, maximum=65_000)
 
-# The door: without a password the program serves this machine alone (see storyengine.access).
+# Access: without a password the program serves this machine alone (see storyengine.access).
 PASSWORD = read_text("STORYENGINE_PASSWORD")
 API_TOKEN = read_text("STORYENGINE_API_TOKEN")
 HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
@@ -87,7 +87,7 @@ INSTALLED_APPS = [
     "storyengine.backups",
     "storyengine.exchange",
     "storyengine.operations",
-    "storyengine.pages",
+    "storyengine.web",
     "sessions",
     "memory",
     "agents",
@@ -99,15 +99,15 @@ MIDDLEWARE = [
     "storyengine.operations.requests.RequestLogMiddleware",
     "storyengine.access.headers.PolicyHeadersMiddleware",
     "storyengine.access.hosts.KnownHostMiddleware",
-    "storyengine.access.api_door.ApiDoorMiddleware",
+    "storyengine.access.api_access.ApiAccessMiddleware",
     "storyengine.access.browser.SecurityMiddleware",
     "storyengine.access.browser.SessionMiddleware",
     "storyengine.access.browser.CsrfViewMiddleware",
-    "storyengine.access.door.DoorMiddleware",
+    "storyengine.access.login_gate.LoginMiddleware",
     "storyengine.access.browser.MessageMiddleware",
     "storyengine.access.browser.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "storyengine.pages.refusals.RefusalMiddleware",
+    "storyengine.web.refusals.RefusalMiddleware",
 ]
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 # These look for Django's own classes by name; storyengine.checks looks for those that stand in.
@@ -129,7 +129,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "storyengine.access.context_processors.door",
+                "storyengine.access.context_processors.account",
             ],
         },
     },
@@ -175,7 +175,7 @@ X_FRAME_OPTIONS = "DENY"
 # has nine texts of 5,000. What is larger is refused unread (see storyengine.access.body_limit).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
-# Celery only rings the bell (see docs/architecture.md): a job is a row in the database.
+# Celery only gives notice (see docs/architecture.md): a job is a row in the database.
 # A chapter of 5,000 words takes a small model on a slow machine the better part of an hour.
 LONGEST_JOB_SECONDS = 2 * 3600
 BROKER_FOLDER = DATA_FOLDER / "queue"
@@ -192,9 +192,9 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         # Redis hands a message out again that nobody has acknowledged for so long: later than any
-        # task can end. A job that was rung for twice is done once all the same.
+        # task can end. A job with two notices is done once all the same.
         "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
-        # A page that rings waits so long for a Redis that hangs, at each try and to connect again;
+        # A page waits so long for a Redis that hangs, at each try and to connect again;
         # a worker's longest question is answered after a second.
         "socket_connect_timeout": 3,
         "socket_timeout": 3,
@@ -207,10 +207,10 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 # For a pool of processes. In the pool of threads that the Procfile starts no task can be ended from
-# outside, so that agents.work ends its jobs itself, at the first of the two.
+# outside, so that agents.running.work ends its jobs itself, at the first of the two.
 CELERY_TASK_SOFT_TIME_LIMIT = LONGEST_JOB_SECONDS + 60
 CELERY_TASK_TIME_LIMIT = LONGEST_JOB_SECONDS + 120
-# A page waits for this; a bell that is lost is rung again by the sweep.
+# A page waits for this; the sweep gives another notice for one that is lost.
 CELERY_TASK_PUBLISH_RETRY_POLICY = {
     "max_retries": 1,
     "interval_start": 0.1,

@@ -141,7 +141,7 @@ def read_database(data_folder: Path) -> dict[str, Any]:
         config["TEST"] = {"NAME": str(data_folder / "test.sqlite3")}
     else:
         # Django's own, with a pool that survives a restart of the server.
-        config["ENGINE"] = "storyengine.postgresql"
+        config["ENGINE"] = "storyengine.stack.postgresql"
         # Requests under ASGI come on short-lived threads: a pool saves a connection each. Whoever
         # waits longer for one is told that the database is away; a longer `reconnect_timeout` would
         # leave the pool in an ever longer pause when it is back.

@@ -19,7 +19,7 @@ from agents.models import (
     ProviderConsent,
     ReportedWindow,
     TokenCalibration,
-    WorkerPulse,
+    WorkerHeartbeat,
 )
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Event, Session, Tab1Inputs, Turn
@@ -43,7 +43,7 @@ def chapter() -> Session:
     ProviderConsent.objects.create(host="llm.example")
     EmbeddedServer.objects.create(phase="ready", model="smollm2-135m")
     TokenCalibration.objects.create(model="smollm2-135m", agent_id=1)
-    WorkerPulse.objects.create(name="celery@story")
+    WorkerHeartbeat.objects.create(name="celery@story")
     AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://127.0.0.1/v1", model="m", tokens=4_096)
     return chapter

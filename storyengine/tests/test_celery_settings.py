@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError
 
-from agents.summarizing import BACK_OFF_SECONDS
+from agents.flows.summarizing import BACK_OFF_SECONDS
 from agents.tasks import run_job
 from storyengine.celery import app
 
@@ -93,7 +93,7 @@ class TestRetries:
             raise OperationalError("the server is away")
 
         monkeypatch.setattr("agents.tasks.ask_server", lambda **_options: None)
-        monkeypatch.setattr("agents.work.claim", fail)
+        monkeypatch.setattr("agents.running.work.claim", fail)
 
     def test_they_come_later_each_time_and_not_all_at_once(
         self, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,8 @@ from django.utils.module_loading import import_string
 from pytest_django import Settings
 
 from agents.calling.consent import grant
-from storyengine import checks, service_checks
+from storyengine import checks
+from storyengine.stack import service_checks
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +36,7 @@ def _good_configuration(settings: Settings) -> None:
 
 def all_checks() -> list[CheckMessage]:
     return [
-        *checks.check_door(),
+        *checks.check_access(),
         *checks.check_secrets(),
         *checks.check_proxies(),
         *checks.check_middleware(),
@@ -108,7 +109,7 @@ def test_what_is_meant_so_is_not_remarked(settings: Settings, changes: dict[str,
         setattr(settings, name, value)
     check: Callable[[], list[CheckMessage]]
     for check in (
-        checks.check_door,
+        checks.check_access,
         checks.check_secrets,
         checks.check_proxies,
         checks.check_model,
@@ -135,7 +136,7 @@ def test_a_weak_guard_is_named_at_every_start(
     for name, value in changes.items():
         setattr(settings, name, value)
     for is_deployment in (False, True):
-        found = [*checks.check_door(), *checks.check_secrets(), *checks.check_proxies()]
+        found = [*checks.check_access(), *checks.check_secrets(), *checks.check_proxies()]
         found += checks.check_production() if is_deployment else []
         assert [one.id for one in found] == [check_id]
     assert check_id in {one.id for one in run_checks(tags=["security"])}

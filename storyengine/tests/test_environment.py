@@ -185,7 +185,7 @@ class TestDatabase:
     ) -> None:
         monkeypatch.setenv("DATABASE_URL", "postgres://gm:p%40ss@db:5433/story")
         config = environment.read_database(tmp_path)
-        assert config["ENGINE"] == "storyengine.postgresql"
+        assert config["ENGINE"] == "storyengine.stack.postgresql"
         assert (config["PASSWORD"], config["HOST"], config["PORT"]) == ("p@ss", "db", 5433)
 
 

@@ -29,19 +29,19 @@ from kombu.exceptions import OperationalError as BrokerError
 
 import storyengine.celery  # noqa: F401 - it puts the folder's transport in kombu's place
 from agents.calling.model_access import substitute_provider
-from agents.ending import request_end
-from agents.jobs import due_jobs
-from agents.locking import request_lock
+from agents.flows.ending import request_end
+from agents.flows.locking import request_lock
+from agents.flows.narrating import request_build
+from agents.flows.replies import start_prompt
+from agents.flows.tests.playing import reply_is_over
 from agents.models import Job
-from agents.narrating import request_build
 from agents.providers.base import ModelRequest, StreamPart, TextDelta
 from agents.providers.exceptions import ProviderBusy, ProviderRefused, StreamBroken
 from agents.providers.scripted import ScriptedProvider
-from agents.recovery import recover
-from agents.replies import start_prompt
-from agents.tests.playing import reply_is_over
+from agents.running.jobs import due_jobs
+from agents.running.recovery import recover
+from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
-from agents.work import work_on
 from bench.session_data import Setup
 from chaos.invariants import find_violations
 from chaos.journal import Journal, Reply, Words
@@ -53,7 +53,7 @@ from sessions.models import Session, Turn
 from sessions.states import State
 from sessions.tests.factories import make_chapter
 from sessions.turns import events_of
-from storyengine.folder_broker import Transport
+from storyengine.stack.folder_broker import Transport
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -230,8 +230,8 @@ def sweep(
 def _small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memory.chunks.CHUNK_SIZE_PROMPTS", CHUNK)
     monkeypatch.setattr("chaos.invariants.CHUNK_PROMPTS", CHUNK)
-    monkeypatch.setattr("agents.database.PAUSES", (0, 0, 0))
-    monkeypatch.setattr("agents.work.GONE_TOGETHER_SECONDS", 0)
+    monkeypatch.setattr("agents.running.database.PAUSES", (0, 0, 0))
+    monkeypatch.setattr("agents.running.work.GONE_TOGETHER_SECONDS", 0)
 
 
 def is_write(sql: str) -> bool:
@@ -285,7 +285,9 @@ def test_every_send_to_the_broker(
     @contextmanager
     def arm(failing: Failing) -> Iterator[None]:
         with monkeypatch.context() as patch:
-            patch.setattr("agents.jobs.current_app.send_task", lambda *_, **__: failing.pass_by())
+            patch.setattr(
+                "agents.running.jobs.current_app.send_task", lambda *_, **__: failing.pass_by()
+            )
             yield
 
     def make(at: int) -> Failing:
@@ -358,7 +360,9 @@ def test_every_write_of_a_file(
     def arm(failing: Failing) -> Iterator[None]:
         # A new one each time: a queue is entered in its exchange's table only once.
         folder = tmp_path / str(failing.at)
-        monkeypatch.setattr("agents.jobs.current_app.send_task", broker_in(folder).send_task)
+        monkeypatch.setattr(
+            "agents.running.jobs.current_app.send_task", broker_in(folder).send_task
+        )
         with writing.failing_in(folder, failing):
             yield
 

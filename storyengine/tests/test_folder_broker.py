@@ -10,7 +10,7 @@ from kombu import Connection
 from kombu.transport import filesystem
 
 import storyengine.celery  # noqa: F401 - it puts the transport in kombu's place
-from storyengine.folder_broker import Channel, Transport
+from storyengine.stack.folder_broker import Channel, Transport
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from agents.providers.scripted import ScriptedProvider
 from sessions.models import Session, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from storyengine.pages.tests.addresses import address
+from storyengine.tabs.tests.addresses import address
 from storyengine.tests.browsing import open_browser, open_page
 from storyengine.tests.whole_chapter import make_whole_chapter
 

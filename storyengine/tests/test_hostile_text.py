@@ -9,11 +9,11 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
+from agents.flows.tests.playing import replies_are_over
 from agents.providers.scripted import ScriptedProvider
-from agents.tests.playing import replies_are_over
 from sessions.models import Session, Tab1Inputs
 from sessions.tests.factories import make_active_chapter, make_chapter
-from storyengine.pages.tests.addresses import address
+from storyengine.tabs.tests.addresses import address
 
 OVERRIDE = "\u202egniog si ohW"
 MARKS = "\u0301\u0316"

@@ -29,7 +29,14 @@ def start_honcho(program: ScriptedProgram) -> dict[str, int]:
         os.killpg(processes.by_name[name].pid, signal.SIGTERM)
         processes.by_name[name].wait(timeout=END_SECONDS)
     port = ["--port", str(program.server.port)]
-    command = [sys.executable, "-m", "storyengine.processes", "--no-colour", *port, *PROCESSES]
+    command = [
+        sys.executable,
+        "-m",
+        "storyengine.stack.processes",
+        "--no-colour",
+        *port,
+        *PROCESSES,
+    ]
     processes.environment["PYTHONUNBUFFERED"] = "1"
     processes.start("honcho", command)
 

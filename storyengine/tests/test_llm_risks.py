@@ -14,16 +14,16 @@ from django.conf import settings as django_settings
 from django.test import Client
 from pytest_django import Settings
 
-from agents.ending import request_end
-from agents.jobs import due_jobs
-from agents.locking import request_lock
+from agents.flows.ending import request_end
+from agents.flows.locking import request_lock
+from agents.flows.narrating import request_build
+from agents.flows.tests.playing import play, play_many
 from agents.models import Job, LLMArtifact
-from agents.narrating import request_build
 from agents.prompting.declarations import AGENTS
 from agents.prompting.prompt_files import PROMPTS_FOLDER
 from agents.providers.base import Message, ModelRequest
 from agents.providers.scripted import ScriptedProvider
-from agents.tests.playing import play, play_many
+from agents.running.jobs import due_jobs
 from agents.tests.replies import answer_in_form, turn_delta, world_lock
 from memory.corrections import write_correction
 from memory.models import MemoryBlock

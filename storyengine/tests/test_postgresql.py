@@ -8,9 +8,9 @@ from threading import Barrier
 import pytest
 from django.db import OperationalError, connection
 
-from agents import database
-from agents.database import in_database
-from storyengine.postgresql.base import is_dead
+from agents.running import database
+from agents.running.database import in_database
+from storyengine.stack.postgresql.base import is_dead
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -100,5 +100,5 @@ def test_what_cannot_be_made_private_is_named(
 def test_a_database_on_a_server_has_no_file(tmp_path: Path) -> None:
     (tmp_path / "story").touch()
     (tmp_path / "story").chmod(0o644)
-    database = {"ENGINE": "storyengine.postgresql", "NAME": str(tmp_path / "story")}
+    database = {"ENGINE": "storyengine.stack.postgresql", "NAME": str(tmp_path / "story")}
     assert files_for_others(tmp_path, database) == []

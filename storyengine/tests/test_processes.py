@@ -14,7 +14,7 @@ import pytest
 from django.conf import settings
 
 from bench.program import wait_until
-from storyengine import parents
+from storyengine.stack import parents
 from storyengine.tests.running import is_alive
 
 Runner = subprocess.Popen[str]
@@ -23,7 +23,7 @@ Runner = subprocess.Popen[str]
 SLEEPER = """
 import signal, sys, time
 from pathlib import Path
-from storyengine.parents import end_with_parent
+from storyengine.stack.parents import end_with_parent
 def end(*_):
     print("a word that nobody reads", flush=True)
     Path("word").write_text("in order")
@@ -39,7 +39,7 @@ time.sleep(100)
 def runner(tmp_path: Path) -> Iterator[Runner]:
     (tmp_path / "Procfile").write_text("sleeper: exec sleep 100\n")
     process = subprocess.Popen(
-        [sys.executable, "-m", "storyengine.processes", "--port", "8000", "sleeper"],
+        [sys.executable, "-m", "storyengine.stack.processes", "--port", "8000", "sleeper"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(settings.BASE_DIR), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
@@ -59,7 +59,7 @@ def started(tmp_path: Path) -> Iterator[dict[str, int]]:
     """The process ids of a shell that runs honcho as `make` does, of honcho, and of a process."""
     (tmp_path / "sleeper.py").write_text(SLEEPER)
     (tmp_path / "Procfile").write_text(f"sleeper: exec {sys.executable} sleeper.py\n")
-    honcho = f"{sys.executable} -m storyengine.processes --no-colour --port 8000 sleeper"
+    honcho = f"{sys.executable} -m storyengine.stack.processes --no-colour --port 8000 sleeper"
     shell = subprocess.Popen(  # noqa: S602  (these words are the test's own)
         f"{honcho} & echo honcho $!; wait",
         shell=True,

@@ -13,7 +13,7 @@ from redis import Redis
 
 import storyengine.celery  # noqa: F401 - it puts the transport in kombu's place
 from bench.program import LOOPBACK, Processes, free_port, open_processes, wait_until
-from storyengine.redis_broker import Transport
+from storyengine.stack.redis_broker import Transport
 
 LONG = 30.0
 QUEUE = "jobs"

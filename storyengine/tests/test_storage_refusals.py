@@ -17,8 +17,8 @@ from agents.providers.scripted import ScriptedProvider
 from sessions.models import Session, Turn
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import acall, address, assert_problem, call, events_in, in_loop
-from storyengine.pages.tests import addresses
-from storyengine.storage_refusals import find_storage_refusal
+from storyengine.stack.storage_refusals import find_storage_refusal
+from storyengine.tabs.tests import addresses
 
 pytestmark = pytest.mark.django_db
 
@@ -80,7 +80,7 @@ def full(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bre
 def test_a_full_disk_is_said_as_that(
     full: Break, chapter: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
-    full("storyengine.pages.replies.start_prompt")
+    full("storyengine.tabs.replies.start_prompt")
     full("storyengine.api.play.start_prompt")
     words = {"agent_slot": "1", "submission_key": "k", "user_text": "Take <the> lamp."}
     page = async_to_sync(AsyncClient().post)(addresses.address(chapter, "prompt"), words)
@@ -96,14 +96,14 @@ def test_a_full_disk_is_said_as_that(
 
 
 @pytest.mark.parametrize("error", [FULL[0], FULL[2]], ids=["database", "file"])
-def test_so_is_one_that_the_door_meets(
+def test_so_is_one_that_access_meets(
     error: Exception, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> None:
         raise error
 
     settings.PASSWORD = "correct horse"
-    monkeypatch.setattr("storyengine.access.door.store_password_once", fail)
+    monkeypatch.setattr("storyengine.access.login_gate.store_password_once", fail)
     response = Client(raise_request_exception=False).get("/")
     assert response.status_code == 507
     assert "The disk is full" in response.content.decode()
@@ -120,7 +120,7 @@ def test_a_damaged_database_is_said_as_at_the_start(
         raise DatabaseError("database disk image is malformed") from cause
 
     monkeypatch.setattr("storyengine.api.chapters.read_session", fail)
-    monkeypatch.setattr("storyengine.pages.play.read_play", fail)
+    monkeypatch.setattr("storyengine.tabs.play.read_play", fail)
     said = (
         "The database cannot be read, and was left as it is: database disk image is malformed. "
         "If it is damaged, docs/deployment.md says how to restore a backup all the same."
@@ -161,7 +161,7 @@ def test_a_page_s_stream_says_that_a_reply_waits_for_room(
     provider.enqueue("I step through.")
     call("POST", address(chapter, "prompt"), {"agent_slot": 1, "user_text": "The door opens."})
     path = addresses.address(chapter, "stream", Turn.objects.get().pk)
-    full("storyengine.pages.replies.follow")
+    full("storyengine.tabs.replies.follow")
 
     async def read() -> bytes:
         answer = cast(StreamingHttpResponse, await AsyncClient().get(path))
@@ -173,7 +173,7 @@ def test_a_page_s_stream_says_that_a_reply_waits_for_room(
 
 
 def test_a_page_says_so_and_gives_the_words_back(away: Break, chapter: Session) -> None:
-    away("storyengine.pages.replies.start_prompt")
+    away("storyengine.tabs.replies.start_prompt")
     words = {"agent_slot": "1", "submission_key": "k", "user_text": "Take <the> lamp."}
     response = async_to_sync(AsyncClient().post)(addresses.address(chapter, "prompt"), words)
     assert response.status_code == 503
@@ -185,16 +185,16 @@ def test_a_page_says_so_and_gives_the_words_back(away: Break, chapter: Session) 
 
 
 def test_a_part_of_a_page_says_so_beside_the_form(away: Break, chapter: Session) -> None:
-    away("storyengine.pages.play.read_play")
+    away("storyengine.tabs.play.read_play")
     response = Client(headers={"HX-Request": "true"}).get(addresses.address(chapter, "play"))
     assert response.status_code == 503
     assert response["HX-Reswap"] == "innerHTML"
     assert "<html" not in response.content.decode()
 
 
-def test_so_does_the_door_in_front_of_the_pages(away: Break, settings: Settings) -> None:
+def test_so_does_the_login_in_front_of_the_pages(away: Break, settings: Settings) -> None:
     settings.PASSWORD = "correct horse"
-    away("storyengine.access.door.store_password_once")
+    away("storyengine.access.login_gate.store_password_once")
     for client in (Client(raise_request_exception=False).get, _aget):
         response = client("/")
         assert response.status_code == 503
@@ -241,7 +241,7 @@ def test_a_page_s_stream_breaks_off_and_is_asked_for_again(
     provider.enqueue("I step through.")
     call("POST", address(chapter, "prompt"), {"agent_slot": 1, "user_text": "The door opens."})
     path = addresses.address(chapter, "stream", Turn.objects.get().pk)
-    away("storyengine.pages.replies.follow")
+    away("storyengine.tabs.replies.follow")
 
     async def read() -> list[Any]:
         answer = cast(StreamingHttpResponse, await AsyncClient().get(path))
@@ -264,7 +264,7 @@ def test_a_mistake_in_a_query_stays_an_error(
         raise of_sqlite(sqlite3.SQLITE_ERROR)
 
     monkeypatch.setattr("storyengine.api.chapters.read_session", fail)
-    monkeypatch.setattr("storyengine.pages.play.read_play", fail)
+    monkeypatch.setattr("storyengine.tabs.play.read_play", fail)
     client = Client(raise_request_exception=False)
     assert_problem(client.get(address(chapter)), 500, "internal-error")
     page = client.get(addresses.address(chapter, "play"))

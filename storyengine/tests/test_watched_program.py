@@ -24,7 +24,7 @@ TOKEN = "marked-token-of-the-program"
 PASSWORD = "marked-password-of-the-program"
 SECRETS = (WORDS, KEY, TOKEN, PASSWORD)
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-PULSE_PATIENCE = 60
+HEARTBEAT_PATIENCE = 60
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_a_chapter_is_told_of_in_all_processes_and_none_of_its_words(
     wait_until(
         lambda: "job done" in {line["event"] for line in lines_of(data_folder, "worker")},
         "the worker's last line",
-        seconds=PULSE_PATIENCE,
+        seconds=HEARTBEAT_PATIENCE,
     )
     web, worker = lines_of(data_folder, "web"), lines_of(data_folder, "worker")
     of_web = {line["event"] for line in web if line.get("session_id") == session_id}
@@ -138,21 +138,21 @@ def test_it_is_ready_with_a_worker_whose_counts_it_tells_and_not_without(
     wait_until(
         lambda: ask(program, "GET", "/readyz").json()["provider"].get("state") == "allowed",
         "what is known of the provider",
-        seconds=PULSE_PATIENCE,
+        seconds=HEARTBEAT_PATIENCE,
     )
     assert call(program.server, "GET", "/metrics").status == 401
     series = 'storyengine_jobs_total{kind="lock",outcome="done",process="celery@'
     wait_until(
         lambda: series in ask(program, "GET", "/metrics").body.decode(),
         "the worker's counts",
-        seconds=PULSE_PATIENCE,
+        seconds=HEARTBEAT_PATIENCE,
     )
     assert health_of_worker(program) == 0
     program.processes.kill("worker")
     wait_until(
         lambda: is_without_worker(program),
         "the worker to be missed",
-        seconds=PULSE_PATIENCE,
+        seconds=HEARTBEAT_PATIENCE,
     )
     assert call(program.server, "GET", "/readyz").status == 503
     assert health_of_worker(program) == 1

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from agents.tests.playing import play
+from agents.flows.tests.playing import play
+from agents.flows.trials import request_trial
+from agents.running.work import work_on
 from agents.tests.replies import turn_delta, world_lock
-from agents.trials import request_trial
-from agents.work import work_on
 from memory.models import NarrativeDraft
 from memory.tests.factories import add_delta, add_lock
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
-from storyengine.pages.now import text_key
+from storyengine.tabs.now import text_key
 from storyengine.tests.url_map import addresses
 
 SNAPSHOT = {"max_prompt_index_used": 1, "memory_block_ids_used": []}

@@ -17,7 +17,7 @@ _PIECES = (1, 2, 9, 1, 14, 3, 5, 1, 17, 2)
 # What in a chapter's file is no text of anybody, and what is one line.
 _FIXED = frozenset({"format", "state", "role", "type", "kind", "status", "memory_type"})
 _LINES = frozenset({"title", *"1234567"})
-# Entries and characters that memory takes in one list (agents/structured/schemas.py).
+# Entries and characters that memory takes in one list (agents/prompting/forms/schemas.py).
 _ENTRIES, _ENTRY_CHARACTERS = 14, 800
 
 

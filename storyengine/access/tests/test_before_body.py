@@ -97,7 +97,7 @@ class TestWithPassword:
         def fail() -> None:
             raise OperationalError
 
-        monkeypatch.setattr("storyengine.access.door.store_password_once", fail)
+        monkeypatch.setattr("storyengine.access.login_gate.store_password_once", fail)
         refused = send("/", Cookie="storyengine_session=guessed")
         assert_is_refused(refused, 503)
         assert refused.headers[b"retry-after"]

@@ -14,9 +14,9 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from agents.embedded.status import is_coming, is_ready, read_embedded_server
-from agents.locking import request_lock
+from agents.flows.locking import request_lock
 from agents.models import EmbeddedServer, Job
-from agents.work import work_on
+from agents.running.work import work_on
 from sessions.states import State
 from sessions.tests.factories import make_chapter
 from storyengine.access.listening import open_listeners

@@ -9,8 +9,8 @@ from asgiref.sync import async_to_sync
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient, Client
 
-from agents.database import in_database
-from agents.jobs import due_jobs
+from agents.running.database import in_database
+from agents.running.jobs import due_jobs
 from sessions.models import Session
 
 R = TypeVar("R")

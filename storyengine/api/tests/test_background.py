@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from agents.database import in_database
 from agents.models import Job, ProviderConsent
 from agents.providers.exceptions import ProviderRefused, ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
+from agents.running.database import in_database
 from memory.models import NarrativeDraft
 from sessions.models import Session
 from sessions.states import State

@@ -6,10 +6,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
+from agents.flows.tests.narrations import make_ended_chapter
 from agents.models import AdmittedCall, Job, LLMArtifact, ProviderConsent
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
-from agents.tests.narrations import make_ended_chapter
 from sessions.models import Session
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.api.tests.calling import RunJobs, address, assert_problem, call, waited

@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
+from agents.flows.tests.playing import play, play_many
 from agents.models import LLMArtifact
 from agents.providers.exceptions import ProviderError, StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.tests.playing import play, play_many
 from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import make_active_chapter, make_chapter

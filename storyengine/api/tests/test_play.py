@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.database import in_database
-from agents.live import LIVE_REPLIES
+from agents.flows.tests.playing import play
 from agents.models import ProviderConsent
 from agents.providers.exceptions import ProviderTimeout, StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.tests.playing import play
+from agents.running.database import in_database
+from agents.running.live import LIVE_REPLIES
 from sessions.models import Event, Session, Turn
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.api.tests.calling import acall, address, assert_problem, call, in_loop

@@ -7,11 +7,11 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from agents.database import in_database
-from agents.live import LIVE_REPLIES, ReplyEnded, ReplyPart, ReplyText, follow
+from agents.flows.replies import stop_reply
 from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.replies import stop_reply
+from agents.running.database import in_database
+from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyPart, ReplyText, follow
 from sessions.models import Session, Turn
 from sessions.tests.factories import make_active_chapter
 from storyengine.api import streaming
@@ -70,7 +70,7 @@ def test_the_first_token_comes_before_the_reply_is_whole(
 def test_queries_do_not_grow_with_the_tokens(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.claims.FLUSH_SECONDS", 3_600)
+    monkeypatch.setattr("agents.running.claims.FLUSH_SECONDS", 3_600)
 
     def count_queries(reply: str) -> int:
         provider.enqueue(reply)
@@ -206,7 +206,7 @@ def test_a_reply_goes_on_when_the_listener_leaves(
 def test_a_silent_model_is_covered_by_comments(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(streaming, "KEEP_ALIVE_SECONDS", 0.01)
     gate = asyncio.Event()
     provider.enqueue(Script("One two.", gate=gate))
 

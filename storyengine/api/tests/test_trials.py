@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.database import in_database
+from agents.flows.tests.playing import play
+from agents.flows.trials import LAYER_CHAR_LIMIT
 from agents.models import Job, LLMArtifact
 from agents.providers.exceptions import ProviderRefused
 from agents.providers.scripted import ScriptedProvider
-from agents.tests.playing import play
-from agents.trials import LAYER_CHAR_LIMIT
+from agents.running.database import in_database
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import acall, address, assert_problem, call, in_loop

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from agents.jobs import claim, fail
 from agents.models import Job
 from agents.providers.scripted import ScriptedProvider
+from agents.running.jobs import claim, fail
 from sessions.states import State
 from sessions.tests.factories import make_chapter
 from storyengine.api import waiting

@@ -6,6 +6,7 @@ from typing import Any
 from django.apps import apps
 from django.db import connection
 
+from agents.flows.tests.narrations import make_ended_chapter
 from agents.models import (
     AdmittedCall,
     EmbeddedServer,
@@ -15,8 +16,7 @@ from agents.models import (
     ReportedWindow,
     TokenCalibration,
 )
-from agents.pulses import store_pulse
-from agents.tests.narrations import make_ended_chapter
+from agents.running.heartbeats import store_heartbeat
 from memory.models import NarrativeDraft
 from sessions.models import Session, Turn
 
@@ -53,7 +53,7 @@ def fill_every_table() -> Session:
     EmbeddedServer.objects.create(phase=EmbeddedServer.Phase.READY, model="m", bytes_total=2**40)
     TokenCalibration.objects.create(model="m", agent_id=1, weight=0.1 + 0.2, tokens=1e-300)
     # Of a worker that was stopped: beside one that runs nothing is restored.
-    store_pulse("worker", {HARD_TEXT: 2**53}, is_last=True)
+    store_heartbeat("worker", {HARD_TEXT: 2**53}, is_last=True)
     AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://localhost", model=HARD_TEXT)
     return chapter

@@ -11,8 +11,8 @@ from django.core.management import CommandError, call_command
 from django.db import InterfaceError, OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from agents.models import WorkerPulse
-from agents.pulses import store_pulse
+from agents.models import WorkerHeartbeat
+from agents.running.heartbeats import store_heartbeat
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
 from storyengine.backups import postgresql, restoring, sqlite
@@ -68,10 +68,10 @@ def only_its_start(data: bytes) -> bytes:
 
 
 def test_a_worker_that_runs_would_go_on_with_what_is_replaced(backup: Path) -> None:
-    store_pulse("worker", {})
+    store_heartbeat("worker", {})
     with nothing_changes(), pytest.raises(CommandError, match="A worker of the program is running"):
         call_command("restore", str(backup))
-    store_pulse("worker", {}, is_last=True)
+    store_heartbeat("worker", {}, is_last=True)
     call_command("restore", str(backup))
     assert not Session.objects.filter(title="Later").exists()
 
@@ -82,7 +82,7 @@ def test_a_worker_that_starts_while_the_backup_is_looked_at(
     keep = restoring._keep_what_is_there
 
     def keep_while_one_starts() -> Path | None:
-        store_pulse("worker", {})
+        store_heartbeat("worker", {})
         return keep()
 
     monkeypatch.setattr(restoring, "_keep_what_is_there", keep_while_one_starts)
@@ -97,16 +97,16 @@ def test_a_database_that_does_not_say_whether_a_worker_runs(
     def fail() -> None:
         raise OperationalError("too many clients already")
 
-    monkeypatch.setattr(restoring, "last_pulse", fail)
+    monkeypatch.setattr(restoring, "last_heartbeat", fail)
     with nothing_changes(), pytest.raises(CommandError, match="too many clients"):
         call_command("restore", str(backup), "--without-backup")
 
 
 def test_a_worker_of_when_the_backup_was_made_is_none_that_runs() -> None:
     chapter = make_chapter(title="Then")
-    store_pulse("worker", {})
+    store_heartbeat("worker", {})
     backup = back_up(Reason.DAILY)
-    store_pulse("worker", {}, is_last=True)
+    store_heartbeat("worker", {}, is_last=True)
     for _ in range(2):
         Session.objects.filter(pk=chapter.pk).update(title="Later")
         call_command("restore", str(backup))
@@ -247,7 +247,7 @@ def test_a_backup_from_before_workers_told_that_they_live(
 ) -> None:
     make_chapter(title="Then")
     with connection.schema_editor() as tables:
-        tables.delete_model(WorkerPulse)
+        tables.delete_model(WorkerHeartbeat)
     try:
         path = back_up(Reason.ASKED_FOR)
         Session.objects.update(title="Later")
@@ -255,7 +255,7 @@ def test_a_backup_from_before_workers_told_that_they_live(
         assert Session.objects.get().title == "Then"
     finally:
         with connection.schema_editor() as tables:
-            tables.create_model(WorkerPulse)
+            tables.create_model(WorkerHeartbeat)
     assert "count as running" not in caplog.text
 
 
@@ -265,7 +265,7 @@ def test_what_was_restored_is_told_though_its_workers_count_as_running(
     def fail() -> None:
         raise InterfaceError("connection already closed")
 
-    monkeypatch.setattr(restoring, "end_pulses", fail)
+    monkeypatch.setattr(restoring, "end_heartbeats", fail)
     call_command("restore", str(backup))
     assert not Session.objects.filter(title="Later").exists()
     assert "workers of the backup count as running" in caplog.text

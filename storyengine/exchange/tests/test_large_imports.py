@@ -17,12 +17,12 @@ from django.db.models import QuerySet
 from django.test import Client
 from django.utils import timezone
 
-from agents.ending import retry_summary
-from agents.memory_calls import find_memory_behind
+from agents.flows.ending import retry_summary
+from agents.flows.memory_calls import find_memory_behind
+from agents.flows.tests.playing import play
 from agents.models import Job, ProviderConsent
 from agents.providers.scripted import ScriptedProvider
-from agents.recovery import recover
-from agents.tests.playing import play
+from agents.running.recovery import recover
 from bench.program import wait_until
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions import arriving

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.models import Job
-from memory.folding import fold_chapter
+from memory.fold.folding import fold_chapter
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.factories import add_delta, add_lock
 from sessions.leases import renew_turns
@@ -133,7 +133,7 @@ class TestWholeChapter:
         assert Session.everything.count() == 1
         assert MemoryBlock.objects.count() == 3
 
-    def test_nothing_is_queued_by_an_import(self, rung: list[str]) -> None:
+    def test_nothing_is_queued_by_an_import(self, noticed: list[str]) -> None:
         """A file cannot make the engine call a model, also where memory is behind."""
         chapter = make_active_chapter()
         add_lock(chapter, {})
@@ -141,7 +141,7 @@ class TestWholeChapter:
         copy = import_again(chapter)
         assert copy.state == State.ACTIVE
         assert not Job.objects.exists()
-        assert rung == []
+        assert noticed == []
 
 
 class TestUnsettled:

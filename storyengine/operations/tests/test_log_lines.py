@@ -16,8 +16,9 @@ from pytest_django import Settings
 
 from agents.calling.consent import ConsentMissing
 from agents.exceptions import BudgetSpent, ModelNotReady
-from agents.jobs import claim, postpone, queue_job
-from agents.locking import request_lock
+from agents.flows.locking import request_lock
+from agents.flows.replies import start_prompt, stop_reply
+from agents.flows.tests.playing import play, reply_is_over
 from agents.models import Job
 from agents.providers.exceptions import (
     ProviderBusy,
@@ -27,10 +28,9 @@ from agents.providers.exceptions import (
     UnusableReply,
 )
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.recovery import recover
-from agents.replies import start_prompt, stop_reply
-from agents.tests.playing import play, reply_is_over
-from agents.work import work_on
+from agents.running.jobs import claim, postpone, queue_job
+from agents.running.recovery import recover
+from agents.running.work import work_on
 from sessions.log_lines import note, working_for
 from sessions.models import Tab1Inputs, Turn
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
@@ -271,7 +271,7 @@ class TestForm:
         [
             ("storyengine.operations.requests", logging.INFO, False),
             ("storyengine.operations.requests", logging.WARNING, True),
-            ("agents.replies", logging.INFO, True),
+            ("agents.flows.replies", logging.INFO, True),
         ],
     )
     def test_a_terminal_is_spared_what_every_page_asks(

@@ -10,12 +10,12 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries
 
-from agents.jobs import queue_job
-from agents.models import Job, WorkerPulse
+from agents.flows.tests.playing import play
+from agents.models import Job, WorkerHeartbeat
 from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.pulses import store_pulse
-from agents.tests.playing import play
+from agents.running.heartbeats import store_heartbeat
+from agents.running.jobs import queue_job
 from sessions.tests.factories import make_active_chapter
 from storyengine.operations import exposition
 from storyengine.operations.counts import own_samples
@@ -70,22 +70,24 @@ class TestWorkers:
         family = "storyengine_jobs"
         counts[family] = [(f"{family}_total", {"kind": "lock", "outcome": "done"}, 7.0)]
         for worker in ("celery@one", "celery@two"):
-            store_pulse(worker, counts)
+            store_heartbeat(worker, counts)
         told = read_metrics()
         for worker in ("celery@one", "celery@two"):
             series = f'{family}_total{{kind="lock",outcome="done",process="{worker}"}}'
             assert told[series] == 7
 
     def test_a_worker_that_has_ended_is_counted_and_not_alive(self) -> None:
-        store_pulse("celery@one", own_samples())
+        store_heartbeat("celery@one", own_samples())
         assert read_metrics()["storyengine_worker_up"] == 1
-        store_pulse("celery@one", own_samples(), is_last=True)
+        store_heartbeat("celery@one", own_samples(), is_last=True)
         told = read_metrics()
         assert told["storyengine_worker_up"] == 0
         assert 'storyengine_open_streams{process="celery@one"}' in told
 
     def test_counts_of_another_version_are_passed_over(self) -> None:
-        WorkerPulse.objects.create(name="celery@old", counts={"storyengine_gone": [["x", {}, 1]]})
+        WorkerHeartbeat.objects.create(
+            name="celery@old", counts={"storyengine_gone": [["x", {}, 1]]}
+        )
         assert not [series for series in read_metrics() if "celery@old" in series]
 
 

@@ -16,17 +16,17 @@ from pytest_django import Settings
 
 from agents import storage
 from agents.calling.consent import grant
-from agents.jobs import queue_job
+from agents.flows.tests.playing import play
 from agents.models import Job
 from agents.providers.scripted import ScriptedProvider
-from agents.pulses import DEAD_AFTER, store_pulse
-from agents.tests.playing import play
+from agents.running.heartbeats import DEAD_AFTER, store_heartbeat
+from agents.running.jobs import queue_job
 from bench.program import wait_until
 from sessions.tests.factories import make_active_chapter
-from storyengine import storage_refusals
 from storyengine.operations import readiness
 from storyengine.operations.readiness import WAITS_TOO_LONG, look_at_broker
-from storyengine.storage_refusals import find_storage_refusal
+from storyengine.stack import storage_refusals
+from storyengine.stack.storage_refusals import find_storage_refusal
 
 # It is asked in a thread of its own.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,7 +47,7 @@ def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _worker(settings: Settings) -> None:
     settings.PASSWORD = ""
-    store_pulse("celery@test", {})
+    store_heartbeat("celery@test", {})
 
 
 def ask(client: Client, status: int, **headers: str) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_a_program_that_works_is_ready(client: Client) -> None:
 
 
 def test_without_a_worker_it_is_not(client: Client) -> None:
-    store_pulse("celery@test", {}, is_last=True)
+    store_heartbeat("celery@test", {}, is_last=True)
     answer = ask(client, 503)
     assert failing(answer) == ["worker"]
     assert answer["checks"]["worker"]["last_pulse_seconds"] >= DEAD_AFTER.total_seconds()
@@ -94,7 +94,7 @@ def test_without_a_database_it_says_so(client: Client, monkeypatch: pytest.Monke
     def fail() -> None:
         raise OperationalError("the server at db.example is away")
 
-    monkeypatch.setattr(readiness, "last_pulse", fail)
+    monkeypatch.setattr(readiness, "last_heartbeat", fail)
     answer = ask(client, 503)
     assert failing(answer) == ["database", "worker", "queue"]
     assert "example" not in str(answer)
@@ -167,7 +167,7 @@ def test_what_nobody_foresaw_lasts_for_one_ask(
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken:
-        broken.setattr(readiness, "last_pulse", fail)
+        broken.setattr(readiness, "last_heartbeat", fail)
         for _ in range(2):
             assert client.get("/readyz").status_code == 500
     ask(client, 200)
@@ -176,7 +176,7 @@ def test_what_nobody_foresaw_lasts_for_one_ask(
 def test_what_was_found_holds_for_a_moment(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 60.0)
     ask(client, 200)
-    store_pulse("celery@test", {}, is_last=True)
+    store_heartbeat("celery@test", {}, is_last=True)
     ask(client, 200)
 
 
@@ -210,7 +210,7 @@ class TestProvider:
 @pytest.mark.parametrize("is_up", [True, False])
 def test_a_stranger_learns_no_figures(client: Client, settings: Settings, is_up: bool) -> None:
     settings.PASSWORD, settings.API_TOKEN = "correct horse battery", TOKEN
-    store_pulse("celery@test", {}, is_last=not is_up)
+    store_heartbeat("celery@test", {}, is_last=not is_up)
     answer = ask(client, 200 if is_up else 503)
     assert answer.keys() == {"status", "checks"}
     assert all(check.keys() == {"ok"} for check in answer["checks"].values())

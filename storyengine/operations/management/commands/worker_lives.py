@@ -3,8 +3,8 @@ from typing import Any
 from celery.utils.nodenames import default_nodename
 from django.core.management.base import BaseCommand, CommandError
 
-from agents.models import WorkerPulse
-from agents.pulses import DEAD_AFTER, is_alive
+from agents.models import WorkerHeartbeat
+from agents.running.heartbeats import DEAD_AFTER, is_alive
 
 
 class Command(BaseCommand):
@@ -13,7 +13,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         name = default_nodename("")
-        beat_at = WorkerPulse.objects.filter(name=name).values_list("beat_at", flat=True).first()
+        beat_at = (
+            WorkerHeartbeat.objects.filter(name=name).values_list("beat_at", flat=True).first()
+        )
         if not is_alive(beat_at):
             seconds = round(DEAD_AFTER.total_seconds())
             raise CommandError(f"{name} has shown no sign of life for {seconds} seconds.")

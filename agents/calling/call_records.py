@@ -1,0 +1,313 @@
+"""The record of model calls, read: how each ended, and which of them a text came from."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Case, CharField, Q, QuerySet, TextChoices, Value, When
+
+from agents.calling.calls import STOPPED
+from agents.facts.prices import price_of
+from agents.models import Job, LLMArtifact
+from agents.prompting.declarations import AGENTS
+from agents.prompting.prompt_parts import PromptPart, characters_of, shared_characters, split_prompt
+from memory.models import MemoryBlock, NarrativeDraft
+from sessions.exceptions import UnknownChapter
+from sessions.models import Event, Session, Turn
+from sessions.roster import SLOTS, character
+
+# So much of a text's beginning is looked for in a draft.
+_OPENING = 60
+
+
+class Outcome(TextChoices):
+    """How a call ended. A warm-up only has a prompt's start read ahead, and writes nothing."""
+
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    WARM_UP = "warm-up"
+
+
+_IS_WARM_UP = Q(raw_output_ref="", turn=None, job=None, agent_id__in=SLOTS) & Q(
+    error__in=("", STOPPED)
+)
+OUTCOME = Case(
+    When(_IS_WARM_UP, then=Value(Outcome.WARM_UP.value)),
+    When(error="", then=Value(Outcome.FINISHED.value)),
+    When(error=STOPPED, then=Value(Outcome.STOPPED.value)),
+    default=Value(Outcome.FAILED.value),
+    output_field=CharField(),
+)
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """One call with what came of it; `use` says so in a few words, "" when nothing did."""
+
+    artifact: LLMArtifact
+    outcome: Outcome
+    agent: str
+    use: str = ""
+    is_chosen: bool = False
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """Tokens as the provider reported them; empty when it did not."""
+        counts: dict[str, int] = self.artifact.token_counts
+        return counts
+
+    @property
+    def counted_tokens(self) -> dict[str, int]:
+        """The same; of a call that may have cost something unreported, as the caps count it."""
+        artifact = self.artifact
+        if not self.is_estimated:
+            return self.tokens
+        return {"input": artifact.estimated_input, "output": artifact.estimated_output}
+
+    @property
+    def is_estimated(self) -> bool:
+        return bool(self.artifact.estimated_input)
+
+    @property
+    def dollars(self) -> Decimal | None:
+        """Of what is counted; None where that or the model's price is not known."""
+        counted = self.counted_tokens
+        price = price_of(self.artifact.model) if counted else None
+        return None if price is None else price.of(counted)
+
+    @property
+    def estimated_tokens(self) -> int:
+        return sum(int(layer.get("tokens", 0)) for layer in self.artifact.layers)
+
+
+@dataclass(frozen=True)
+class CallsBehind:
+    """The calls behind a text, oldest first, and the one that the text was taken from."""
+
+    calls: list[CallRecord] = field(default_factory=list)
+
+    @property
+    def chosen(self) -> CallRecord | None:
+        """The one to show first: where the text came from several, the first of them."""
+        chosen = [call for call in self.calls if call.is_chosen]
+        listed = chosen or [call for call in self.calls if call.use] or self.calls
+        return listed[0] if listed else None
+
+    def find(self, artifact_id: str) -> CallRecord | None:
+        """The call of this id, else the chosen one."""
+        named = (call for call in self.calls if str(call.artifact.pk) == artifact_id)
+        return next(named, self.chosen)
+
+
+@dataclass(frozen=True)
+class SentPrompt:
+    """A prompt exactly as it was sent, and what it shares with the call before it."""
+
+    parts: list[PromptPart]
+    characters: int
+    # None where there was no earlier call of this agent in the chapter.
+    shared: int | None
+    previous: CallRecord | None
+
+
+def agent_label(chapter: Session, agent_id: int) -> str:
+    """ "2 Mara" for a character, "Agent 8: Context Summary Agent" for the others."""
+    if agent_id in SLOTS:
+        return f"{agent_id} {character(agent_id, chapter.agent_names).name}"
+    agent = AGENTS.get(agent_id)
+    return f"Agent {agent_id}: {agent.name}" if agent else f"Agent {agent_id}"
+
+
+def calls_of(chapter: Session) -> QuerySet[LLMArtifact]:
+    """The chapter's calls without their prompts, each with its `outcome`."""
+    return chapter.llm_artifacts.annotate(outcome=OUTCOME).defer("raw_input_ref")
+
+
+def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
+    """Every call for this prompt: retries, re-rolls, trials, and the one whose reply was chosen."""
+    replies = list(
+        chapter.events.filter(prompt_index=prompt_index, role=Event.Role.AGENT).order_by(
+            "created_at"
+        )
+    )
+    if not replies:
+        raise UnknownChapter("There is no such prompt in this chapter.")
+    turns = list(
+        chapter.turns.filter(
+            Q(kind=Turn.Kind.PROMPT, status=Turn.Status.COMMITTED) | Q(kind=Turn.Kind.REROLL),
+            prompt_index=prompt_index,
+        )
+    )
+    is_trial = Q(job__kind=Job.Kind.TRIAL, job__from_prompt_index=prompt_index)
+    artifacts = _oldest_first(calls_of(chapter).filter(Q(turn__in=turns) | is_trial))
+    source_of_reply = [_source_of(reply, turns, artifacts) for reply in replies]
+    uses = {one.pk: (_use_of_trial(one), False) for one in artifacts if one.job_id}
+    for at, source in enumerate(source_of_reply):
+        is_chosen = at == len(replies) - 1
+        if source is not None:
+            uses[source.pk] = (_use_of_reply(len(replies), is_chosen=is_chosen), is_chosen)
+    return _behind(chapter, artifacts, uses)
+
+
+def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:
+    """Every call for this block, repairs included; none for a correction of the GM's own."""
+    is_lock = block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK
+    if not is_lock and block.type != MemoryBlock.Type.TURN_DELTA:
+        return CallsBehind()
+    jobs = chapter.jobs.filter(
+        kind=Job.Kind.LOCK if is_lock else Job.Kind.SUMMARIZE,
+        from_prompt_index=block.from_prompt_index,
+        to_prompt_index=block.to_prompt_index,
+    )
+    artifacts = _oldest_first(calls_of(chapter).filter(job__in=jobs))
+    written = [one for one in artifacts if not one.error and one.created_at <= block.created_at]
+    return _behind(chapter, artifacts, {one.pk: ("This memory", True) for one in written[-1:]})
+
+
+def calls_behind_draft(chapter: Session, draft: NarrativeDraft) -> CallsBehind:
+    """Every call of the build that wrote this draft: scenes, and what continued them."""
+    # A build is marked as done just before its draft is written.
+    job = (
+        chapter.jobs.filter(
+            kind=Job.Kind.NARRATE, status=Job.Status.DONE, updated_at__lte=draft.created_at
+        )
+        .order_by("updated_at")
+        .last()
+    )
+    if job is None:
+        return CallsBehind()
+    artifacts = _oldest_first(calls_of(chapter).filter(job=job))
+    uses = {
+        one.pk: ("In this draft", False)
+        for one in artifacts
+        if not one.error and _opening(one.raw_output_ref) in draft.chapter_text
+    }
+    return _behind(chapter, artifacts, uses)
+
+
+def read_sent_prompt(chapter: Session, call: CallRecord) -> SentPrompt:
+    """The call's prompt, layer by layer."""
+    artifact = call.artifact
+    messages = artifact.raw_input_ref
+    shared, previous = shared_with_call_before(
+        chapter, artifact.agent_id, messages, artifact.created_at
+    )
+    return SentPrompt(
+        parts=split_prompt(messages, artifact.layers),
+        characters=characters_of(messages),
+        shared=shared,
+        previous=previous,
+    )
+
+
+def shared_with_call_before(
+    chapter: Session,
+    agent_id: int,
+    messages: Sequence[Mapping[str, Any]],
+    moment: datetime | None = None,
+) -> tuple[int | None, CallRecord | None]:
+    """Characters that a prompt's start shares with the agent's call before it, and that call.
+
+    Without a `moment`, with its latest call.
+    """
+    calls = chapter.llm_artifacts.annotate(outcome=OUTCOME).filter(agent_id=agent_id)
+    if moment is not None:
+        calls = calls.filter(created_at__lt=moment)
+    before = calls.order_by("-created_at").first()
+    if before is None:
+        return None, None
+    return shared_characters(messages, before.raw_input_ref), record_of(chapter, before)
+
+
+def read_recent_calls(
+    chapter: Session, *, limit: int, offset: int
+) -> list[tuple[CallRecord, int, int | None]]:
+    """A page of the newest calls, each with its prompt's characters and those shared.
+
+    Shared with the agent's call before it, as `shared_with_call_before` counts them.
+    """
+    newest = chapter.llm_artifacts.annotate(outcome=OUTCOME).select_related("turn")
+    page = list(newest.order_by("-created_at")[offset : offset + limit])
+    # The call before the one at hand, by agent, as the page is read from its oldest call on.
+    before: dict[int, LLMArtifact] = {}
+    calls = []
+    for artifact in reversed(page):
+        messages, agent_id = artifact.raw_input_ref, artifact.agent_id
+        if agent_id in before:
+            shared: int | None = shared_characters(messages, before[agent_id].raw_input_ref)
+        else:
+            shared, _ = shared_with_call_before(chapter, agent_id, messages, artifact.created_at)
+        before[agent_id] = artifact
+        calls.append((record_of(chapter, artifact), characters_of(messages), shared))
+    return calls[::-1]
+
+
+def record_of(
+    chapter: Session, artifact: LLMArtifact, use: str = "", *, is_chosen: bool = False
+) -> CallRecord:
+    """`artifact` must carry its `outcome`, as those of `calls_of` do."""
+    outcome = Outcome(getattr(artifact, "outcome"))  # noqa: B009 - an annotation, no field
+    return CallRecord(artifact, outcome, agent_label(chapter, artifact.agent_id), use, is_chosen)
+
+
+def _behind(
+    chapter: Session,
+    artifacts: Iterable[LLMArtifact],
+    uses: dict[uuid.UUID, tuple[str, bool]],
+) -> CallsBehind:
+    calls = []
+    for one in artifacts:
+        use, is_chosen = uses.get(one.pk, ("", False))
+        calls.append(record_of(chapter, one, use, is_chosen=is_chosen))
+    return CallsBehind(calls)
+
+
+def _oldest_first(artifacts: QuerySet[LLMArtifact]) -> list[LLMArtifact]:
+    return list(artifacts.order_by("created_at"))
+
+
+def _source_of(
+    reply: Event, turns: Sequence[Turn], artifacts: Sequence[LLMArtifact]
+) -> LLMArtifact | None:
+    """The call that a reply was taken from, whole or as far as the GM kept it."""
+    # A turn is marked as committed just before its own reply is written.
+    committed = [
+        turn
+        for turn in turns
+        if turn.status == Turn.Status.COMMITTED and turn.updated_at <= reply.created_at
+    ]
+    if not committed:
+        return None
+    turn = max(committed, key=lambda one: one.updated_at)
+    made = [
+        one
+        for one in artifacts
+        if one.turn_id == turn.pk
+        or (one.job_id is not None and turn.submission_key == adoption_key(one.job_id))
+    ]
+    holding = [one for one in made if reply.text.strip() in one.raw_output_ref]
+    sources = holding or [one for one in made if not one.error]
+    return sources[-1] if sources else None
+
+
+def adoption_key(job_id: uuid.UUID) -> str:
+    """The submission key of the turn that makes a trial's reply the reply: there is one at most."""
+    return f"trial-{job_id}"
+
+
+def _use_of_trial(call: LLMArtifact) -> str:
+    return "A trial" if call.error else "A trial, not used"
+
+
+def _use_of_reply(count: int, *, is_chosen: bool) -> str:
+    if count == 1:
+        return "The reply"
+    return "The chosen reply" if is_chosen else "An earlier reply"
+
+
+def _opening(text: str) -> str:
+    return text.strip()[:_OPENING]

@@ -1,0 +1,104 @@
+"""Agents 0 and 8: a reply that is one object, in JSON or in XML, with one chance to repair it."""
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from agents.calling.calls import Compose, call_model
+from agents.calling.model_access import model_name
+from agents.exceptions import PromptTooLong
+from agents.facts.model_facts import facts_of
+from agents.prompting.declarations import Agent
+from agents.prompting.forms.cut_texts import end_at_words
+from agents.prompting.forms.reply_forms import Form, form_for, format_reminder, read_reply
+from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, Shape, check_payload
+from agents.prompting.layers import Layer, Piece, Trim, text_layer
+from agents.prompting.prompt_files import render_prompt
+from agents.running.watch import Watch
+
+logger = logging.getLogger(__name__)
+
+# The model sees its own answer again, cut so that a runaway does not fill the window.
+REPAIRED_CHARACTERS = 6_000
+
+
+def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
+    """The layer FORMAT: a reminder of the form in which this agent's model is asked to write."""
+    reminder = format_reminder(facts_of(model_name(agent.agent_id)), shape)
+    return [Piece(reminder, has_elements=True)] if reminder else []
+
+
+async def call_for_json(
+    agent: Agent,
+    session_id: uuid.UUID,
+    compose: Compose,
+    shape: type[Shape],
+    *,
+    json_schema: Mapping[str, Any],
+    watch: Watch,
+    check: Callable[[Payload], None] | None = None,
+    job_id: uuid.UUID | None = None,
+) -> Payload:
+    """The payload as the model returned it, after at most one repair; a text that the schema cut
+    off ends with its last whole word.
+
+    `check` may raise InvalidReply for what the shape cannot say. Raises InvalidReply when the
+    repair failed too or leaves the window no room, and what `call_model` raises.
+    """
+    form = form_for(facts_of(model_name(agent.agent_id)))
+    answers: list[str] = []
+
+    def check_all(payload: Payload) -> None:
+        check_payload(payload, shape)
+        if check is not None:
+            check(payload)
+
+    async def ask(layers: Compose, *, is_last_try: bool) -> Payload:
+        watch.show("")
+        readings: list[Reading] = []
+
+        def validate(text: str) -> None:
+            answers.append(text)
+            readings.append(read_reply(text, shape, check_all, form=form, is_last_try=is_last_try))
+
+        await call_model(
+            agent,
+            session_id,
+            layers,
+            json_schema=json_schema,
+            on_text=watch.add,
+            validate=validate,
+            job_id=job_id,
+        )
+        if remark := readings[-1].remark:
+            logger.warning("a reply of agent %s had to be mended: %s", agent.agent_id, remark)
+        return cast(Payload, end_at_words(readings[-1].payload, json_schema))
+
+    try:
+        return await ask(compose, is_last_try=False)
+    except InvalidReply as invalid:
+        repair = _repair_layers(answers[-1], str(invalid), form)
+        try:
+            return await ask(lambda: [*compose(), *repair], is_last_try=True)
+        except PromptTooLong:
+            # That nothing was sent would not be true: the first call was made.
+            raise invalid from None
+
+
+def _repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:
+    """What follows the prompt the second time. The earlier reply is the first thing to go: what is
+    asked for can be written without it."""
+    prompt = "repair" if form == "json" else "repair_xml"
+    return [
+        Layer(
+            "EARLIER_REPLY",
+            # Its tags are those that were asked for, in a message of its own.
+            (Piece(answer[:REPAIRED_CHARACTERS], has_elements=True),),
+            role="assistant",
+            has_heading=False,
+            trim=Trim.DROP,
+            gives_way=-2,
+        ),
+        text_layer("REPAIR", render_prompt(prompt, error=problem), has_heading=False),
+    ]

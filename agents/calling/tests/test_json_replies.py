@@ -1,0 +1,176 @@
+"""Agents 0 and 8 on models without JSON schemas: what they are told, and what is taken of it."""
+
+import json
+import logging
+from collections.abc import Callable
+
+import pytest
+from pytest_django import Settings
+
+from agents.flows.ending import request_end
+from agents.flows.locking import request_lock
+from agents.models import Job, LLMArtifact
+from agents.prompting.tests.payloads import as_xml
+from agents.providers.base import ModelRequest
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.replies import turn_delta, world_lock
+from memory.models import MemoryBlock
+from sessions.limits import TAB1_CHAR_LIMIT
+from sessions.models import Session, Tab1Inputs
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+
+
+@pytest.fixture
+def use_model(settings: Settings) -> Callable[[str], None]:
+    def use(name: str) -> None:
+        settings.LLM = "openai"
+        settings.MODEL = name
+        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+
+    return use
+
+
+def lock_with(replies: list[str], provider: ScriptedProvider, run_jobs: RunJobs) -> Session:
+    chapter = make_chapter()
+    provider.enqueue(*replies)
+    request_lock(chapter.pk)
+    run_jobs()
+    chapter.refresh_from_db()
+    return chapter
+
+
+def test_the_form_is_repeated_at_the_end_for_a_model_that_may_forget_it(
+    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
+) -> None:
+    use_model("a-model-nobody-knows")
+    chapter = lock_with(["no", json.dumps(world_lock())], provider, run_jobs)
+    first, second = provider.history
+    assert first.messages[-1].content.split("## ")[-1].startswith("FORMAT\nBefore you write")
+    assert "## FORMAT" in second.messages[1].content
+    assert chapter.state == State.ACTIVE
+    names = [layer["name"] for layer in LLMArtifact.objects.order_by("created_at")[0].layers]
+    assert names[-1] == "FORMAT"
+
+
+def test_a_model_that_is_better_at_xml_is_asked_for_it_and_read(
+    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
+) -> None:
+    use_model("claude-sonnet-4")
+    chapter = lock_with(["no", as_xml(world_lock())], provider, run_jobs)
+    assert chapter.memory_blocks.get().json_payload == world_lock()
+    first, second = provider.history
+    assert "<canon_locks><item>...</item></canon_locks>" in first.messages[-1].content
+    assert "in the tags that were asked for" in second.messages[-1].content
+    assert "no <world_chapter_lock>" in second.messages[-1].content
+
+
+def test_agent_8_is_asked_for_the_same_form(
+    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
+) -> None:
+    use_model("claude-sonnet-4")
+    chapter = make_active_chapter()
+    add_prompts(chapter, 7)
+    provider.enqueue(as_xml(turn_delta(1, 7)))
+    request_end(chapter.pk)
+    run_jobs()
+    delta = chapter.memory_blocks.get(type=MemoryBlock.Type.TURN_DELTA)
+    assert delta.json_payload == turn_delta(1, 7)
+    assert "<thread>...</thread>" in provider.history[0].messages[-1].content
+
+
+def test_a_model_with_a_schema_is_told_nothing_more(
+    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
+) -> None:
+    use_model("gpt-4o")
+    lock_with([json.dumps(world_lock())], provider, run_jobs)
+    assert "FORMAT" not in provider.history[0].messages[-1].content
+
+
+def test_a_mended_reply_is_logged_without_its_words(
+    provider: ScriptedProvider, run_jobs: RunJobs, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="agents.calling.objects"):
+        chapter = lock_with([json.dumps(world_lock())[:-1] + ",}"], provider, run_jobs)
+    assert chapter.memory_blocks.get().json_payload == world_lock()
+    assert len(provider.history) == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "a reply of agent 0 had to be mended: the JSON is malformed; 0 words of it were left out"
+    ]
+
+
+def test_what_breaks_off_is_asked_for_again_and_then_taken(
+    provider: ScriptedProvider, run_jobs: RunJobs, caplog: pytest.LogCaptureFixture
+) -> None:
+    cut = json.dumps({**world_lock(), "assumptions": ["a storm", "the lamp was se"]})[:-3]
+    with caplog.at_level(logging.WARNING, logger="agents.calling.objects"):
+        chapter = lock_with([cut, cut], provider, run_jobs)
+    assert "breaks off" in provider.history[1].messages[-1].content
+    assert chapter.memory_blocks.get().json_payload == {**world_lock(), "assumptions": ["a storm"]}
+    assert "breaks off" in caplog.text
+    assert "lamp" not in caplog.text
+
+
+@pytest.fixture
+def _nothing_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are counted as carefully as before a model has reported any."""
+    monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
+
+
+def full_tab_1(replies: list[str], provider: ScriptedProvider) -> Session:
+    chapter = make_chapter()
+    full = ("The ice moves. " * TAB1_CHAR_LIMIT)[:TAB1_CHAR_LIMIT]
+    Tab1Inputs.objects.filter(session=chapter).update(world_text=full, chapter_text=full)
+    provider.enqueue(*replies)
+    request_lock(chapter.pk)
+    return chapter
+
+
+@pytest.mark.usefixtures("_nothing_calibrated")
+def test_an_earlier_reply_that_leaves_no_room_is_not_shown_again(
+    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
+) -> None:
+    use_model("a-model-nobody-knows")
+    lamp = "The lamp is dark. " * 500
+    chapter = full_tab_1([lamp, json.dumps(world_lock())], provider)
+    run_jobs()
+    chapter.refresh_from_db()
+    assert chapter.state == State.ACTIVE
+    first, second = provider.history
+    assert [message.role for message in second.messages] == ["system", "user"]
+    assert second.messages[0] == first.messages[0]
+    prompt = second.messages[-1].content
+    assert "The ice moves." in prompt
+    assert "The lamp is dark." not in prompt
+    assert "Your first reply was not acceptable: the reply holds no JSON object" in prompt
+    layers = {layer["name"]: layer for layer in LLMArtifact.objects.latest("created_at").layers}
+    assert layers["EARLIER_REPLY"]["dropped"] == 1
+    assert not any(layer["dropped"] for name, layer in layers.items() if name != "EARLIER_REPLY")
+
+
+def test_where_a_repair_has_no_room_the_gm_is_told_what_was_wrong(
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    use_model: Callable[[str], None],
+    settings: Settings,
+) -> None:
+    use_model("a-model-nobody-knows")
+    chapter = full_tab_1([], provider)
+
+    def shrink(request: ModelRequest) -> str:
+        """As if the first call had taught that the model's tokens are shorter."""
+        settings.CONTEXT_WINDOW = 4_096
+        return "no"
+
+    provider.fallback = shrink
+    run_jobs()
+    chapter.refresh_from_db()
+    job = Job.objects.get()
+    assert (chapter.state, job.status) == (State.DRAFT_TAB1, Job.Status.FAILED)
+    assert len(provider.history) == 1
+    assert job.error.startswith("the reply holds no JSON object")
+    assert "Nothing was sent" not in job.error

@@ -1,0 +1,246 @@
+"""What the pages say of the models that the agents run on."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from agents.calling import model_access
+from agents.calling.model_access import (
+    current_provider,
+    is_small_model,
+    model_facts,
+    model_name,
+    provider_label,
+    unknown_models,
+)
+from agents.exceptions import ModelNotReady
+from agents.facts.model_facts import facts_of
+from agents.facts.reported_windows import store_reports
+from agents.flows.locking import request_lock
+from agents.flows.tests.playing import play
+from agents.models import EmbeddedServer, LLMArtifact, TokenCalibration
+from agents.providers.scripted import ScriptedProvider
+from agents.providers.windows import WindowReport
+from agents.tests.replies import answer_in_form
+from sessions.tests.factories import make_active_chapter, make_chapter
+
+QWEN = "qwen2.5-coder-1.5b"
+UNKNOWN = "a-model-nobody-knows"
+LISTED = "cohere/command-r-plus-08-2024"
+OPEN = "qwen/qwen3-14b"
+OPENROUTER = "https://openrouter.ai/api/v1"
+HERE = "http://127.0.0.1:11434/v1"
+
+
+@pytest.fixture
+def hosted(settings: Settings) -> Settings:
+    settings.LLM = "openai"
+    settings.OPENAI_BASE_URL = "https://api.openai.com/v1"
+    return settings
+
+
+class TestProviderLabel:
+    def test_a_hosted_model_is_named_with_its_host(self, hosted: Settings) -> None:
+        hosted.MODEL = "o4-mini"
+        assert provider_label() == "o4-mini at api.openai.com"
+
+    def test_a_second_model_is_named_too(self, hosted: Settings) -> None:
+        assert provider_label() == "o4-mini and gpt-5.2 at api.openai.com"
+
+    def test_many_models_are_counted(self, hosted: Settings) -> None:
+        hosted.MODEL_BY_AGENT = {agent_id: f"model-{agent_id}" for agent_id in range(10)}
+        assert provider_label() == "10 models at api.openai.com"
+
+    def test_a_server_of_this_machine_is_called_so(self, hosted: Settings) -> None:
+        hosted.MODEL, hosted.OPENAI_BASE_URL = "llama3", "http://127.0.0.1:11434/v1"
+        assert provider_label() == "llama3 on this machine"
+
+
+@pytest.mark.django_db
+class TestEmbeddedLabel:
+    @pytest.mark.parametrize(
+        ("asked", "label"),
+        [
+            (QWEN, "Qwen2.5-Coder 1.5B on this machine"),
+            ("/models/Mine.gguf", "Mine.gguf on this machine"),
+        ],
+    )
+    def test_before_it_runs_the_chosen_one_is_named(
+        self, settings: Settings, asked: str, label: str
+    ) -> None:
+        settings.LLM, settings.EMBEDDED_MODEL = "embedded", asked
+        assert provider_label() == label
+
+    def test_what_runs_instead_is_named(self, settings: Settings) -> None:
+        settings.LLM, settings.EMBEDDED_MODEL = "embedded", QWEN
+        EmbeddedServer.objects.create(phase="ready", model="smollm2-135m")
+        assert provider_label() == "SmolLM2 135M on this machine"
+
+
+@pytest.mark.django_db
+class TestStandIn:
+    """The small model answers, because the one that was asked for could not be fetched."""
+
+    @pytest.fixture(autouse=True)
+    def _stand_in(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+        settings.LLM, settings.EMBEDDED_MODEL = "embedded", QWEN
+        EmbeddedServer.objects.create(
+            phase="ready", model="smollm2-135m", base_url="http://here", context_window=8192
+        )
+        scripted = ScriptedProvider(fallback=answer_in_form)
+        monkeypatch.setattr(model_access, "_embedded_provider", lambda _address: scripted)
+
+    def test_a_reply_is_recorded_under_its_name(self) -> None:
+        play(make_active_chapter())
+        assert {one.model for one in LLMArtifact.objects.all()} == {"embedded:smollm2-135m"}
+
+    def test_a_job_is_recorded_and_calibrated_under_its_name(
+        self, run_jobs: Callable[[], int]
+    ) -> None:
+        request_lock(make_chapter().pk)
+        run_jobs()
+        assert LLMArtifact.objects.get().model == "embedded:smollm2-135m"
+        assert TokenCalibration.objects.get().model == "embedded:smollm2-135m"
+
+    def test_its_facts_are_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[str] = []
+
+        def note(model: str) -> object:
+            asked.append(model)
+            return facts_of(model)
+
+        monkeypatch.setattr(model_access, "facts_of", note)
+        model_facts(1)
+        assert asked == ["embedded:smollm2-135m"]
+
+    def test_streaming_code_asks_no_database_for_the_name(
+        self, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        current_provider()
+
+        async def ask() -> tuple[str, bool]:
+            return model_name(1), is_small_model(1)
+
+        with django_assert_num_queries(0):
+            assert asyncio.run(ask()) == ("embedded:smollm2-135m", True)
+
+    def test_once_the_model_that_was_asked_for_runs_it_is_named_again(self) -> None:
+        current_provider()
+        EmbeddedServer.objects.update(model=QWEN)
+        current_provider()
+        assert model_name(1) == f"embedded:{QWEN}"
+
+    def test_when_nothing_runs_the_model_that_was_asked_for_is_named(self) -> None:
+        current_provider()
+        EmbeddedServer.objects.all().delete()
+        with pytest.raises(ModelNotReady):
+            current_provider()
+        assert model_name(1) == f"embedded:{QWEN}"
+
+
+@pytest.mark.django_db
+class TestWindow:
+    """Settings before the server, the server before the list, the list before the default."""
+
+    @pytest.mark.parametrize(
+        ("model", "base_url", "setting", "report", "window"),
+        [
+            (UNKNOWN, HERE, 0, None, 8_192),
+            (UNKNOWN, HERE, 0, WindowReport(40_960), 40_960),
+            (UNKNOWN, HERE, 0, WindowReport(2_048), 2_048),
+            (UNKNOWN, HERE, 16_000, WindowReport(40_960), 16_000),
+            (LISTED, OPENROUTER, 0, None, 128_000),
+            (LISTED, OPENROUTER, 0, WindowReport(40_960), 40_960),
+            (UNKNOWN, HERE, 0, WindowReport(131_072, is_ceiling=True), 8_192),
+            (UNKNOWN, HERE, 0, WindowReport(2_048, is_ceiling=True), 2_048),
+            ("gpt-4o", OPENROUTER, 0, WindowReport(4_096), 128_000),
+            # On this machine a model may run with less than it can take.
+            ("gpt-4o", HERE, 0, WindowReport(4_096), 4_096),
+            ("gpt-4o", HERE, 0, WindowReport(999_999), 128_000),
+            # Open weights have the window that whoever serves them gives them.
+            (OPEN, OPENROUTER, 0, None, 32_768),
+            (OPEN, OPENROUTER, 0, WindowReport(16_384), 16_384),
+            (OPEN, OPENROUTER, 0, WindowReport(40_960), 40_960),
+            (OPEN, OPENROUTER, 0, WindowReport(131_072, is_ceiling=True), 32_768),
+            (OPEN, OPENROUTER, 8_192, WindowReport(40_960), 8_192),
+        ],
+    )
+    def test_whose_word_counts(
+        self,
+        hosted: Settings,
+        model: str,
+        base_url: str,
+        setting: int,
+        report: WindowReport | None,
+        window: int,
+    ) -> None:
+        hosted.MODEL, hosted.OPENAI_BASE_URL, hosted.CONTEXT_WINDOW = model, base_url, setting
+        store_reports({model: report})
+        assert model_facts(1).context_window == window
+        assert model_facts(1).max_output == facts_of(model).max_output
+
+    def test_a_known_hosted_model_costs_a_prompt_no_query(
+        self, hosted: Settings, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        hosted.MODEL = "gpt-4o"
+        with django_assert_num_queries(0):
+            model_facts(1)
+
+
+@pytest.mark.django_db
+class TestUnknownModels:
+    @pytest.mark.parametrize(
+        ("changes", "report", "sources"),
+        [
+            ({}, None, ("a cautious default", "a cautious default")),
+            (
+                {"CONTEXT_WINDOW": 16_000, "MAX_OUTPUT": 900},
+                WindowReport(4_096),
+                ("as you have set it", "as you have set it"),
+            ),
+            ({}, WindowReport(4_096), ("as its server reports", "a cautious default")),
+            (
+                {"MODEL": LISTED, "OPENAI_BASE_URL": OPENROUTER},
+                None,
+                ("from a list of models", "a cautious default"),
+            ),
+            (
+                {},
+                WindowReport(131_072, is_ceiling=True),
+                ("a cautious default", "a cautious default"),
+            ),
+        ],
+    )
+    def test_it_is_said_what_they_are_taken_for_and_why(
+        self,
+        hosted: Settings,
+        changes: dict[str, Any],
+        report: WindowReport | None,
+        sources: tuple[str, str],
+    ) -> None:
+        hosted.MODEL, hosted.OPENAI_BASE_URL = UNKNOWN, HERE
+        for name, value in changes.items():
+            setattr(hosted, name, value)
+        store_reports({hosted.MODEL: report})
+        [models] = unknown_models()
+        facts = model_facts(1)
+        assert models.named == hosted.MODEL
+        assert (models.context_window, models.max_output) == (
+            facts.context_window,
+            facts.max_output,
+        )
+        assert (models.window_source, models.output_source) == sources
+
+    def test_equals_are_named_together(self, hosted: Settings) -> None:
+        hosted.MODEL_BY_AGENT = {agent_id: f"model-{agent_id}" for agent_id in range(10)}
+        store_reports({"model-9": WindowReport(40_960)})
+        many, one = unknown_models()
+        assert many.named == "model-0, model-1, model-2 and 6 more"
+        assert one.named == "model-9"
+        assert one.context_window == 40_960
+
+    def test_a_known_model_needs_no_word(self, hosted: Settings) -> None:
+        assert unknown_models() == []

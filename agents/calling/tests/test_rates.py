@@ -1,0 +1,276 @@
+"""The caps on calls in a minute count what is let through, by whatever process and chapter."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from agents.calling import rates
+from agents.calling.calls import check_allowed, let_through, warm_model
+from agents.calling.rates import (
+    count_call,
+    let_reply_through,
+    reply_is_over,
+    write_down_reply,
+)
+from agents.exceptions import ModelNotReady, PromptTooLong, RateLimited
+from agents.flows.characters import compose_start
+from agents.flows.ending import request_end
+from agents.flows.locking import request_lock
+from agents.flows.narrating import request_build
+from agents.flows.replies import start_prompt
+from agents.flows.tests.playing import play, play_many, replies_are_over
+from agents.flows.tests.trying import try_again
+from agents.models import AdmittedCall
+from agents.prompting.declarations import CHARACTERS
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.sweeping import sweep
+from agents.tests.replies import turn_delta
+from sessions.models import Session, Turn
+from sessions.tests.factories import make_active_chapter, make_chapter
+from sessions.tests.racing import at_once, refusals, successes
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+
+
+@pytest.fixture(autouse=True)
+def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
+    settings.LLM = "scripted"
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter()
+
+
+def add_calls(chapter: Session, count: int, *, ago: timedelta = timedelta(0)) -> None:
+    """As another process, a worker for instance, has let them through."""
+    at = timezone.now() - ago
+    rows = [AdmittedCall(session_id=chapter.pk, admitted_at=at) for _ in range(count)]
+    AdmittedCall.objects.bulk_create(rows)
+
+
+def send_to_all(chapters: Sequence[Session], provider: ScriptedProvider) -> list[str]:
+    """Have each of them answered while no other reply has ended; the states of their turns."""
+
+    async def run() -> None:
+        gate = asyncio.Event()
+        provider.enqueue(*(Script("Yes.", gate=gate) for _ in chapters))
+        for chapter in chapters:
+            await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="")
+        gate.set()
+        await replies_are_over()
+
+    async_to_sync(run)()
+    return list(Turn.objects.order_by("submitted_at").values_list("status", flat=True))
+
+
+class TestCaps:
+    def test_calls_that_are_in_flight_count(
+        self, provider: ScriptedProvider, settings: Settings
+    ) -> None:
+        settings.CALLS_PER_MINUTE = 3
+        states = send_to_all([make_active_chapter() for _ in range(5)], provider)
+        assert states == [Turn.Status.COMMITTED] * 3 + [Turn.Status.FAILED] * 2
+        assert len(provider.history) == 3
+        assert AdmittedCall.objects.count() == 3
+
+    def test_a_reply_that_ended_without_a_call_counts_no_longer(
+        self, chapter: Session, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.CALLS_PER_MINUTE = 1
+
+        async def refuse(*_: object) -> None:
+            raise ModelNotReady("It is loading.", is_coming=True)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("agents.flows.replies.settle_warmup", refuse)
+            assert play(chapter).status == Turn.Status.FAILED
+        assert play(chapter).status == Turn.Status.COMMITTED
+        assert AdmittedCall.objects.count() == 1
+
+    def test_a_reply_ends_also_while_the_rows_are_asked_for_another(
+        self, chapter: Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        let_reply_through(chapter.pk)
+        ended: list[bool] = []
+
+        def end_the_first(_session_id: object) -> None:
+            end = threading.Thread(target=reply_is_over, args=(chapter.pk,), daemon=True)
+            end.start()
+            end.join(timeout=10)
+            ended.append(not end.is_alive())
+
+        with monkeypatch.context() as patch:
+            patch.setattr(rates, "_latest", None)
+            patch.setattr(rates, "check_rate", end_the_first)
+            let_reply_through(chapter.pk)
+        reply_is_over(chapter.pk)
+        assert ended == [True]
+
+    def test_a_reply_asks_nothing_while_there_were_few(
+        self, chapter: Session, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        play(chapter)
+        with django_assert_num_queries(0):
+            let_reply_through(chapter.pk)
+        reply_is_over(chapter.pk)
+
+    def test_a_reply_that_ends_soon_after_a_look_is_added_to_it(
+        self,
+        chapter: Session,
+        monkeypatch: pytest.MonkeyPatch,
+        django_assert_num_queries: DjangoAssertNumQueries,
+    ) -> None:
+        add_calls(chapter, 3)
+        now = [1_000.0]
+        monkeypatch.setattr(rates, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        write_down_reply(chapter.pk)
+        assert rates._latest == 4
+        # Of another process, which this one does not see before it looks.
+        add_calls(chapter, 1)
+        now[0] += 0.9
+        with django_assert_num_queries(1) as queries:
+            write_down_reply(chapter.pk)
+        assert queries[0]["sql"].startswith("INSERT")
+        assert rates._latest == 5
+        now[0] += 0.2
+        with django_assert_num_queries(2):
+            write_down_reply(chapter.pk)
+        assert rates._latest == 7
+
+    def test_a_chapter_that_is_gone_forgives_nothing(
+        self, provider: ScriptedProvider, settings: Settings
+    ) -> None:
+        settings.CALLS_PER_MINUTE = 2
+        for _ in range(2):
+            gone = make_active_chapter()
+            assert play(gone).status == Turn.Status.COMMITTED
+            gone.delete()
+        assert play(make_active_chapter()).status == Turn.Status.FAILED
+        assert len(provider.history) == 2
+
+    def test_calls_of_other_processes_count(
+        self, chapter: Session, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 20
+        play(chapter)
+        add_calls(chapter, 18)
+        # A second later.
+        monkeypatch.setattr(rates, "_looked_at", 0.0)
+        assert play(chapter).status == Turn.Status.COMMITTED
+        refused = play(chapter)
+        assert refused.status == Turn.Status.FAILED
+        assert "More than 20 model calls were made" in refused.error
+
+    def test_a_chapter_is_asked_for_its_own_calls(
+        self, chapter: Session, settings: Settings
+    ) -> None:
+        settings.CHAPTER_CALLS_PER_MINUTE = 5
+        add_calls(make_active_chapter(), 50)
+        count_call(chapter.pk)
+        add_calls(chapter, 4)
+        with pytest.raises(RateLimited, match="More than 5 model calls of this chapter"):
+            count_call(chapter.pk)
+
+    def test_what_is_over_counts_no_more(self, chapter: Session, settings: Settings) -> None:
+        settings.CALLS_PER_MINUTE = 1
+        add_calls(chapter, 5, ago=timedelta(seconds=61))
+        # Before the clock was set back.
+        add_calls(chapter, 5, ago=timedelta(hours=-1))
+        count_call(chapter.pk)
+        with pytest.raises(RateLimited):
+            count_call(chapter.pk)
+
+    def test_asking_for_work_and_being_refused_count_nothing(
+        self, chapter: Session, settings: Settings
+    ) -> None:
+        settings.CALLS_PER_MINUTE = 1
+        for _ in range(3):
+            check_allowed(chapter.pk)
+        count_call(chapter.pk)
+        for ask in (check_allowed, count_call, check_allowed):
+            with pytest.raises(RateLimited):
+                ask(chapter.pk)
+        assert AdmittedCall.objects.count() == 1
+
+    def test_it_takes_two_queries(
+        self, chapter: Session, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        with django_assert_num_queries(2):
+            count_call(chapter.pk)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("limit", "least"), [(3, 0), (8, 8)])
+def test_several_at_once_never_pass_the_cap(settings: Settings, limit: int, least: int) -> None:
+    settings.CALLS_PER_MINUTE = limit
+    chapters = [make_active_chapter() for _ in range(8)]
+    results = at_once(*(partial(count_call, one.pk) for one in chapters))
+    assert least <= len(successes(results)) <= limit
+    assert all(isinstance(one, RateLimited) for one in refusals(results))
+    assert AdmittedCall.objects.count() == len(successes(results))
+
+
+class TestWhatCounts:
+    def test_each_call_that_is_sent_counts_once(
+        self, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        chapter = make_chapter()
+        request_lock(chapter.pk)
+        run_jobs()
+        chapter.refresh_from_db()
+        play_many(chapter, 7)
+        # The summary needs a repair.
+        provider.enqueue("No JSON.", json.dumps(turn_delta(1, 7)))
+        run_jobs()
+        # What memory covers cannot be tried again.
+        play(chapter)
+        trial = try_again(chapter)
+        assert AdmittedCall.objects.count() == len(provider.history) == 11
+        run_jobs()
+        request_end(chapter.pk)
+        run_jobs()
+        request_build(chapter.pk)
+        run_jobs()
+        trial.refresh_from_db()
+        assert trial.result_text
+        assert len(provider.history) > 12
+        assert AdmittedCall.objects.count() == len(provider.history)
+        assert set(AdmittedCall.objects.values_list("session_id", flat=True)) == {chapter.pk}
+
+    def test_so_does_reading_ahead(self, chapter: Session, provider: ScriptedProvider) -> None:
+        async_to_sync(warm_model)(CHARACTERS[1], chapter.pk, lambda: compose_start(chapter.pk, 1))
+        assert AdmittedCall.objects.count() == len(provider.history) == 1
+
+    def test_what_cannot_be_sent_does_not(self, chapter: Session) -> None:
+        def refuse() -> None:
+            raise PromptTooLong("Too long.")
+
+        with pytest.raises(PromptTooLong):
+            let_through(chapter.pk, refuse)  # type: ignore[arg-type]
+        assert not AdmittedCall.objects.exists()
+
+    def test_nor_does_a_reply_that_may_not_be_sent(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.host = "models.example"
+        assert play(chapter).status == Turn.Status.FAILED
+        assert not AdmittedCall.objects.exists()
+
+
+def test_the_sweep_forgets_what_no_cap_asks_for(chapter: Session) -> None:
+    add_calls(chapter, 2)
+    add_calls(chapter, 3, ago=timedelta(minutes=6))
+    sweep()
+    assert AdmittedCall.objects.count() == 2

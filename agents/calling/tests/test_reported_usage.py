@@ -1,0 +1,152 @@
+"""Counts of tokens that a server reports: believed as far as they can be true."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.calling.model_access import substitute_provider
+from agents.calling.reported_usage import believed
+from agents.calling.spending import check_budget, spending_of
+from agents.flows.replies import start_prompt
+from agents.flows.tests.playing import reply_is_over
+from agents.models import LLMArtifact, TokenCalibration
+from agents.prompting.budget import weigh
+from agents.providers.base import Message, ModelRequest, Usage
+from agents.providers.tests.chat_server import Answer, chat_server, says
+from agents.tests.calling import provider_at
+from sessions.models import Session, Turn
+from sessions.tests.factories import make_active_chapter
+
+REQUEST = ModelRequest("m", (Message("user", "The door opens."),), max_output_tokens=1_000)
+WEIGHT, WINDOW = 4_000.0, 100_000
+# What a server may say of a short prompt, and of a short answer to it.
+LIES: dict[str, dict[str, Any]] = {
+    "all of 64 bits read": {"prompt_tokens": 2**64 - 1, "completion_tokens": 1},
+    "all of 64 bits written": {"prompt_tokens": 1, "completion_tokens": 2**64 - 1},
+    "400 digits read": {"prompt_tokens": 10**400, "completion_tokens": 1},
+    "400 digits written": {"prompt_tokens": 1, "completion_tokens": 10**400},
+    "more than was sent": {"prompt_tokens": 50_000, "completion_tokens": 1},
+    "more than was allowed": {"prompt_tokens": 1, "completion_tokens": 50_000},
+    "more from a cache": {
+        "prompt_tokens": 1,
+        "completion_tokens": 1,
+        "prompt_tokens_details": {"cached_tokens": 2**64 - 1},
+    },
+    "no number": {"prompt_tokens": True, "completion_tokens": True},
+    "less than none": {"prompt_tokens": -(2**64), "completion_tokens": 1},
+}
+
+
+def is_believed(usage: Usage, request: ModelRequest = REQUEST, window: int = WINDOW) -> bool:
+    return believed(usage, request, weight=WEIGHT, context_window=window) is not None
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Usage(0, 0),
+        Usage(1_000, 300, 1_000),
+        # A token for each byte, and a template that says much by itself.
+        Usage(4_500, 1_000),
+        # A server that looks at its limit in steps.
+        Usage(1_000, 1_020),
+    ],
+)
+def test_what_can_be_true_is_believed(usage: Usage) -> None:
+    assert is_believed(usage)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Usage(6_000, 1),
+        Usage(1, 1_500),
+        Usage(1_000, 1, 1_001),
+        Usage(2**64 - 1, 1),
+        Usage(1, 10**400),
+        Usage(-1, 1),
+        Usage(1, -1),
+        Usage(1, 1, -1),
+    ],
+)
+def test_what_cannot_is_no_report(usage: Usage) -> None:
+    assert not is_believed(usage)
+
+
+def test_a_prompt_costs_no_more_than_the_window() -> None:
+    assert is_believed(Usage(2_000, 1), window=2_000)
+    assert not is_believed(Usage(2_001, 1), window=2_000)
+
+
+def test_a_schema_that_is_sent_along_may_cost_tokens() -> None:
+    usage = Usage(6_000, 1)
+    assert not is_believed(usage)
+    assert is_believed(usage, replace(REQUEST, json_schema={"description": "long " * 300}))
+
+
+@given(st.text())
+def test_no_text_weighs_less_than_its_bytes(text: str) -> None:
+    """So that no tokenizer, of words or of bytes, makes more of it."""
+    assert weigh(text) >= len(text.encode())
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("calls_allowed")
+class TestAReply:
+    @pytest.fixture(autouse=True)
+    def _model(self, settings: Any) -> None:
+        settings.LLM, settings.MODEL = "openai", "nobody-knows"
+        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+
+    @pytest.fixture
+    def chapter(self) -> Session:
+        return make_active_chapter()
+
+    def play(self, chapter: Session, *answers: Answer) -> None:
+        async def run() -> None:
+            async with chat_server(*answers) as server:
+                with substitute_provider(provider_at(server.base_url)):
+                    for number in range(len(answers)):
+                        opened = await start_prompt(
+                            chapter.pk, agent_slot=1, user_text="Go.", submission_key=str(number)
+                        )
+                        await reply_is_over(opened.turn.pk)
+
+        async_to_sync(run)()
+        assert {turn.status for turn in chapter.turns.all()} == {Turn.Status.COMMITTED}
+
+    @pytest.mark.parametrize("usage", LIES.values(), ids=LIES)
+    def test_a_lie_counts_as_no_report(
+        self,
+        chapter: Session,
+        settings: Any,
+        caplog: pytest.LogCaptureFixture,
+        usage: dict[str, Any],
+    ) -> None:
+        settings.CHAPTER_TOKENS = 10_000
+        self.play(chapter, *[says("I step ", "in.", usage=usage)] * 2)
+        for call in LLMArtifact.objects.all():
+            assert call.token_counts == {}
+            assert call.estimated_input == sum(layer["tokens"] for layer in call.layers) > 0
+            assert call.estimated_output > 0
+        spent = spending_of(chapter.llm_artifacts.all())
+        assert 0 < spent.tokens == spent.estimated_tokens < 5_000
+        check_budget(chapter.pk)
+        assert not TokenCalibration.objects.exists()
+        calls = [record for record in caplog.records if record.getMessage() == "model call"]
+        assert len(calls) == 2
+        assert not any("output" in vars(call)["fields"] for call in calls)
+
+    def test_the_truth_is_kept(self, chapter: Session) -> None:
+        details = {"prompt_tokens_details": {"cached_tokens": 20}}
+        self.play(
+            chapter, says("Yes.", usage={"prompt_tokens": 90, "completion_tokens": 2} | details)
+        )
+        call = LLMArtifact.objects.get()
+        assert call.token_counts == {"input": 90, "output": 2, "cached": 20}
+        assert (call.estimated_input, call.estimated_output) == (0, 0)
+        assert TokenCalibration.objects.get().tokens == 90

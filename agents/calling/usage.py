@@ -1,0 +1,118 @@
+"""What a chapter has used of its models."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+
+from agents.calling.call_records import OUTCOME, Outcome, agent_label
+from agents.calling.spending import sum_of_estimates, sum_of_tokens
+from agents.facts.prices import price_of
+from agents.models import LLMArtifact
+from sessions.models import Session
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Calls by how they ended, and their tokens as providers reported them.
+
+    Cached tokens are part of those that went in. Of calls that may have cost something and reported
+    nothing (stopped ones, mostly) the tokens are estimated, and counted apart.
+    """
+
+    calls: int = 0
+    failed: int = 0
+    stopped: int = 0
+    warm_ups: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    estimated_input_tokens: int = 0
+    estimated_output_tokens: int = 0
+
+    @property
+    def finished(self) -> int:
+        return self.calls - self.failed - self.stopped - self.warm_ups
+
+    @property
+    def all_input(self) -> int:
+        return self.input_tokens + self.estimated_input_tokens
+
+    @property
+    def all_output(self) -> int:
+        return self.output_tokens + self.estimated_output_tokens
+
+    @property
+    def tokens(self) -> int:
+        return self.all_input + self.all_output
+
+
+@dataclass(frozen=True)
+class AgentUsage:
+    """What one agent has used of one model."""
+
+    agent_id: int
+    agent: str
+    model: str
+    usage: Usage
+
+    @property
+    def dollars(self) -> Decimal | None:
+        """With what is estimated; None where the model's price is not known."""
+        price = price_of(self.model)
+        used = self.usage
+        counts = {
+            "input": used.all_input,
+            "cached": used.cached_tokens,
+            "output": used.all_output,
+        }
+        return None if price is None else price.of(counts)
+
+
+def _ended(outcome: Outcome) -> Count:
+    return Count("pk", filter=Q(outcome=outcome.value))
+
+
+_FIGURES = {
+    "calls": Count("pk"),
+    "failed": _ended(Outcome.FAILED),
+    "stopped": _ended(Outcome.STOPPED),
+    "warm_ups": _ended(Outcome.WARM_UP),
+    "input_tokens": sum_of_tokens("input"),
+    "cached_tokens": sum_of_tokens("cached"),
+    "output_tokens": sum_of_tokens("output"),
+    "estimated_input_tokens": sum_of_estimates("input"),
+    "estimated_output_tokens": sum_of_estimates("output"),
+}
+
+
+def usage_of(artifacts: QuerySet[LLMArtifact]) -> Usage:
+    """The totals of these calls."""
+    return Usage(**artifacts.order_by().annotate(outcome=OUTCOME).aggregate(**_FIGURES))
+
+
+def usage_by_agent(chapter: Session) -> list[AgentUsage]:
+    """One entry for each model that an agent was called on, in the order of agents."""
+    rows: QuerySet[Any, Any] = (
+        chapter.llm_artifacts.annotate(outcome=OUTCOME)
+        .values("agent_id", "model")
+        .annotate(**_FIGURES)
+        .order_by("agent_id", "model")
+    )
+    return [
+        AgentUsage(
+            agent_id=row["agent_id"],
+            agent=agent_label(chapter, row["agent_id"]),
+            model=row["model"],
+            usage=Usage(**{name: row[name] for name in _FIGURES}),
+        )
+        for row in rows
+    ]
+
+
+def total_of(usages: Iterable[Usage]) -> Usage:
+    """Their sum."""
+    listed = list(usages)
+    return Usage(**{name: sum(getattr(one, name) for one in listed) for name in _FIGURES})

@@ -1,0 +1,155 @@
+"""Facts about models: from models.toml, and from a file of the user's own before it."""
+
+import tomllib
+from dataclasses import replace
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from django.conf import settings
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from agents.facts.model_list import find_listed
+
+# Tokens from which on an unknown model is told everything: a fully told prompt is a tenth of them.
+_FULL_TIER_WINDOW = 100_000
+# Tokens below which not even a model that could take it is told everything.
+_FULL_TIER_LEAST = 16_384
+
+_FILE = Path(__file__).with_name("models.toml")
+
+Tokens = Annotated[int, Field(gt=0)]
+Dollars = Annotated[Decimal, Field(ge=0)] | None
+Reliability = Literal["low", "medium", "high", "very_high"]
+
+
+class CapabilityFileError(Exception):
+    """A capability file cannot be used; the message names the file and what is wrong."""
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=False))
+class ModelFacts:
+    """What a model can take: windows and limits in tokens, prices in dollars a million of them."""
+
+    context_window: Tokens
+    max_output: Tokens
+    open_weights: bool
+    character_output: Annotated[int, Field(ge=0)]
+    narrator_output: Annotated[int, Field(ge=0)]
+    token_parameter: Literal["max_tokens", "max_completion_tokens"]
+    accepts_temperature: bool
+    reasons: bool
+    json_schema: bool
+    # How well it keeps to a form that it is only asked for.
+    json_reliability: Reliability
+    xml_reliability: Reliability
+    tools: bool
+    streaming: bool
+    tier: Literal["full", "medium", "minimal"]
+    input_price: Dollars = None
+    output_price: Dollars = None
+    cached_price: Dollars = None
+    is_known: bool = True
+
+
+_FACTS: TypeAdapter[ModelFacts] = TypeAdapter(ModelFacts)
+
+
+def facts_of(model: str) -> ModelFacts:
+    """The entry that fits the model's name; for others what is listed, and cautious defaults."""
+    return _facts_of(
+        model,
+        settings.MODELS_FILE,
+        settings.OPENAI_BASE_URL,
+        settings.CONTEXT_WINDOW,
+        settings.MAX_OUTPUT,
+    )
+
+
+# Every prompt asks several times, of settings that only tests change.
+@lru_cache(maxsize=64)
+def _facts_of(
+    model: str, own_file: str, base_url: str, context_window: int, max_output: int
+) -> ModelFacts:
+    """The numbers as they are set, 0 where they are not."""
+    if known := _find_known(model, own_file):
+        is_set = known.open_weights and context_window
+        return with_window(known, context_window) if is_set else known
+    default = read_default()
+    listed = find_listed(model, base_url)
+    window = context_window or (listed and listed.context_window) or default.context_window
+    unknown = replace(default, max_output=max_output or default.max_output, is_known=False)
+    return with_window(unknown, window)
+
+
+def with_window(facts: ModelFacts, window: int) -> ModelFacts:
+    """The same model with another context window, and the tier that goes with it.
+
+    A window that is large tells nothing of a known model, but an unknown one is told everything
+    in it; one that is small cannot hold everything, whatever the model is.
+    """
+    tier = facts.tier
+    if not facts.is_known and window >= _FULL_TIER_WINDOW:
+        tier = "full"
+    elif tier == "full" and window < _FULL_TIER_LEAST:
+        tier = "medium"
+    return replace(facts, context_window=window, tier=tier)
+
+
+def _find_known(model: str, own_file: str) -> ModelFacts | None:
+    # Servers differ in how they write a name: qwen3-14b here, Qwen/Qwen3-14B there.
+    name = model.lower()
+    short_name = name.rsplit("/", 1)[-1]
+    for pattern, facts in read_known_models(own_file):
+        if fnmatchcase(name, pattern) or fnmatchcase(short_name, pattern):
+            return facts
+    return None
+
+
+@cache
+def read_known_models(own_file: str) -> list[tuple[str, ModelFacts]]:
+    """Patterns in small letters with their facts, in the order in which they are tried.
+
+    "" is no file of one's own. Raises CapabilityFileError.
+    """
+    defaults = _read(_FILE)["default"]
+    files = [Path(own_file).expanduser(), _FILE] if own_file else [_FILE]
+    known = []
+    for file in files:
+        for entry in _read(file).get("model", []):
+            patterns = _patterns_in(file, entry.pop("pattern", ""))
+            facts = _facts_in(file, ", ".join(patterns), {**defaults, **entry})
+            known += [(pattern.lower(), facts) for pattern in patterns]
+    return known
+
+
+@cache
+def read_default() -> ModelFacts:
+    return _facts_in(_FILE, "default", _read(_FILE)["default"])
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CapabilityFileError(f"{file} cannot be read: {error}") from error
+
+
+def _patterns_in(file: Path, pattern: object) -> list[str]:
+    patterns = pattern if isinstance(pattern, list) else [pattern]
+    named = [each for each in patterns if isinstance(each, str) and each]
+    if not named or len(named) < len(patterns):
+        raise CapabilityFileError(f"{file}: an entry's pattern is to be a name or a list of names")
+    return named
+
+
+def _facts_in(file: Path, pattern: str, entry: dict[str, Any]) -> ModelFacts:
+    try:
+        return _FACTS.validate_python(entry)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise CapabilityFileError(f"{file}: {pattern}: {field}: {first['msg']}") from error

@@ -1,0 +1,25 @@
+"""What a model costs."""
+
+from decimal import Decimal
+
+from django.conf import settings
+
+from agents.facts.model_facts import facts_of
+from agents.facts.model_list import Price, find_listed
+
+FREE = Price(Decimal(0), Decimal(0), Decimal(0))
+
+
+def price_of(model: str) -> Price | None:
+    """From the capability files, else as listed for the server; None where no price is known.
+
+    The embedded model is FREE.
+    """
+    if model.startswith("embedded:"):
+        return FREE
+    facts = facts_of(model)
+    if facts.input_price is not None and facts.output_price is not None:
+        cached = facts.input_price if facts.cached_price is None else facts.cached_price
+        return Price(facts.input_price, facts.output_price, cached)
+    listed = find_listed(model, settings.OPENAI_BASE_URL)
+    return listed.price if listed else None

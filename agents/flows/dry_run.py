@@ -1,0 +1,108 @@
+"""What a character would be sent now, without sending it: nothing is stored and nothing spent."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+
+from agents.calling.call_records import CallRecord, shared_with_call_before
+from agents.calling.calls import fit_prompt
+from agents.calling.model_access import known_facts, model_name
+from agents.exceptions import PromptTooLong
+from agents.facts.model_list import Price
+from agents.facts.prices import FREE, price_of
+from agents.flows.characters import agent_of, compose_reply
+from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
+from agents.prompting.layers import AssembledPrompt, Layer, Tier, assemble
+from agents.prompting.prompt_parts import PromptPart, characters_of, split_prompt
+from sessions.exceptions import InvalidInput, WrongState
+from sessions.limits import PROMPT_CHAR_LIMIT
+from sessions.models import Session, Turn
+from sessions.text import clean_text
+
+# Tokens that no prompt has: with so many, nothing of it is trimmed.
+_ROOM_FOR_ALL = 10**9
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """A prompt that could be sent now; `too_long` says why it could not be.
+
+    `output_limit` is how many tokens may be written, hidden reasoning included. `price` is None
+    where it is not known.
+    """
+
+    model: str
+    tier: Tier
+    budget_tokens: int
+    parts: list[PromptPart]
+    characters: int
+    too_long: str
+    # None where this character was not called before.
+    shared: int | None
+    previous: CallRecord | None
+    output_limit: int
+    price: Price | None
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+    @property
+    def is_free(self) -> bool:
+        return self.price == FREE
+
+    @property
+    def dollars(self) -> Decimal | None:
+        """What reading the prompt would cost if no cache had any of it; None where unknown."""
+        return None if self.price is None else self.price.of({"input": self.tokens})
+
+    @property
+    def most_dollars(self) -> Decimal | None:
+        """The same with the longest reply that the model may write."""
+        if self.price is None:
+            return None
+        return self.price.of({"input": self.tokens, "output": self.output_limit})
+
+
+def look_ahead(chapter: Session, *, agent_slot: int, user_text: str) -> DryRun:
+    """The prompt that these words would make; neither consent nor rate nor budget is asked.
+
+    One that cannot fit comes untrimmed, with the reason. Raises WrongState where no prompt can be
+    sent, and InvalidInput for a slot that is not in the chapter and for words that could not be.
+    """
+    if not chapter.is_playable:
+        raise WrongState("This chapter is not in play, so no character would be sent anything.")
+    if agent_slot not in chapter.selected_agent_slots:
+        raise InvalidInput(f"There is no agent {agent_slot} in this chapter. Nothing was sent.")
+    text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
+    turn = Turn(session=chapter, agent_slot=agent_slot, user_text=text)
+    agent, facts = agent_of(turn), known_facts(agent_slot)
+    model, limit = model_name(agent_slot), output_limit(agent, facts)
+    layers = compose_reply(turn)
+    too_long = ""
+    try:
+        prompt = fit_prompt(agent, facts, lambda: layers)
+    except PromptTooLong as error:
+        prompt, too_long = _untrimmed(layers, agent_slot), str(error)
+    messages = [asdict(message) for message in prompt.messages]
+    shared, previous = shared_with_call_before(chapter, agent_slot, messages)
+    return DryRun(
+        model=model,
+        tier=facts.tier,
+        budget_tokens=input_budget(facts, limit),
+        parts=split_prompt(messages, [asdict(record) for record in prompt.records]),
+        characters=characters_of(messages),
+        too_long=too_long,
+        shared=shared,
+        previous=previous,
+        output_limit=limit,
+        price=price_of(model),
+    )
+
+
+def _untrimmed(layers: Sequence[Layer], agent_slot: int) -> AssembledPrompt:
+    return assemble(
+        layers,
+        budget_tokens=_ROOM_FOR_ALL,
+        weight_per_token=read_weight_per_token(model_name(agent_slot), agent_slot),
+    )

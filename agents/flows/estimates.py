@@ -1,0 +1,73 @@
+"""What building the narrative is expected to take: composed as a build does, and sent nowhere."""
+
+from agents.calling.estimating import CallsEstimate, estimate_calls
+from agents.calling.model_access import model_facts, model_name
+from agents.flows.narrating import (
+    SCENE_BEFORE,
+    TRANSCRIPT,
+    Material,
+    fit_scene,
+    plan_build,
+    read_inputs,
+)
+from agents.flows.scenes import TOKENS_PER_WORD, Scene
+from agents.models import Job
+from agents.prompting.budget import TOKENS_PER_MESSAGE, read_weight_per_token
+from agents.prompting.declarations import NARRATOR
+from agents.prompting.layer_sources import transcript_weights
+from sessions.exceptions import WrongState
+from sessions.models import Session
+from sessions.states import State
+
+# Stands in the estimate for the scene before, the end of which a scene is told.
+_SCENE_BEFORE = "words " * 150
+
+
+def estimate_build(chapter: Session) -> CallsEstimate:
+    """Of the calls that a build would make now, one a scene, if no scene falls short of its length.
+
+    Finished scenes of a failed build are left out.
+
+    Raises WrongState unless the chapter is ended, PromptTooLong where no build is possible, and
+    ModelNotReady while the embedded model does not tell how much it can take.
+    """
+    if chapter.state != State.ENDED:
+        raise WrongState("What a build will take can be said once the chapter is ended.")
+    # Which model is embedded is known once its facts are.
+    model_facts(NARRATOR.agent_id)
+    read, scenes = _weigh_build(chapter, model_name(NARRATOR.agent_id))
+    written = round(sum(scene.target_words for scene in scenes) * TOKENS_PER_WORD)
+    return estimate_calls(chapter, NARRATOR, calls=len(scenes), read=read, written=written)
+
+
+def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
+    """Tokens of the prompts of the scenes that are still to be written, and those scenes.
+
+    Prompts differ by their transcript alone, and the first by telling of no scene before, so that
+    one is composed for all: that of the longest scene.
+    """
+    inputs = read_inputs(chapter)
+    begun = chapter.jobs.filter(
+        kind=Job.Kind.NARRATE, status=Job.Status.FAILED, inputs=inputs
+    ).last()
+    job = begun or Job(session=chapter, kind=Job.Kind.NARRATE, inputs=inputs)
+    weights = transcript_weights(chapter, chapter.prompt_index)
+    scenes = [Scene(**scene) for scene in job.scenes] or plan_build(
+        chapter, weights, chapter.target_words
+    )
+    left = scenes[len(job.finished_scenes) :]
+    if not left:
+        return 0, []
+    weight_per_token = read_weight_per_token(model, NARRATOR.agent_id)
+    sizes = [sum(weights[scene.first - 1 : scene.last]) / weight_per_token for scene in left]
+    longest = max(sizes)
+    number = len(job.finished_scenes) + sizes.index(longest) + 1
+    finished = [_SCENE_BEFORE] * (len(scenes) - 1)
+    prompt = fit_scene(job, Material(chapter, scenes), number, finished)
+    tokens = {record.name: record.tokens for record in prompt.records}
+    played = min(longest, tokens[TRANSCRIPT])
+    beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - played
+    total = sum(beside + min(size, played) for size in sizes)
+    if not job.finished_scenes and SCENE_BEFORE in tokens:
+        total -= tokens[SCENE_BEFORE] + TOKENS_PER_MESSAGE
+    return round(total), left

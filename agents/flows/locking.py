@@ -1,0 +1,88 @@
+"""Agent 0: Tab 1 becomes the first memory block, and the chapter opens for play."""
+
+import uuid
+from typing import Any
+
+from django.db import transaction
+
+from agents.calling.calls import check_allowed
+from agents.calling.model_access import is_small_model, tier_of
+from agents.calling.objects import call_for_json, format_pieces
+from agents.models import Job
+from agents.prompting.declarations import WORLD_SUMMARY
+from agents.prompting.forms.schemas import WorldChapterLock, check_roster, lock_schema_for
+from agents.prompting.layers import Layer
+from agents.prompting.sandwich import Subject, compose
+from agents.running.database import in_database
+from agents.running.job_kinds import JobKind, declare_job_kind
+from agents.running.jobs import fail, finish, queue_job
+from agents.running.watch import Watch
+from memory.blocks import write_lock
+from sessions.access import get_chapter, lock_chapter
+from sessions.exceptions import InvalidInput
+from sessions.models import Session
+from sessions.states import State, move, try_move
+
+
+@transaction.atomic
+def request_lock(session_id: uuid.UUID) -> Job:
+    """Lock Tab 1 and queue agent 0.
+
+    Raises InvalidInput for an empty world and chapter, what `check_allowed` raises, and WrongState.
+    """
+    chapter = get_chapter(session_id)
+    is_empty = not (chapter.tab1.world_text.strip() or chapter.tab1.chapter_text.strip())
+    if chapter.state == State.DRAFT_TAB1 and is_empty:
+        raise InvalidInput(
+            "The world and the chapter are both empty, so there is nothing to play yet. "
+            "Write at least one of them on Tab 1, or fill in the example."
+        )
+    check_allowed(session_id)
+    move(
+        Session.objects.filter(pk=session_id),
+        State.LOCKING,
+        refusal="This chapter was started already; Tab 1 is locked.",
+    )
+    return queue_job(session_id, Job.Kind.LOCK, "lock")
+
+
+async def write_world_memory(job: Job, watch: Watch) -> None:
+    """Have agent 0 summarise Tab 1 and store the first block."""
+    chapter = await in_database(get_chapter, job.session_id)
+    payload = await call_for_json(
+        WORLD_SUMMARY,
+        job.session_id,
+        lambda: _compose(chapter),
+        WorldChapterLock,
+        json_schema=lock_schema_for(
+            chapter.characters, tight=is_small_model(WORLD_SUMMARY.agent_id)
+        ),
+        watch=watch,
+        check=lambda payload: check_roster(payload, chapter.characters),
+        job_id=job.pk,
+    )
+    await in_database(_store, job, payload)
+
+
+def give_up(job: Job, error: Exception) -> None:
+    """Make Tab 1 editable again, with the error beside it."""
+    with transaction.atomic():
+        lock_chapter(job.session_id)
+        text = f"{error} Tab 1 can be edited again, and everything you wrote is there."
+        if fail(job, text, cause=error):
+            try_move(Session.objects.filter(pk=job.session_id), State.DRAFT_TAB1)
+
+
+@transaction.atomic
+def _store(job: Job, payload: dict[str, Any]) -> None:
+    lock_chapter(job.session_id)
+    if finish(job) and write_lock(job.session_id, payload) is None:
+        transaction.set_rollback(True)
+
+
+def _compose(chapter: Session) -> list[Layer]:
+    subject = Subject(chapter, given={"FORMAT": format_pieces(WORLD_SUMMARY, WorldChapterLock)})
+    return compose(WORLD_SUMMARY.layers, subject, tier_of(WORLD_SUMMARY.agent_id))
+
+
+declare_job_kind(Job.Kind.LOCK, JobKind(run=write_world_memory, give_up=give_up))

@@ -1,0 +1,118 @@
+"""The calls that memory takes which is far behind: none of them is made before the GM accepts them.
+
+A chapter comes to that by an import, or by summaries that failed for long. Once accepted, each
+prompt that is played has one made; the end of the chapter has all that are left.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+from agents.calling.calls import fit_prompt
+from agents.calling.estimating import CallsEstimate, estimate_calls
+from agents.calling.model_access import model_facts, model_name
+from agents.exceptions import ModelNotReady, PromptTooLong
+from agents.flows.summarizing import CHUNK, compose_summary
+from agents.prompting.budget import (
+    TOKENS_PER_MESSAGE,
+    input_budget,
+    output_limit,
+    read_weight_per_token,
+)
+from agents.prompting.declarations import CONTEXT_SUMMARY
+from agents.prompting.layer_sources import transcript_pieces
+from memory.chunks import Chunk, chunks_to_accept
+from sessions.exceptions import ChapterError
+from sessions.models import Session
+
+# Of a long way back so many chunks are weighed, spread over all of it.
+_SAMPLES = 5
+# Weighted characters (see agents.prompting.budget) of a delta, and of what it adds to the memory
+# that the next summaries are sent: as in the long chapter of bench/long_memory.py.
+_DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 330.0
+
+
+@dataclass(frozen=True)
+class MemoryBehind:
+    """Memory lacks the prompts `first` to `last`, and the GM has not accepted the calls yet.
+
+    `estimate` is None where the model cannot tell, or cannot be sent so long a prompt.
+    """
+
+    first: int
+    last: int
+    calls: int
+    estimate: CallsEstimate | None
+
+
+class CallsNotAccepted(ChapterError):
+    """Memory is far behind, and nobody has accepted the calls that it takes."""
+
+    title = "Memory is far behind"
+
+    def __init__(self, behind: MemoryBehind) -> None:
+        self.behind = behind
+        about = ""
+        if expected := behind.estimate:
+            tokens = f"{expected.about_input:,} tokens in and {expected.about_output:,} out"
+            about = f" to {expected.model}, about {tokens}"
+        super().__init__(
+            f"Prompts {behind.first:,} to {behind.last:,} are not in memory yet. To write it takes "
+            f"{behind.calls:,} calls{about}. None was made and nothing was changed: accept them "
+            "first."
+        )
+
+
+def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | None:
+    """What the GM has to accept before memory is written on; None where nothing has to be."""
+    chunks = chunks_to_accept(chapter, is_ending=is_ending)
+    if not chunks:
+        return None
+    try:
+        estimate = _estimate(chapter, chunks)
+    except (ModelNotReady, PromptTooLong):
+        estimate = None
+    return MemoryBehind(chunks[0].first, chunks[-1].last, len(chunks), estimate)
+
+
+def check_calls_accepted(chapter: Session, *, is_ending: bool) -> None:
+    """Raises CallsNotAccepted."""
+    if behind := find_memory_behind(chapter, is_ending=is_ending):
+        raise CallsNotAccepted(behind)
+
+
+def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
+    """Store that the GM accepts them, where that has to be."""
+    if chunks := chunks_to_accept(chapter, is_ending=is_ending):
+        chapter.accepted_calls = len(chunks)
+        Session.objects.filter(pk=chapter.pk).update(accepted_calls=len(chunks))
+
+
+def _estimate(chapter: Session, chunks: list[Chunk]) -> CallsEstimate:
+    """By some of the chunks, and by the memory that those before each will have left.
+
+    Prompts differ by these two alone, so that one is composed for all: that of the longest chunk.
+    Memory grows with each delta until its share of the window is full.
+    """
+    agent = CONTEXT_SUMMARY
+    facts = model_facts(agent.agent_id)
+    weight_per_token = read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
+    sizes = {
+        chunk: sum(piece.weight for piece in transcript_pieces(chapter, chunk.first, chunk.last))
+        / weight_per_token
+        for chunk in chunks[:: math.ceil(len(chunks) / _SAMPLES)]
+    }
+    longest = max(sizes, key=lambda chunk: sizes[chunk])
+    prompt = fit_prompt(
+        agent, facts, partial(compose_summary, chapter, longest.first, longest.last)
+    )
+    tokens = {record.name: record.tokens for record in prompt.records}
+    [memory] = [layer for layer in agent.layers if layer.share is not None]
+    most = (memory.share or 0) * input_budget(facts, output_limit(agent, facts))
+    known, told = tokens.get(memory.name, 0), tokens[CHUNK]
+    beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - known - told
+    calls, growth = len(chunks), _GROWTH_WEIGHT / weight_per_token
+    read = calls * (beside + sum(min(size, told) for size in sizes.values()) / len(sizes))
+    read += sum(max(known, min(most, known + at * growth)) for at in range(calls))
+    written = calls * _DELTA_WEIGHT / weight_per_token
+    return estimate_calls(chapter, agent, calls=calls, read=round(read), written=round(written))

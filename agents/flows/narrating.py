@@ -1,0 +1,363 @@
+"""Agent 9: the whole session becomes a chapter, in one call or scene by scene.
+
+Finished scenes are stored with the job, so that a build that failed is resumed, not begun anew.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from agents.calling.calls import call_model, check_allowed, fit_prompt
+from agents.calling.model_access import is_small_model, model_facts, model_name, tier_of
+from agents.exceptions import BudgetSpent, PromptTooLong, RateLimited
+from agents.facts.model_facts import facts_of
+from agents.flows.memory_calls import check_calls_accepted
+from agents.flows.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
+from agents.models import Job
+from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
+from agents.prompting.declarations import NARRATOR
+from agents.prompting.layer_sources import transcript_pieces, transcript_weights
+from agents.prompting.layers import AssembledPrompt, Layer, Piece, Trim, keep_last, text_layer
+from agents.prompting.prompt_files import render_prompt
+from agents.prompting.prose import as_prose, end_at_sentence, last_sentences, last_words, repeats
+from agents.prompting.sandwich import Subject, compose
+from agents.running.database import in_database
+from agents.running.job_kinds import JobKind, declare_job_kind
+from agents.running.jobs import cancel_jobs, fail, finish, owned, queue_job
+from agents.running.watch import Watch
+from memory.drafts import write_draft
+from memory.keeping import KeptRecent
+from memory.models import MemoryBlock
+from sessions.access import get_chapter, lock_chapter
+from sessions.models import Session
+from sessions.speaker_marks import without_cues
+from sessions.states import State, move, try_move
+
+logger = logging.getLogger(__name__)
+
+# The layers of the prompts that a scene tells, and of the end of the text before it.
+TRANSCRIPT, SCENE_BEFORE = "FULL_CHAPTER_CONTEXT", "END_OF_THE_SCENE_BEFORE"
+# What the narrator answers when a continuation has nothing left to tell.
+DONE_WORD = "DONE"
+# A scene that falls short of its target is continued so often at most.
+MAX_CONTINUATIONS = 5
+# Longer than a minute in all, by which the calls are counted.
+RATE_TRIES, RATE_PAUSE_SECONDS = 5, 15.0
+# Words to ask for when an output limit cut a scene that is nearly long enough.
+LEAST_CONTINUED = 80
+# Close enough to the target to be left alone.
+ENOUGH = 0.92
+# A scene that was cut is ended here all the same: a small model may never come to an end.
+MORE_THAN_ENOUGH = 1.15
+# Of a text that is gone on from, so many words are told at least, and so many characters at most.
+ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
+
+
+@dataclass(frozen=True)
+class Material:
+    """Everything a build writes from. The chapter has ended: what was played stays as it is."""
+
+    chapter: Session
+    scenes: list[Scene]
+    # Of the last scene: its text stands in for what is not written of it, too.
+    _read: KeptRecent[Scene, tuple[Piece, ...]] = field(default_factory=lambda: KeptRecent(1))
+
+    def transcript_of(self, scene: Scene) -> tuple[Piece, ...]:
+        pieces = self._read.get(scene)
+        if pieces is None:
+            pieces = transcript_pieces(self.chapter, scene.first, scene.last)
+            self._read.set(scene, pieces)
+        return pieces
+
+
+@transaction.atomic
+def request_build(session_id: uuid.UUID) -> Job:
+    """Start agent 9 on an ended chapter; a failed build of the same inputs is resumed.
+
+    Raises what `check_allowed` raises, and WrongState unless the chapter is ended; of one in play
+    whose memory is far behind CallsNotAccepted, because to end it takes those calls.
+    """
+    check_allowed(session_id)
+    chapter = get_chapter(session_id)
+    check_calls_accepted(chapter, is_ending=True)
+    move(
+        Session.objects.filter(pk=session_id, state=State.ENDED),
+        State.NARRATING,
+        refusal="A chapter is written from an ended session. End the chapter first; "
+        "if it is being written already, wait for it or cancel it.",
+    )
+    inputs = read_inputs(chapter)
+    failed = chapter.jobs.filter(
+        kind=Job.Kind.NARRATE, status=Job.Status.FAILED, inputs=inputs
+    ).last()
+    key = failed.key if failed is not None else uuid.uuid4().hex
+    return queue_job(session_id, Job.Kind.NARRATE, key, inputs=inputs)
+
+
+@transaction.atomic
+def cancel_build(session_id: uuid.UUID) -> Session:
+    """Stop writing; earlier drafts stay as they are."""
+    lock_chapter(session_id)
+    get_chapter(session_id)
+    move(
+        Session.objects.filter(pk=session_id, state=State.NARRATING),
+        State.ENDED,
+        refusal="No chapter is being written.",
+    )
+    cancel_jobs(session_id, Job.Kind.NARRATE)
+    return get_chapter(session_id)
+
+
+async def write_chapter(job: Job, watch: Watch) -> None:
+    """Write the scenes that are not finished yet, then store the draft.
+
+    Raises PromptTooLong before the first call where any scene would not fit.
+    """
+    material = await in_database(_read_material, job)
+    await in_database(fit_scenes, job, material)
+    finished: list[str] = list(job.finished_scenes)
+    watch.plan = {"target_words": job.inputs["target_words"], "scenes": len(material.scenes)}
+    for number in range(len(finished) + 1, len(material.scenes) + 1):
+        watch.show("".join(f"{scene}\n\n" for scene in finished))
+        watch.plan["scene"] = number
+        finished.append(await _write_scene(job, material, number, finished, watch))
+        if not await in_database(_keep_scenes, job, finished):
+            return
+    watch.show("\n\n".join(finished))
+    await in_database(_store, job, watch)
+
+
+def give_up(job: Job, error: Exception) -> None:
+    """Show the error; drafts stay, and finished scenes wait for the next build."""
+    finished = Job.objects.filter(pk=job.pk).values_list("finished_scenes", flat=True).first()
+    kept = len(finished or [])
+    hint = f" {kept} finished scenes are kept: build again to go on from there." if kept else ""
+    with transaction.atomic():
+        lock_chapter(job.session_id)
+        if fail(job, f"{error}{hint} Earlier drafts are unchanged.", cause=error):
+            try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)
+
+
+async def _write_scene(
+    job: Job, material: Material, number: int, finished: list[str], watch: Watch
+) -> str:
+    """One scene: a first call, then continuations while it falls short and has more to tell."""
+    scene = material.scenes[number - 1]
+    base = watch.text
+    layers = await in_database(scene_layers, job, material, number, finished)
+    told, was_cut = await _call(job, layers, watch, scene.target_words)
+    text = as_prose(told) or told
+    for _ in range(MAX_CONTINUATIONS):
+        words = len(text.split())
+        if words >= scene.target_words * (MORE_THAN_ENOUGH if was_cut else ENOUGH):
+            break
+        text = text.rstrip() if not was_cut else end_at_sentence(text)
+        watch.show(f"{base}{text}\n\n")
+        missing = max(scene.target_words - words, LEAST_CONTINUED)
+        continued = [*layers, *_continuation(text, missing)]
+        try:
+            more, was_cut = await _call_when_allowed(job, continued, watch, missing)
+        except (BudgetSpent, PromptTooLong, RateLimited) as refusal:
+            # A short scene is worth more than none: it is paid for.
+            logger.warning("scene %s stays short: %s", number, type(refusal).__name__)
+            break
+        more = as_prose(more)
+        if more.strip().strip(".").upper() == DONE_WORD or repeats(more, text):
+            break
+        text = f"{text}\n\n{more.strip()}"
+    return end_at_sentence(text) if was_cut else text.strip()
+
+
+async def _call(
+    job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
+) -> tuple[str, bool]:
+    room = round(target_words * TOKENS_PER_WORD * 1.3) + 100
+
+    def is_enough(text: str) -> bool:
+        return len(text.split()) >= target_words * MORE_THAN_ENOUGH
+
+    reply = await call_model(
+        NARRATOR,
+        job.session_id,
+        lambda: layers,
+        on_text=watch.add,
+        # A small model comes to no end by itself.
+        is_enough=is_enough if is_small_model(NARRATOR.agent_id) else None,
+        # Hidden reasoning counts as output, so that a reasoning model keeps its own cap.
+        output_tokens=None if facts_of(model_name(NARRATOR.agent_id)).reasons else room,
+        job_id=job.pk,
+    )
+    return reply.text, reply.was_cut
+
+
+async def _call_when_allowed(
+    job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
+) -> tuple[str, bool]:
+    """Wait for the cap on calls in a minute: what the scene has so far is paid for."""
+    for _ in range(RATE_TRIES):
+        try:
+            return await _call(job, layers, watch, target_words)
+        except RateLimited:
+            await asyncio.sleep(RATE_PAUSE_SECONDS)
+    return await _call(job, layers, watch, target_words)
+
+
+def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
+    """The first prompts of the scenes still to be written, as calls would send them.
+
+    The text before a scene, which is not written yet, is as long as it can be. Raises
+    PromptTooLong, and ModelNotReady.
+    """
+    finished: list[str] = list(job.finished_scenes)
+    prompts: list[AssembledPrompt] = []
+    for number in range(len(finished) + 1, len(material.scenes) + 1):
+        prompts.append(fit_scene(job, material, number, finished))
+        finished.append(_as_long_as_can_be(material, number))
+    return prompts
+
+
+def fit_scene(job: Job, material: Material, number: int, finished: list[str]) -> AssembledPrompt:
+    layers = partial(scene_layers, job, material, number, finished)
+    return fit_prompt(NARRATOR, model_facts(NARRATOR.agent_id), layers)
+
+
+def scene_layers(job: Job, material: Material, number: int, finished: list[str]) -> list[Layer]:
+    """The prompt of scene `number`, counted from 1; `finished` are the texts of those before it."""
+    scene, count = material.scenes[number - 1], len(material.scenes)
+    definition = job.inputs["definition_text"] or "(none: third person, past tense)"
+    given: dict[str, Sequence[Piece]] = {
+        "NARRATIVE_AGENT_DEFINITION": [Piece(definition)],
+        TRANSCRIPT: material.transcript_of(scene),
+    }
+    target = str(scene.target_words)
+    if count == 1:
+        task = render_prompt("narrator_whole", target_words=target)
+    else:
+        if finished:
+            cast = [one.name for one in material.chapter.characters]
+            given[SCENE_BEFORE] = [Piece(without_cues(_ending(finished[-1]), cast))]
+        task = render_prompt(
+            "narrator_scene",
+            scene_number=str(number),
+            scene_count=str(count),
+            target_words=target,
+        )
+    given["TASK"] = [Piece(task)]
+    subject = Subject(material.chapter, given=given)
+    return compose(NARRATOR.layers, subject, tier_of(NARRATOR.agent_id))
+
+
+def _continuation(text: str, missing_words: int) -> list[Layer]:
+    return [
+        Layer(
+            "CHAPTER_SO_FAR",
+            _told(text),
+            role="assistant",
+            has_heading=False,
+            trim=Trim.OLDEST_FIRST,
+            # Before anything of the prompt that it follows: that one's start is in a cache.
+            gives_way=-2,
+        ),
+        text_layer(
+            "CONTINUE",
+            render_prompt(
+                "narrator_continue", target_words=str(missing_words), done_word=DONE_WORD
+            ),
+            has_heading=False,
+        ),
+    ]
+
+
+def _told(text: str) -> tuple[Piece, ...]:
+    """By paragraphs, so that the oldest can go; only where the text ends has to stay."""
+    ending = _ending(text)
+    earlier = text.removesuffix(ending).rstrip()
+    paragraphs = earlier.split("\n\n") if earlier else []
+    return keep_last([Piece(paragraph) for paragraph in (*paragraphs, ending)], 1)
+
+
+def _ending(text: str) -> str:
+    """Where the text ends: its last paragraphs, or the last sentences of long ones."""
+    return last_sentences(last_words(text, ENDING_WORDS), ENDING_CHARACTERS)
+
+
+def _as_long_as_can_be(material: Material, number: int) -> str:
+    """In place of the scene's text: its transcript, which is written in the same script."""
+    scene = material.scenes[number - 1]
+    words = [word for piece in material.transcript_of(scene) for word in piece.text.split()]
+    played = " ".join(words)
+    return played * (1 + ENDING_CHARACTERS // len(played))
+
+
+def read_inputs(chapter: Session) -> dict[str, Any]:
+    """What a build of the chapter is made from: a failed build with the same can be resumed."""
+    blocks = chapter.memory_blocks.order_by("created_at").values_list("pk", flat=True)
+    return {
+        "definition_text": chapter.narrative_agent_definition_text,
+        "target_words": chapter.target_words,
+        "max_prompt_index": chapter.prompt_index,
+        "block_ids": [str(block_id) for block_id in blocks],
+    }
+
+
+def _read_material(job: Job) -> Material:
+    chapter = get_chapter(job.session_id)
+    if not job.scenes:
+        # Once a build: what is finished belongs to this division, whatever model goes on with it.
+        weights = transcript_weights(chapter, job.inputs["max_prompt_index"])
+        scenes = [
+            asdict(scene) for scene in plan_build(chapter, weights, job.inputs["target_words"])
+        ]
+        owned(job).update(scenes=scenes)
+        job.scenes = scenes
+    return Material(chapter, [Scene(**scene) for scene in job.scenes])
+
+
+def plan_build(chapter: Session, weights: Sequence[float], target_words: int) -> list[Scene]:
+    """The scenes that the narrator's model can write; `weights` are those of the prompts."""
+    facts = model_facts(NARRATOR.agent_id)
+    weight_per_token = read_weight_per_token(model_name(NARRATOR.agent_id), NARRATOR.agent_id)
+    limit = output_limit(NARRATOR, facts)
+    # Of a limit below what is asked for, hidden reasoning takes as large a part as of the whole.
+    reasoning = NARRATOR.reasoning_tokens if facts.reasons else 0
+    prose_tokens = limit * NARRATOR.output_tokens / (NARRATOR.output_tokens + reasoning)
+    deltas = chapter.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
+    return plan_scenes(
+        list(deltas.values_list("from_prompt_index", "to_prompt_index")),
+        [weight / weight_per_token for weight in weights],
+        target_words,
+        NarratorLimits(
+            # Memory may take 0.4 of the window, the chapter so far and the rest need room too.
+            transcript_tokens=input_budget(facts, limit) * 0.4,
+            words_per_call=max(200, int(prose_tokens / TOKENS_PER_WORD)),
+        ),
+    )
+
+
+def _keep_scenes(job: Job, finished: list[str]) -> bool:
+    return bool(owned(job).update(finished_scenes=finished))
+
+
+@transaction.atomic
+def _store(job: Job, watch: Watch) -> None:
+    lock_chapter(job.session_id)
+    if not finish(job, progress=watch.progress):
+        return
+    write_draft(
+        job.session_id,
+        definition_text=job.inputs["definition_text"],
+        target_words=job.inputs["target_words"],
+        max_prompt_index=job.inputs["max_prompt_index"],
+        block_ids=job.inputs["block_ids"],
+        chapter_text=watch.text,
+    )
+    try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)
+
+
+declare_job_kind(Job.Kind.NARRATE, JobKind(run=write_chapter, give_up=give_up))

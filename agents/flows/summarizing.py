@@ -1,0 +1,181 @@
+"""Agent 8: each chunk of seven prompts becomes a memory delta, in order, while play goes on."""
+
+import random
+import uuid
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents.calling.model_access import is_small_model, tier_of
+from agents.calling.objects import call_for_json, format_pieces
+from agents.exceptions import ConsentMissing
+from agents.models import Job
+from agents.prompting.declarations import CONTEXT_SUMMARY
+from agents.prompting.forms.schemas import TurnDelta, delta_schema_for
+from agents.prompting.layer_sources import transcript_pieces
+from agents.prompting.layers import Layer
+from agents.prompting.sandwich import Subject, compose
+from agents.providers.exceptions import ProviderError
+from agents.running.database import in_database
+from agents.running.job_kinds import JobKind, declare_job_kind
+from agents.running.jobs import fail, finish, give_notice, postpone, queue_job
+from agents.running.watch import Watch
+from memory.blocks import write_delta
+from memory.chunks import chunks_to_accept, due_chunks
+from sessions.access import get_chapter, lock_chapter
+from sessions.models import Event, Session
+from sessions.states import State, try_move
+from sessions.transcript import chosen_events
+
+# The layer of what is summarised.
+CHUNK = "RECENT_CONTEXT_CHUNK"
+# Seconds before each further try of a summary that failed.
+BACK_OFF_SECONDS = (15, 60, 300, 900)
+# And up to so much of them more, so that what failed together is not tried together.
+SPREAD = 0.25
+
+
+def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
+    """Queue a job for the next chunk that memory does not cover; False when there is none.
+
+    One at a time, because each delta builds on the one before. A chunk that failed or waits is
+    tried again. A worker hears of it after `notice_after` seconds, or from the sweep.
+    Where the GM has to accept the calls first, there is none: see agents.flows.memory_calls.
+    """
+    chunks = due_chunks(chapter, is_ending=chapter.is_ending)
+    # Whoever asked for the end was asked then.
+    if not chunks or (not chapter.is_ending and chunks_to_accept(chapter, is_ending=False)):
+        return False
+    chunk = chunks[0]
+    queue_job(
+        chapter.pk,
+        Job.Kind.SUMMARIZE,
+        f"{chunk.first}-{chunk.last}",
+        from_prompt_index=chunk.first,
+        to_prompt_index=chunk.last,
+        notice_after=notice_after,
+    )
+    try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
+    return True
+
+
+def restart_summary_of(session_id: uuid.UUID, prompt_index: int) -> None:
+    """Take a running summary of this prompt from its worker: its reply is being written again."""
+    Job.objects.filter(
+        session_id=session_id,
+        kind=Job.Kind.SUMMARIZE,
+        status=Job.Status.RUNNING,
+        from_prompt_index__lte=prompt_index,
+        to_prompt_index__gte=prompt_index,
+    ).update(status=Job.Status.QUEUED, lease_token=None, attempts=0, run_after=timezone.now())
+
+
+def give_notice_of_waiting_summaries(session_id: uuid.UUID, *, notice_after: float = 0) -> None:
+    """Give notice of summaries that waited for a re-roll to end or for an earlier chunk."""
+    waiting = Job.objects.filter(
+        session_id=session_id, kind=Job.Kind.SUMMARIZE, status=Job.Status.QUEUED
+    )
+    for job_id in waiting.order_by("from_prompt_index").values_list("pk", flat=True)[:1]:
+        give_notice(job_id, delay_seconds=notice_after)
+
+
+async def write_memory_delta(job: Job, watch: Watch) -> None:
+    """Have agent 8 summarise the job's chunk; dropped when a re-roll changed it meanwhile."""
+    chapter, chunk = await in_database(_read_chunk, job)
+    payload = await call_for_json(
+        CONTEXT_SUMMARY,
+        job.session_id,
+        lambda: compose_summary(chapter, job.from_prompt_index, job.to_prompt_index),
+        TurnDelta,
+        json_schema=delta_schema_for(
+            job.from_prompt_index,
+            job.to_prompt_index,
+            chapter.characters,
+            tight=is_small_model(CONTEXT_SUMMARY.agent_id),
+        ),
+        watch=watch,
+        job_id=job.pk,
+    )
+    await in_database(_store, job, payload, [event.pk for event in chunk])
+
+
+def give_up(job: Job, error: Exception) -> None:
+    """Leave the pointer where it is and show the error; try again by itself if that may help.
+
+    A failure at the end of the chapter leaves it in play: the GM ends it again.
+    """
+    with transaction.atomic():
+        lock_chapter(job.session_id)
+        chapter = Session.objects.filter(pk=job.session_id)
+        is_ending = chapter.filter(is_ending=True).exists()
+        may_help = not isinstance(error, ConsentMissing) and not (
+            isinstance(error, ProviderError) and error.permanent
+        )
+        if not is_ending and may_help and job.attempts <= len(BACK_OFF_SECONDS):
+            spread = random.uniform(1, 1 + SPREAD)  # noqa: S311  (no secret)
+            pause = round(BACK_OFF_SECONDS[job.attempts - 1] * spread)
+            settled = postpone(job, seconds=pause, error=str(error), cause=error)
+        else:
+            settled = fail(job, str(error), cause=error)
+        if settled:
+            try_move(chapter.filter(state=State.SUMMARIZING), State.ACTIVE, is_ending=False)
+
+
+@transaction.atomic
+def _store(job: Job, payload: dict[str, Any], event_ids: list[uuid.UUID]) -> None:
+    lock_chapter(job.session_id)
+    if not finish(job):
+        return
+    block = write_delta(
+        job.session_id,
+        from_prompt_index=job.from_prompt_index,
+        to_prompt_index=job.to_prompt_index,
+        payload=payload,
+        event_ids=event_ids,
+    )
+    if block is None:
+        # A re-roll came in between: the same job again, from the events as they are now.
+        Job.objects.filter(pk=job.pk).update(
+            status=Job.Status.QUEUED, run_after=timezone.now(), attempts=0
+        )
+        give_notice_of_waiting_summaries(job.session_id)
+        return
+    settle_memory(job.session_id)
+
+
+def settle_memory(session_id: uuid.UUID) -> None:
+    """After a delta, or when the end is asked for: go on with the next chunk, end, or play on.
+
+    Memory that catches up with calls that the GM has accepted goes on with the next prompt.
+    """
+    chapter = get_chapter(session_id)
+    row = Session.objects.filter(pk=session_id)
+    waiting = len(due_chunks(chapter, is_ending=chapter.is_ending))
+    if waiting < chapter.accepted_calls:
+        row.update(accepted_calls=waiting)
+    is_catching_up = chapter.accepted_calls > 0 and not chapter.is_ending
+    if not is_catching_up and queue_due_summary(chapter):
+        return
+    if chapter.is_ending:
+        try_move(row, State.ENDED, is_ending=False)
+    else:
+        try_move(row.filter(state=State.SUMMARIZING), State.ACTIVE)
+
+
+def _read_chunk(job: Job) -> tuple[Session, list[Event]]:
+    chapter = get_chapter(job.session_id)
+    try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
+    chunk = chosen_events(chapter, from_prompt=job.from_prompt_index, to_prompt=job.to_prompt_index)
+    return chapter, chunk
+
+
+def compose_summary(chapter: Session, first: int, last: int) -> list[Layer]:
+    """Agent 8's prompt for the chunk of these prompts."""
+    chunk = transcript_pieces(chapter, first, last)
+    reminder = format_pieces(CONTEXT_SUMMARY, TurnDelta)
+    subject = Subject(chapter, given={CHUNK: chunk, "FORMAT": reminder})
+    return compose(CONTEXT_SUMMARY.layers, subject, tier_of(CONTEXT_SUMMARY.agent_id))
+
+
+declare_job_kind(Job.Kind.SUMMARIZE, JobKind(run=write_memory_delta, give_up=give_up))

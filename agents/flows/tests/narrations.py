@@ -1,0 +1,43 @@
+"""Chapters that are ready to be narrated, and prose of a known length."""
+
+from collections.abc import Callable, Sequence
+
+from agents.flows.narrating import request_build
+from agents.providers.base import Message
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.replies import turn_delta
+from memory.tests.factories import add_delta
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter
+
+
+def make_ended_chapter(prompts: int = 14, target_words: int = 200, **fields: object) -> Session:
+    chapter = make_active_chapter(state=State.ENDED, target_words=target_words, **fields)
+    add_prompts(chapter, prompts)
+    for first in range(1, prompts + 1, 7):
+        last = min(first + 6, prompts)
+        add_delta(chapter, first, last, turn_delta(first, last))
+    Session.objects.update(last_summarized_prompt_index=prompts)
+    chapter.refresh_from_db()
+    return chapter
+
+
+def make_chapter_of_two_scenes() -> Session:
+    """As many as it has in a small window; of seven prompts each."""
+    return make_ended_chapter(14, target_words=1_200)
+
+
+def prompt_of_second_scene(
+    provider: ScriptedProvider, run_jobs: Callable[[], int]
+) -> Sequence[Message]:
+    """After a first scene of 700 words in one paragraph; needs a small window."""
+    chapter = make_chapter_of_two_scenes()
+    provider.enqueue(words(700, "first"), words(700, "second"))
+    request_build(chapter.pk)
+    run_jobs()
+    return provider.history[1].messages
+
+
+def words(count: int, stem: str = "word") -> str:
+    return " ".join(f"{stem}{number}" for number in range(count)) + "."

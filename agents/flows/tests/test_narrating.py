@@ -1,0 +1,360 @@
+"""Agent 9: whole or scene by scene, continued when short, resumed after a failure."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from agents.exceptions import RateLimited
+from agents.flows.narrating import (
+    ENDING_CHARACTERS,
+    Material,
+    cancel_build,
+    fit_scenes,
+    plan_build,
+    read_inputs,
+    request_build,
+)
+from agents.flows.tests.narrations import (
+    make_chapter_of_two_scenes,
+    make_ended_chapter,
+    prompt_of_second_scene,
+    words,
+)
+from agents.models import Job, LLMArtifact
+from agents.prompting.layer_sources import transcript_weights
+from agents.prompting.layers import AssembledPrompt, LayerRecord
+from agents.providers.base import ModelRequest
+from agents.providers.exceptions import ProviderBusy
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.running.jobs import claim, latest_jobs
+from agents.running.recovery import recover
+from memory.models import NarrativeDraft
+from sessions.exceptions import WrongState
+from sessions.models import Event, Session
+from sessions.states import State
+from sessions.tests.factories import make_active_chapter
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+
+
+def test_the_narrator_gets_style_memory_and_every_prompt(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(narrative_agent_definition_text="Long silences.")
+    provider.enqueue(words(200))
+    request_build(chapter.pk)
+    run_jobs()
+    prompt = provider.history[0].messages[-1].content
+    parts = ["Long silences.", "CANON-7", "CANON-14", "1) beat 1", "14) beat 14"]
+    places = [prompt.index(part) for part in parts]
+    assert places == sorted(places)
+    assert NarrativeDraft.objects.get().chapter_text == words(200)
+
+
+def test_a_chapter_that_is_not_ended_is_refused() -> None:
+    with pytest.raises(WrongState):
+        request_build(make_active_chapter().pk)
+
+
+def test_what_falls_short_is_continued_and_never_repeated(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue(words(120), words(70, "more"), words(70, "more"))
+    request_build(chapter.pk)
+    run_jobs()
+    text = NarrativeDraft.objects.get().chapter_text
+    assert text == f"{words(120)}\n\n{words(70, 'more')}"
+    assert len(provider.history) == 2
+
+
+def test_a_narrator_that_has_told_everything_is_not_pressed(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue(words(80), "DONE")
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(80)
+    assert len(provider.history) == 2
+
+
+def test_a_small_model_reaches_5000_words_scene_by_scene(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(28)
+    Session.objects.update(target_words=5_000)
+    calls: list[ModelRequest] = []
+
+    def write(request: ModelRequest) -> str:
+        calls.append(request)
+        return words(350, f"call{len(calls)}x")
+
+    provider.fallback = write
+    request_build(chapter.pk)
+    run_jobs()
+    draft = NarrativeDraft.objects.get()
+    assert 4_600 <= draft.word_count <= 6_000
+    assert all(request.max_output_tokens <= 1000 for request in calls)
+    job = latest_jobs(chapter)["narrate"]
+    assert job.progress["scene"] == job.progress["scenes"] > 4
+
+
+def test_a_scene_gets_its_stretch_and_the_end_of_the_scene_before(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    second = prompt_of_second_scene(provider, run_jobs)[-1].content
+    assert "8) beat 8" in second
+    assert "7) beat 7" not in second
+    assert "first699." in second
+    assert "CANON-7" in second
+
+
+def test_of_a_long_paragraph_only_the_end_is_told_to_the_next_scene(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    second = prompt_of_second_scene(provider, run_jobs)[-1].content
+    ending = second.partition("## END_OF_THE_SCENE_BEFORE\n")[2].partition("\n\n## ")[0]
+    assert ending.endswith(" first699.")
+    assert ending.startswith("first")
+    assert 1_400 < len(ending) <= 1_500
+
+
+@pytest.mark.parametrize("finished", [0, 1])
+def test_a_later_scene_that_cannot_fit_is_refused_before_any_is_paid_for(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, finished: int
+) -> None:
+    chapter = make_ended_chapter(42)
+    Event.objects.update(text="The ice moves under the boats. " * 30)
+    job = request_build(chapter.pk)
+    # As another model's window allowed them, with which the build was begun.
+    stretches = [(1, 2), (3, 4), (5, 42)]
+    Job.objects.update(
+        scenes=[{"first": a, "last": b, "target_words": 300} for a, b in stretches],
+        finished_scenes=[words(300)] * finished,
+    )
+    run_jobs()
+    chapter.refresh_from_db()
+    job.refresh_from_db()
+    assert not provider.history
+    assert (chapter.state, job.status) == (State.ENDED, Job.Status.FAILED)
+    assert "tokens too long" in job.error
+    assert ("1 finished scenes are kept" in job.error) == bool(finished)
+
+
+def test_scenes_are_fitted_with_as_much_of_the_one_before_as_there_can_be(
+    small_window: None,
+) -> None:
+    chapter = make_ended_chapter(14)
+    material = Material(chapter, plan_build(chapter, transcript_weights(chapter, 14), 1_200))
+    job = Job(session=chapter, inputs=read_inputs(chapter))
+    layer = "END_OF_THE_SCENE_BEFORE"
+    first, second = fit_scenes(job, material)
+    assert layer not in [one.name for one in first.records]
+    assert _record(second, layer).characters >= ENDING_CHARACTERS
+    job.finished_scenes = ["The lamp was lit."]
+    (second,) = fit_scenes(job, material)
+    assert _record(second, layer).characters == len(f"## {layer}\nThe lamp was lit.")
+
+
+def _record(prompt: AssembledPrompt, name: str) -> LayerRecord:
+    return next(one for one in prompt.records if one.name == name)
+
+
+def test_a_failed_build_keeps_drafts_and_is_resumed(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_chapter_of_two_scenes()
+    NarrativeDraft.objects.create(
+        session=chapter, target_words=1, source_snapshot={}, chapter_text="An earlier draft."
+    )
+    provider.enqueue(words(700, "first"), ProviderBusy("503"))
+    request_build(chapter.pk)
+    run_jobs()
+    chapter.refresh_from_db()
+    job = latest_jobs(chapter)["narrate"]
+    assert (chapter.state, job.status) == (State.ENDED, Job.Status.FAILED)
+    assert NarrativeDraft.objects.get().chapter_text == "An earlier draft."
+    provider.enqueue(words(700, "second"))
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.latest("created_at").chapter_text == (
+        f"{words(700, 'first')}\n\n{words(700, 'second')}"
+    )
+
+
+def test_a_build_is_resumed_along_its_own_plan_whatever_model_goes_on(
+    small_window: None,
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    settings: Settings,
+) -> None:
+    chapter = make_chapter_of_two_scenes()
+    provider.enqueue(words(700, "first"), ProviderBusy("503"))
+    request_build(chapter.pk)
+    run_jobs()
+    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 128_000, 16_000
+    provider.enqueue(words(700, "second"))
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == (
+        f"{words(700, 'first')}\n\n{words(700, 'second')}"
+    )
+
+
+def test_a_worker_killed_while_narrating_resumes_after_its_finished_scenes(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_chapter_of_two_scenes()
+    job = claim(request_build(chapter.pk).pk)
+    Job.objects.update(
+        scenes=[
+            {"first": 1, "last": 7, "target_words": 600},
+            {"first": 8, "last": 14, "target_words": 600},
+        ],
+        finished_scenes=[words(700, "first")],
+        lease_until=timezone.now() - timedelta(seconds=1),
+    )
+    recover()
+    provider.enqueue(words(700, "second"))
+    run_jobs()
+    chapter.refresh_from_db()
+    assert job is not None
+    assert chapter.state == State.ENDED
+    assert NarrativeDraft.objects.get().chapter_text.startswith("first0")
+    assert len(provider.history) == 1
+
+
+def test_a_cancelled_build_leaves_earlier_drafts_alone(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter()
+    request_build(chapter.pk)
+    assert cancel_build(chapter.pk).state == State.ENDED
+    run_jobs()
+    assert not NarrativeDraft.objects.exists()
+    assert not provider.history
+    with pytest.raises(WrongState):
+        cancel_build(chapter.pk)
+
+
+def test_a_second_build_adds_a_draft(provider: ScriptedProvider, run_jobs: RunJobs) -> None:
+    chapter = make_ended_chapter()
+    for stem in ("one", "two"):
+        provider.enqueue(words(200, stem))
+        request_build(chapter.pk)
+        run_jobs()
+    assert [d.chapter_text[:4] for d in chapter.narrative_drafts.all()] == ["one0", "two0"]
+
+
+def test_a_cut_chapter_ends_with_a_sentence(provider: ScriptedProvider, run_jobs: RunJobs) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue(Script(words(199) + " and then it", was_cut=True), "DONE")
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(199)
+
+
+def test_the_embedded_model_that_comes_to_no_end_is_stopped_near_the_target(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(target_words=200)
+    told = "".join(f"It rained all night again, {number}. " for number in range(100))
+    provider.enqueue(told)
+    request_build(chapter.pk)
+    run_jobs()
+    draft = NarrativeDraft.objects.get()
+    assert 200 <= draft.word_count <= 230
+    assert draft.chapter_text.endswith(".")
+    assert len(provider.history) == 1
+    made = LLMArtifact.objects.get()
+    assert made.error == ""
+    assert len(made.raw_output_ref.split()) == 230
+
+
+def test_a_larger_model_tells_its_scene_to_the_end(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(target_words=200)
+    provider.enqueue(words(260))
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(260)
+
+
+def test_a_continuation_that_has_no_room_ends_the_scene(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, settings: Settings
+) -> None:
+    chapter = make_ended_chapter()
+
+    def shrink(request: ModelRequest) -> str:
+        """As if the call had taught that the model's tokens are shorter."""
+        settings.CONTEXT_WINDOW = 2_048
+        return words(80)
+
+    provider.fallback = shrink
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(80)
+    assert len(provider.history) == 1
+
+
+@pytest.mark.parametrize("cap", ["CHAPTER_TOKENS", "CALLS_PER_MINUTE"])
+def test_a_continuation_that_a_cap_stops_leaves_the_words_that_were_paid_for(
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    cap: str,
+) -> None:
+    monkeypatch.setattr("agents.flows.narrating.RATE_PAUSE_SECONDS", 0.0)
+    chapter = make_ended_chapter(target_words=600)
+    provider.enqueue(words(300), words(300, "more"))
+    settings.LLM, settings.MODEL = "openai", "nobody-knows"
+    setattr(settings, cap, 1)
+    request_build(chapter.pk)
+    run_jobs()
+    assert len(provider.history) == 1
+    assert NarrativeDraft.objects.get().chapter_text == words(300)
+
+
+def test_a_continuation_waits_for_the_cap_on_calls_in_a_minute(
+    provider: ScriptedProvider, run_jobs: RunJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chapter = make_ended_chapter(target_words=600)
+    provider.enqueue(words(300), words(300, "more"))
+    refusals = [RateLimited("Too many."), RateLimited("Too many.")]
+
+    def count(_session_id: object) -> None:
+        if provider.history and refusals:
+            raise refusals.pop()
+
+    monkeypatch.setattr("agents.flows.narrating.RATE_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("agents.calling.rates.count_call", count)
+    request_build(chapter.pk)
+    run_jobs()
+    assert len(NarrativeDraft.objects.get().chapter_text.split()) == 600
+
+
+@pytest.mark.parametrize("separator", [" ", "\n\n", ""])
+def test_a_long_scene_gives_way_to_its_end_when_it_is_continued(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, separator: str
+) -> None:
+    chapter = make_ended_chapter()
+    Session.objects.update(target_words=400)
+    scene = separator.join(f"{'drift' * 40}{number}." for number in range(180))
+    provider.enqueue(scene, "DONE")
+    request_build(chapter.pk)
+    run_jobs()
+    first, second = provider.history
+    *_, so_far, task = second.messages
+    assert (so_far.role, task.role) == ("assistant", "user")
+    assert scene.endswith(so_far.content)
+    assert so_far.content != scene
+    assert second.messages[: len(first.messages)] == first.messages
+    assert NarrativeDraft.objects.get().chapter_text == scene

@@ -1,0 +1,233 @@
+"""Two at once, in real threads on the real database: one wins, nobody waits for ever."""
+
+import asyncio
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from agents.flows.ending import retry_summary
+from agents.flows.replies import keep_reply, start_prompt, start_reroll
+from agents.flows.summarizing import queue_due_summary
+from agents.models import Job, LLMArtifact
+from agents.providers.base import ModelRequest
+from agents.providers.scripted import ScriptedProvider
+from agents.running.jobs import due_jobs
+from agents.running.live import LIVE_REPLIES
+from agents.running.tests.racing import check, opening
+from agents.running.work import work_on
+from agents.tests.replies import answer_in_form
+from memory.models import MemoryBlock
+from sessions.chapters import reset_chapter
+from sessions.exceptions import TurnInFlight, WrongState
+from sessions.models import Event, Session, Turn
+from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.racing import LONG, Work, at_once, refusals, successes
+from sessions.turns import OpenedTurn, commit_turn, stop_turn
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_papered_over(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A deadlock that somebody caught, logged and tried again would be none the better."""
+    yield
+    records = caplog.get_records("call")
+    assert [r.getMessage() for r in records if r.levelno >= logging.WARNING] == []
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter()
+
+
+def do_what_is_due() -> None:
+    """One job after another; a second for what the first made due is all there can be."""
+    for _ in range(3):
+        if job_id := due_jobs().values_list("pk", flat=True).first():
+            work_on(job_id)
+    assert not due_jobs().exists()
+
+
+def opened(chapter: Session) -> Turn:
+    return opening(chapter, "The door opens.", uuid.uuid4().hex)().turn
+
+
+def played(start: Callable[[], Any]) -> Work:
+    """Start a reply in a loop of the thread's own and wait until it is over."""
+
+    async def run() -> OpenedTurn:
+        turn: OpenedTurn = await start()
+        live = LIVE_REPLIES.get(turn.turn.pk) if turn.must_run else None
+        if live is not None and live.task is not None:
+            # Cancelled when its chapter is reset; what else ends it is raised here.
+            await asyncio.wait({live.task})
+            if not live.task.cancelled():
+                live.task.result()
+        return turn
+
+    return async_to_sync(run)
+
+
+def chapter_with_a_due_summary() -> tuple[Session, Job]:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 7)
+    queue_due_summary(chapter)
+    return chapter, Job.objects.get()
+
+
+def meet_at_the_answer(provider: ScriptedProvider, agent_word: str) -> threading.Barrier:
+    """The first call of this agent waits, its answer ready, until another thread is there too."""
+    meeting = threading.Barrier(2)
+    calls: list[ModelRequest] = []
+
+    def answer(request: ModelRequest) -> str:
+        if agent_word in request.messages[0].content:
+            calls.append(request)
+            if len(calls) == 1:
+                meeting.wait(timeout=LONG)
+        return answer_in_form(request)
+
+    provider.fallback = answer
+    return meeting
+
+
+def after(meeting: threading.Barrier, work: Work) -> Work:
+    def run() -> Any:
+        meeting.wait(timeout=LONG)
+        return work()
+
+    return run
+
+
+def test_the_same_prompt_twice_is_one_turn(chapter: Session) -> None:
+    results = at_once(*[opening(chapter, "The door opens.", "the-form-s-id")] * 3)
+    (winner,) = successes(results)
+    assert winner.must_run
+    assert [type(refusal) for refusal in refusals(results)] == [TurnInFlight] * 2
+    assert commit_turn(winner.turn, "I step inside.")
+    assert Turn.objects.count() == 1
+    check(chapter)
+
+
+def test_the_same_prompt_twice_is_answered_once(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    def send() -> Any:
+        return start_prompt(
+            chapter.pk, agent_slot=1, user_text="The door opens.", submission_key="the-form-s-id"
+        )
+
+    results = at_once(played(send), played(send))
+    assert sum(result.must_run for result in successes(results)) == 1
+    assert all(isinstance(refusal, TurnInFlight) for refusal in refusals(results))
+    assert len(provider.history) == 1
+    check(chapter)
+    assert (chapter.prompt_index, chapter.events.count()) == (1, 2)
+
+
+def test_of_two_prompts_one_wins(chapter: Session) -> None:
+    results = at_once(opening(chapter, "The door opens.", "a"), opening(chapter, "It shuts.", "b"))
+    (winner,) = successes(results)
+    (refusal,) = refusals(results)
+    assert isinstance(refusal, TurnInFlight)
+    commit_turn(winner.turn, "I step inside.")
+    check(chapter)
+    assert chapter.events.get(role=Event.Role.USER).text == winner.turn.user_text
+
+
+def test_a_text_is_kept_once(chapter: Session) -> None:
+    assert stop_turn(opened(chapter), partial_text="I step")
+    results = at_once(*[lambda: keep_reply(chapter.pk)] * 2)
+    assert len(successes(results)) == 1
+    assert isinstance(refusals(results)[0], WrongState)
+    check(chapter)
+    assert (chapter.prompt_index, chapter.events.count()) == (1, 2)
+
+
+def test_a_reply_is_stopped_or_committed(chapter: Session) -> None:
+    turn = opened(chapter)
+    was_stopped, events = at_once(
+        lambda: stop_turn(turn, partial_text="I step"), lambda: commit_turn(turn, "I step inside.")
+    )
+    assert was_stopped != bool(events)
+    turn.refresh_from_db()
+    assert turn.status == (Turn.Status.STOPPED if was_stopped else Turn.Status.COMMITTED)
+    check(chapter)
+    assert chapter.prompt_index == (0 if was_stopped else 1)
+
+
+def test_a_reply_is_stopped_and_kept_or_committed(chapter: Session) -> None:
+    turn = opened(chapter)
+    at_once(
+        lambda: stop_turn(turn, partial_text="I step") and keep_reply(chapter.pk),
+        lambda: commit_turn(turn, "I step inside."),
+    )
+    check(chapter)
+    assert (chapter.prompt_index, chapter.events.count()) == (1, 2)
+
+
+def test_memory_is_stored_or_a_reply_of_it_is_written_again(provider: ScriptedProvider) -> None:
+    chapter, job = chapter_with_a_due_summary()
+    meeting = meet_at_the_answer(provider, "turn_delta")
+
+    def write_again() -> Any:
+        return start_reroll(chapter.pk, submission_key="r")
+
+    _, result = at_once(lambda: work_on(job.pk), after(meeting, played(write_again)))
+    was_refused = isinstance(result, WrongState)
+    replies = chapter.events.filter(prompt_index=7, role=Event.Role.AGENT)
+    assert replies.count() == (1 if was_refused else 2)
+    do_what_is_due()
+    check(chapter)
+    assert chapter.last_summarized_prompt_index == 7
+    summaries = [r.messages[-1].content for r in provider.history if is_of_agent_8(r)]
+    assert len(summaries) == (1 if was_refused else 2)
+    # What memory was written from is what the transcript shows.
+    assert replies.order_by("created_at")[replies.count() - 1].text in summaries[-1]
+
+
+def test_memory_is_stored_or_tried_again(provider: ScriptedProvider) -> None:
+    chapter, job = chapter_with_a_due_summary()
+    meeting = meet_at_the_answer(provider, "turn_delta")
+    at_once(lambda: work_on(job.pk), after(meeting, lambda: retry_summary(chapter.pk)))
+    do_what_is_due()
+    check(chapter)
+    assert (chapter.last_summarized_prompt_index, Job.objects.count()) == (7, 1)
+    assert len(provider.history) == 1
+
+
+def test_two_workers_write_one_block(provider: ScriptedProvider) -> None:
+    chapter, job = chapter_with_a_due_summary()
+    at_once(*[lambda: work_on(job.pk)] * 3)
+    check(chapter)
+    assert chapter.last_summarized_prompt_index == 7
+    assert len(provider.history) == 1
+
+
+@pytest.mark.parametrize("agent", ["a character", "agent 8"])
+def test_a_chapter_is_reset_while_a_call_is_recorded(
+    provider: ScriptedProvider, agent: str
+) -> None:
+    chapter, job = chapter_with_a_due_summary()
+    meeting = meet_at_the_answer(provider, "")
+
+    def send() -> Any:
+        return start_prompt(
+            chapter.pk, agent_slot=1, user_text="The door opens.", submission_key="k"
+        )
+
+    call = played(send) if agent == "a character" else lambda: work_on(job.pk)
+    _, fresh = at_once(call, after(meeting, lambda: reset_chapter(chapter.pk)))
+    assert list(Session.objects.all()) == [fresh]
+    for model in (Event, Turn, Job, MemoryBlock, LLMArtifact):
+        assert not model._default_manager.exists()
+    assert not LIVE_REPLIES
+
+
+def is_of_agent_8(request: ModelRequest) -> bool:
+    return "turn_delta" in request.messages[0].content

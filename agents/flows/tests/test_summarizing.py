@@ -1,0 +1,308 @@
+"""Memory is written in order, one block a chunk, whatever fails or is written again."""
+
+import json
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+from django.utils import timezone
+
+from agents.calling.tests.bookkeeping import chunks_of, expire, make_due
+from agents.flows.ending import request_end, retry_summary
+from agents.flows.replies import keep_reply
+from agents.flows.tests.playing import play, play_many, reroll
+from agents.models import Job
+from agents.providers.exceptions import ProviderBusy, ProviderRefused
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.running.jobs import claim, due_jobs, finish, latest_jobs, queue_job
+from agents.running.recovery import recover
+from agents.running.work import work_on
+from agents.tests.replies import turn_delta
+from memory.blocks import write_delta
+from memory.models import MemoryBlock
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.turns import open_reroll
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter()
+
+
+def test_invalid_json_twice_leaves_the_pointer_and_tries_again_later(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    provider.enqueue("not json", "still not json")
+    run_jobs()
+    chapter.refresh_from_db()
+    job = Job.objects.get()
+    assert (chapter.state, chapter.last_summarized_prompt_index) == (State.ACTIVE, 0)
+    assert (job.status, bool(job.error)) == (Job.Status.QUEUED, True)
+    assert job.run_after > timezone.now()
+    make_due(job)
+    run_jobs()
+    chapter.refresh_from_db()
+    assert chapter.last_summarized_prompt_index == 7
+
+
+def test_the_bell_for_a_summary_waits_a_second_after_a_reply(
+    chapter: Session,
+    provider: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Callable[..., AbstractContextManager[object]],
+) -> None:
+    pauses: list[float | None] = []
+    monkeypatch.setattr(
+        "agents.running.jobs.current_app.send_task",
+        lambda _name, *, kwargs, countdown: pauses.append(countdown),
+    )
+    add_prompts(chapter, 6)
+    with django_capture_on_commit_callbacks(execute=True):
+        play(chapter)
+        reroll(chapter)
+    assert set(pauses) == {1.0}
+    pauses.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        request_end(chapter.pk)
+    assert pauses == [None]
+
+
+def test_a_refusal_waits_for_the_gm_s_retry(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    provider.enqueue(ProviderRefused("401"))
+    run_jobs()
+    assert Job.objects.get().status == Job.Status.FAILED
+    retry_summary(chapter.pk)
+    run_jobs()
+    assert chunks_of(chapter) == [(1, 7)]
+
+
+def test_a_failed_first_chunk_is_made_up_for_in_order(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    provider.enqueue(ProviderBusy("503"))
+    run_jobs()
+    add_prompts(chapter, 6)
+    play(chapter)
+    run_jobs()
+    chapter.refresh_from_db()
+    assert chunks_of(chapter) == [(1, 7), (8, 14)]
+    assert (chapter.state, chapter.last_summarized_prompt_index) == (State.ACTIVE, 14)
+
+
+def test_the_banner_stays_while_a_failed_chunk_is_due(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    provider.enqueue(ProviderRefused("401"))
+    run_jobs()
+    add_prompts(chapter, 6)
+    provider.enqueue("I answer.", ProviderRefused("401"))
+    play(chapter)
+    run_jobs()
+    job = latest_jobs(chapter)["summarize"]
+    assert (job.from_prompt_index, job.status, job.error) == (1, Job.Status.FAILED, "401")
+    assert Job.objects.count() == 1
+
+
+def test_seven_prompts_at_the_cap_can_be_summarised_in_a_small_window(
+    chapter: Session,
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    settings: pytest.FixtureRequest,
+) -> None:
+    settings.LLM, settings.MODEL = "openai", "a-model-nobody-knows"  # type: ignore[attr-defined]
+    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")  # type: ignore[attr-defined]
+    add_prompts(chapter, 7, text="x" * 4_990, reply="y" * 3_000)
+    provider.enqueue(json.dumps(turn_delta(1, 7)))
+    request_end(chapter.pk)
+    run_jobs()
+    chapter.refresh_from_db()
+    assert (chapter.state, chunks_of(chapter)) == (State.ENDED, [(1, 7)])
+
+
+def test_a_later_chunk_waits_for_the_earlier_one(chapter: Session) -> None:
+    add_prompts(chapter, 14)
+    later = queue_job(
+        chapter.pk, Job.Kind.SUMMARIZE, "8-14", from_prompt_index=8, to_prompt_index=14
+    )
+    assert claim(later.pk) is None
+
+
+def test_a_task_delivered_twice_writes_one_block(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    job = Job.objects.get()
+    work_on(job.pk)
+    work_on(job.pk)
+    assert chunks_of(chapter) == [(1, 7)]
+    assert sum("turn_delta" in request.messages[0].content for request in provider.history) == 1
+
+
+def test_a_worker_killed_while_summarising_is_made_up_for(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    job = claim(Job.objects.get().pk)
+    assert job is not None
+    expire(job)
+    recover()
+    run_jobs()
+    chapter.refresh_from_db()
+    assert chunks_of(chapter) == [(1, 7)]
+    assert chapter.state == State.ACTIVE
+
+
+def test_agent_8_gets_memory_so_far_and_the_chunk_only(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    play_many(chapter, 7)
+    run_jobs()
+    play_many(chapter, 7)
+    run_jobs()
+    prompt = provider.history[-1].messages[-1].content
+    memory, chunk = prompt.split("## RECENT_CONTEXT_CHUNK")
+    assert "CANON-7" in memory
+    assert "7) " not in chunk
+    assert "8) " in chunk
+    assert "14) " in chunk
+
+
+def test_a_reroll_during_a_summary_starts_it_again(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    running = claim(Job.objects.get().pk)
+    assert running is not None
+    provider.enqueue("Another answer.")
+    reroll(chapter)
+    assert not finish(running)
+    run_jobs()
+    chunk = provider.history[-1].messages[-1].content
+    assert "Another answer." in chunk
+    assert chunks_of(chapter) == [(1, 7)]
+
+
+def test_no_summary_is_claimed_while_its_prompt_is_being_rerolled(chapter: Session) -> None:
+    add_prompts(chapter, 7)
+    job = queue_job(chapter.pk, Job.Kind.SUMMARIZE, "1-7", from_prompt_index=1, to_prompt_index=7)
+    open_reroll(chapter.pk, submission_key="r")
+    assert not due_jobs().filter(pk=job.pk).exists()
+
+
+def test_a_kept_text_can_be_the_seventh_reply(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 6)
+    provider.enqueue(Script("I step", error=ProviderBusy("cut")))
+    play(chapter)
+    keep_reply(chapter.pk)
+    run_jobs()
+    assert chunks_of(chapter) == [(1, 7)]
+
+
+def test_the_memory_of_a_chapter_is_never_written_by_a_stale_delta(chapter: Session) -> None:
+    add_prompts(chapter, 7)
+    events = [event.pk for event in chapter.events.all()]
+
+    def write(first: int, last: int, ids: list[uuid.UUID]) -> MemoryBlock | None:
+        return write_delta(
+            chapter.pk,
+            from_prompt_index=first,
+            to_prompt_index=last,
+            payload=turn_delta(first, last),
+            event_ids=ids,
+        )
+
+    assert write(1, 7, events[:-1]) is None
+    assert write(8, 14, events) is None
+    assert write(1, 7, events) is not None
+    assert write(1, 7, events) is None
+    chapter.refresh_from_db()
+    assert (chapter.last_summarized_prompt_index, chapter.memory_blocks.count()) == (7, 1)
+
+
+@pytest.mark.parametrize("status", [None, Job.Status.FAILED, Job.Status.CANCELLED])
+def test_a_chapter_that_waits_for_no_summary_is_put_back_in_play(
+    chapter: Session, status: Job.Status | None
+) -> None:
+    add_prompts(chapter, 7)
+    if status is not None:
+        queue_job(chapter.pk, Job.Kind.SUMMARIZE, "1-7", from_prompt_index=1, to_prompt_index=7)
+        Job.objects.update(status=status)
+    Session.objects.update(state=State.SUMMARIZING, is_ending=True)
+    other = make_active_chapter(state=State.SUMMARIZING)
+    recover(chapter.pk)
+    chapter.refresh_from_db()
+    other.refresh_from_db()
+    assert (chapter.state, chapter.is_ending) == (State.ACTIVE, False)
+    assert other.state == State.SUMMARIZING
+    recover()
+    other.refresh_from_db()
+    assert other.state == State.ACTIVE
+
+
+@pytest.mark.parametrize("status", [Job.Status.QUEUED, Job.Status.RUNNING])
+def test_a_chapter_whose_summary_is_on_its_way_is_left_alone(
+    chapter: Session, status: Job.Status
+) -> None:
+    add_prompts(chapter, 7)
+    queue_job(chapter.pk, Job.Kind.SUMMARIZE, "1-7", from_prompt_index=1, to_prompt_index=7)
+    Job.objects.update(status=status)
+    Session.objects.update(state=State.SUMMARIZING, is_ending=True)
+    recover()
+    chapter.refresh_from_db()
+    assert (chapter.state, chapter.is_ending) == (State.SUMMARIZING, True)
+
+
+def test_agent_8_is_held_to_the_chunk_and_the_cast(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 7)
+    provider.enqueue(json.dumps(turn_delta(1, 7)))
+    request_end(chapter.pk)
+    run_jobs()
+    schema = provider.history[0].json_schema
+    assert schema is not None
+    chunk = schema["properties"]["range"]["properties"]
+    assert (chunk["from_marker"]["enum"], chunk["to_marker"]["enum"]) == (["1"], ["7"])
+    action = schema["properties"]["character_actions"]["items"]["properties"]
+    assert action["agent_slot"]["enum"] == [0, *chapter.selected_agent_slots]
+
+
+def test_a_slot_of_nobody_is_not_stored_as_one(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 7)
+    deeds = [
+        {"agent_slot": slot, "name": "", "did": f"deed {slot}", "intent": "", "result": ""}
+        for slot in (99, 2, 0)
+    ]
+    provider.enqueue(json.dumps(turn_delta(1, 7, character_actions=deeds)))
+    request_end(chapter.pk)
+    run_jobs()
+    stored = chapter.memory_blocks.get().json_payload["character_actions"]
+    assert [(deed["agent_slot"], deed["did"]) for deed in stored] == [
+        *((0, "deed 99"), (2, "deed 2"), (0, "deed 0"))
+    ]
+    # What the model sent stays in the call's record.
+    assert '"agent_slot": 99' in chapter.llm_artifacts.get().raw_output_ref

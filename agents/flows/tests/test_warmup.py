@@ -1,0 +1,207 @@
+"""Reading ahead stops as soon as it is not needed, and helps the prompt that it was for."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+
+import pytest
+from asgiref.sync import async_to_sync
+from pytest_django import Settings
+
+from agents.flows import warmup
+from agents.flows.ending import request_end
+from agents.flows.replies import start_prompt
+from agents.flows.tests.playing import reply_is_over
+from agents.flows.warmup import warm_reply
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.running.database import in_database
+from sessions.chapters import delete_chapter, reset_chapter
+from sessions.models import Session, Turn
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter
+
+pytestmark = pytest.mark.django_db
+
+# Longer than any test may take.
+LONG = 30.0
+
+Task = asyncio.Task[None]
+
+
+@pytest.fixture(autouse=True)
+def _embedded(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.LLM = "embedded"
+    monkeypatch.setattr(warmup, "_warming", None)
+
+
+@pytest.fixture
+def chapter() -> Session:
+    chapter = make_active_chapter(last_summarized_prompt_index=7)
+    add_prompts(chapter, 7)
+    return chapter
+
+
+async def start_warming(provider: ScriptedProvider, chapter: Session, gate: asyncio.Event) -> Task:
+    """The server reads for character 1 and comes to no end before the gate opens."""
+    provider.enqueue(Script("I", gate=gate))
+    await warm_reply(chapter.pk, 1)
+    task = running()
+    while not provider.history:
+        await asyncio.sleep(0)
+    return task
+
+
+def running() -> Task:
+    assert warmup._warming is not None
+    return warmup._warming.task
+
+
+def prompt(chapter: Session, slot: int) -> Awaitable[Turn]:
+    async def send() -> Turn:
+        opened = await start_prompt(
+            chapter.pk, agent_slot=slot, user_text="Go.", submission_key=str(uuid.uuid4())
+        )
+        return opened.turn
+
+    return send()
+
+
+def test_after_a_reply_the_next_character_s_prompt_is_read(
+    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.flows.replies.warm_next_reply", warmup.warm_next_reply)
+
+    async def run() -> None:
+        async with asyncio.timeout(LONG):
+            turn = await prompt(chapter, 2)
+            await reply_is_over(turn.pk)
+            await asyncio.wait({running()})
+
+    async_to_sync(run)()
+    reply, ahead = provider.history
+    assert reply.messages[0].content.startswith("You are Agent Orange")
+    assert ahead.messages[0].content.startswith("You are Agent Yellow")
+    assert (ahead.max_output_tokens, Turn.objects.get().status) == (1, Turn.Status.COMMITTED)
+
+
+def test_nothing_is_read_ahead_by_a_model_that_is_paid_for(
+    chapter: Session,
+    provider: ScriptedProvider,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agents.flows.replies.warm_next_reply", warmup.warm_next_reply)
+    settings.LLM = "openai"
+
+    async def run() -> None:
+        async with asyncio.timeout(LONG):
+            turn = await prompt(chapter, 2)
+            await reply_is_over(turn.pk)
+            await warm_reply(chapter.pk, 1)
+
+    async_to_sync(run)()
+    assert warmup._warming is None
+    assert len(provider.history) == 1
+
+
+def test_a_prompt_to_another_character_stops_it(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(LONG):
+            warming = await start_warming(provider, chapter, asyncio.Event())
+            turn = await prompt(chapter, 2)
+            await reply_is_over(turn.pk)
+            await asyncio.wait({warming})
+            assert warming.cancelled()
+
+    async_to_sync(run)()
+    assert Turn.objects.get().status == Turn.Status.COMMITTED
+
+
+def test_a_prompt_to_the_same_character_waits_for_it(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(LONG):
+            gate = asyncio.Event()
+            warming = await start_warming(provider, chapter, gate)
+            turn = await prompt(chapter, 1)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert len(provider.history) == 1
+            gate.set()
+            await reply_is_over(turn.pk)
+            assert warming.done()
+            assert not warming.cancelled()
+
+    async_to_sync(run)()
+    assert Turn.objects.get().status == Turn.Status.COMMITTED
+
+
+def test_a_warm_up_for_another_character_takes_its_place(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(LONG):
+            warming = await start_warming(provider, chapter, asyncio.Event())
+            await warm_reply(chapter.pk, 2)
+            await asyncio.wait({warming, running()})
+            assert warming.cancelled()
+            assert not running().cancelled()
+
+    async_to_sync(run)()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("leave", [request_end, reset_chapter, delete_chapter])
+def test_the_end_of_the_chapter_stops_it(
+    chapter: Session, provider: ScriptedProvider, leave: Callable[[uuid.UUID], object]
+) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(LONG):
+            warming = await start_warming(provider, chapter, asyncio.Event())
+            await in_database(leave, chapter.pk)
+            await asyncio.wait({warming})
+            assert warming.cancelled()
+
+    async_to_sync(run)()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("leave", [request_end, delete_chapter])
+def test_the_end_of_another_chapter_does_not(
+    chapter: Session, provider: ScriptedProvider, leave: Callable[[uuid.UUID], object]
+) -> None:
+    other = make_active_chapter(last_summarized_prompt_index=7)
+    add_prompts(other, 7)
+
+    async def run() -> None:
+        async with asyncio.timeout(LONG):
+            gate = asyncio.Event()
+            warming = await start_warming(provider, chapter, gate)
+            await in_database(leave, other.pk)
+            gate.set()
+            await asyncio.wait({warming})
+            assert not warming.cancelled()
+
+    async_to_sync(run)()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"state": State.ENDED}, {"is_ending": True}, {"turn_in_flight": uuid.uuid4()}],
+    ids=["ended", "ending", "answering"],
+)
+def test_where_no_prompt_can_come_next_nothing_is_read(
+    chapter: Session, provider: ScriptedProvider, changes: dict[str, object]
+) -> None:
+    Session.objects.update(**changes)
+
+    async def run() -> None:
+        await warm_reply(chapter.pk, 1)
+        await asyncio.wait({running()})
+        assert running().exception() is None
+
+    async_to_sync(run)()
+    assert provider.history == []

@@ -1,0 +1,54 @@
+"""The form in which agents 0 and 8 are asked to write, as their model's facts say: JSON or XML."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from agents.facts.model_facts import ModelFacts
+from agents.prompting.forms.schemas import InvalidReply, Reading, Shape
+from agents.prompting.forms.tolerant_json import Check, read_json
+from agents.prompting.forms.tolerant_xml import describe_as_xml, read_xml, root_tag
+from agents.prompting.prompt_files import render_prompt
+
+Form = Literal["json", "xml"]
+
+_RANKS = ("low", "medium", "high", "very_high")
+_RELIABLE = ("high", "very_high")
+
+
+def form_for(facts: ModelFacts) -> Form:
+    """XML only where no JSON schema helps and the model is better at XML than at JSON."""
+    is_better_at_xml = _RANKS.index(facts.xml_reliability) > _RANKS.index(facts.json_reliability)
+    return "xml" if is_better_at_xml and not facts.json_schema else "json"
+
+
+def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:
+    """What the prompt's end says of the form; "" where the agent's own prompt is enough.
+
+    That one shows the shape as JSON, so a model that is to write XML is always told.
+    """
+    if form_for(facts) == "xml":
+        return render_prompt("format_reminder_xml", shape=describe_as_xml(shape))
+    if facts.json_schema or facts.json_reliability in _RELIABLE:
+        return ""
+    return render_prompt("format_reminder_json")
+
+
+def read_reply(
+    text: str, shape: type[Shape], check: Check, *, form: Form = "json", is_last_try: bool = False
+) -> Reading:
+    """The reply as a payload that `check` accepts, read in the form asked for, else in the other.
+
+    Raises InvalidReply, which speaks of the form that the reply has, and never anything else.
+    """
+    readers: dict[Form, Callable[[], Reading]] = {
+        "json": lambda: read_json(text, check, is_last_try=is_last_try),
+        "xml": lambda: read_xml(text, shape, check, is_last_try=is_last_try),
+    }
+    other: Form = "xml" if form == "json" else "json"
+    try:
+        return readers[form]()
+    except InvalidReply:
+        marks = {"json": '"memory_type"', "xml": f"<{root_tag(shape)}>"}
+        if marks[other] not in text:
+            raise
+    return readers[other]()

@@ -1,0 +1,282 @@
+"""The one JSON object in a reply: read as it stands, else mended with care.
+
+Each step is taken only where the one before found no object: JSON as it is, whatever fence or prose
+stands around it; then without trailing commas; then mended by json-repair (missing commas, other
+quotes, comments).
+
+On the first try a mended object is taken only if it has every word of the reply's, and one that
+breaks off is refused unless only closing brackets are missing: asked again, a model writes a
+shorter one that is whole. On the last try what can be read is better than nothing, so both are
+taken. Even then an entry that was cut is left out, because half a sentence may say the opposite,
+and a key that was not reached stays missing, because an empty list would say that nothing was
+new; the check refuses such an object. What was left out stays readable in the call's record.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from json_repair import repair_json
+
+from agents.prompting.forms.schemas import MAX_DEPTH, InvalidReply, Payload, Reading, check_storable
+
+Check = Callable[[Payload], None]
+FoundT = TypeVar("FoundT")
+
+# How many opening braces are tried as the start of the object; a reply is no reply after that.
+_MAX_STARTS = 50
+# Longer replies are not mended: the agents' own are far shorter.
+_MAX_CHARACTERS = 40_000
+
+_CLOSING = {"{": "}", "[": "]"}
+_KEY_FIRST = re.compile(r"""\{\s*["'\u201c]?memory_type""")
+_WORD = re.compile(r"\w+")
+# As json-repair's log tells of them.
+_COMMENT = re.compile(r" comment: (.*), ignoring$", re.DOTALL)
+_LITERALS = {"null", "none", "true", "false"}
+# What json-repair may stumble over in a text that is no JSON at all.
+_MENDING_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+
+
+def read_json(text: str, check: Check, *, is_last_try: bool) -> Reading:
+    """The object, once `check` accepts it; raises InvalidReply."""
+    if "{" not in text:
+        raise InvalidReply("the reply holds no JSON object")
+    payload = _read_strictly(text)
+    if payload is not None:
+        check(payload)
+        return Reading(payload)
+    source = _find_object(text)
+    if source is None:
+        raise InvalidReply(_why_unreadable(text))
+    if source.is_too_deep:
+        raise InvalidReply("the JSON object is nested too deeply")
+    reading = _mend(source, is_last_try=is_last_try)
+    if reading is None:
+        raise InvalidReply(_why_unreadable(source.text, is_cut=source.is_cut))
+    check(reading.payload)
+    return reading
+
+
+def count_lost_words(text: str, payload: Payload) -> int:
+    """How many words of the text are not among the payload's keys and values."""
+    return (_words(_unescape(text)) - _words(_spoken(payload))).total()
+
+
+@dataclass(frozen=True)
+class _Source:
+    """An object that is no JSON as it stands, from its opening brace on.
+
+    Up to `whole` its entries are complete; `open_brackets` are those that are not closed there.
+    One that is too deep is read no further, and so is cut as well.
+    """
+
+    text: str
+    is_cut: bool
+    is_too_deep: bool
+    whole: int
+    open_brackets: str
+
+    @property
+    def without_cut_entry(self) -> str:
+        closing = (_CLOSING[bracket] for bracket in reversed(self.open_brackets))
+        return self.text[: self.whole] + "".join(closing)
+
+    @property
+    def lacks_only_brackets(self) -> bool:
+        return self.open_brackets == "{" and not self.text[self.whole :].strip(" \n\t,`}")
+
+
+def _read_strictly(text: str) -> Payload | None:
+    # A model that thinks aloud may show pieces first, and of a broken object its parts are read:
+    # only the reply itself says what it is.
+    return _only_one([one for one in _objects_in(text) if "memory_type" in one])
+
+
+def _only_one(found: list[FoundT]) -> FoundT | None:
+    if len(found) > 1:
+        raise InvalidReply(f"the reply holds {len(found)} JSON objects; return exactly one")
+    return found[0] if found else None
+
+
+def _objects_in(text: str) -> Iterator[Payload]:
+    """The JSON objects in the text that no other one contains."""
+    # Lenient about line breaks inside strings, which small models write.
+    decoder = json.JSONDecoder(strict=False)
+    at = 0
+    for _ in range(_MAX_STARTS):
+        at = text.find("{", at)
+        if at < 0:
+            return
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at += 1
+            continue
+        yield value
+
+
+def _find_object(text: str) -> _Source | None:
+    """What was meant as the reply's object; None when nothing of the text is."""
+    if "memory_type" not in text or len(text) > _MAX_CHARACTERS:
+        return None
+    found: list[_Source] = []
+    at = 0
+    for _ in range(_MAX_STARTS):
+        at = text.find("{", at)
+        if at < 0:
+            break
+        one = _Scan(text, at).source
+        at += 1 if one.is_cut else len(one.text)
+        if not one.is_cut and "memory_type" in one.text:
+            found.append(one)
+    source = _only_one(found)
+    if source is None:
+        starts = [match.start() for match in _KEY_FIRST.finditer(text)]
+        start = starts[-1] if starts else text.rfind("{", 0, text.rfind("memory_type"))
+        source = _Scan(text, start).source if start >= 0 else None
+    return source
+
+
+class _Scan:
+    """Walks through an object that may be malformed, to see where it and its entries end."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text = text
+        self._at = start
+        self._open: list[str] = []
+        self._quote = ""
+        # The last character outside of texts that is no space, and where it stands.
+        self._before, self._before_at = "", start
+        self._trailing_commas: list[int] = []
+        self._whole, self._open_at_whole = start, ""
+        while self._at < len(text):
+            self._step(text[self._at])
+            self._at += 1
+            if not 0 < len(self._open) <= MAX_DEPTH:
+                break
+        self.source = _Source(
+            self._without_trailing_commas()[start : self._at],
+            is_cut=bool(self._open),
+            is_too_deep=len(self._open) > MAX_DEPTH,
+            whole=self._whole - start,
+            open_brackets=self._open_at_whole,
+        )
+
+    def _step(self, character: str) -> None:
+        if self._quote:
+            self._step_in_text(character)
+        elif not character.isspace():
+            self._step_between(character)
+
+    def _step_in_text(self, character: str) -> None:
+        if character == "\\":
+            self._at += 1
+        elif character == self._quote and self._ends_text():
+            self._quote, self._before = "", character
+            if len(self._open) > 1:
+                self._note_whole_entry(self._at + 1)
+
+    def _step_between(self, character: str) -> None:
+        if character == ",":
+            self._note_whole_entry(self._at)
+        if character in "\"'" and self._before and self._before in "{[,:\"'":
+            self._quote = character
+        elif character in _CLOSING:
+            self._open.append(character)
+            if character == "[":
+                self._note_whole_entry(self._at + 1)
+        elif character in "}]":
+            if self._before == ",":
+                self._trailing_commas.append(self._before_at)
+            self._close(character)
+        self._before, self._before_at = character, self._at
+
+    def _without_trailing_commas(self) -> str:
+        """The text with spaces in their place: what needs no guessing is not left to it."""
+        characters = list(self._text)
+        for at in self._trailing_commas:
+            characters[at] = " "
+        return "".join(characters)
+
+    def _ends_text(self) -> bool:
+        """A quote that no comma or bracket follows is one that the model did not escape."""
+        rest = self._text[self._at + 1 : self._at + 200].lstrip()
+        return not rest or rest[0] in ",:}]\"'/#"
+
+    def _close(self, character: str) -> None:
+        opening = "{" if character == "}" else "["
+        if opening in self._open:
+            while self._open.pop() != opening:
+                pass
+            self._note_whole_entry(self._at + 1)
+
+    def _note_whole_entry(self, end: int) -> None:
+        # What stands deeper is part of an entry, and no entry of its own.
+        if self._open in (["{"], ["{", "["]):
+            self._whole, self._open_at_whole = end, "".join(self._open)
+
+
+def _mend(source: _Source, *, is_last_try: bool) -> Reading | None:
+    """The malformed object as far as it may be taken on this try."""
+    if source.is_cut and not (is_last_try or source.lacks_only_brackets):
+        return None
+    payload, comments = _repair(source.without_cut_entry if source.is_cut else source.text)
+    if payload is None:
+        return None
+    # Before its words are counted, level by level.
+    check_storable(payload)
+    lost = max(count_lost_words(source.text, payload) - comments, 0)
+    if lost and not is_last_try:
+        return None
+    remark = "breaks off" if source.is_cut else "is malformed"
+    return Reading(payload, f"the JSON {remark}; {lost} words of it were left out")
+
+
+def _repair(text: str) -> tuple[Payload | None, int]:
+    """The object, as json-repair reads it if need be, and how many words were comments."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(text, strict=False), 0
+    try:
+        value, log = repair_json(text, skip_json_loads=True, logging=True)
+    except _MENDING_ERRORS:
+        return None, 0
+    if not isinstance(value, dict) or "memory_type" not in value:
+        return None, 0
+    comments = [found[1] for entry in log if (found := _COMMENT.search(entry["text"]))]
+    return value, len(_WORD.findall(" ".join(comments)))
+
+
+def _words(text: str) -> Counter[str]:
+    words = _WORD.findall(text.casefold())
+    return Counter(word for word in words if word not in _LITERALS)
+
+
+def _unescape(text: str) -> str:
+    text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text)
+    return re.sub(r"\\.", " ", text)
+
+
+def _spoken(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{key} {_spoken(part)}" for key, part in value.items())
+    if isinstance(value, list):
+        return " ".join(_spoken(part) for part in value)
+    return str(value)
+
+
+def _why_unreadable(text: str, *, is_cut: bool = False) -> str:
+    if is_cut:
+        return "the JSON object breaks off before its end; return a shorter one, complete"
+    start = text.find("{")
+    try:
+        json.JSONDecoder(strict=False).raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        return f"the JSON is malformed at character {error.pos - start}: {error.msg}"
+    except (ValueError, RecursionError):
+        return "the JSON object is nested too deeply or holds a number that is too long"
+    return "memory_type is missing; return one JSON object with all the required keys"

@@ -1,0 +1,254 @@
+"""A shape asked for in XML tags, and read back from whatever a model makes of it.
+
+The reader knows the shape, so it needs no well-formed document: tags that the shape does not name
+are passed over, a tag that is not closed ends where the next one belongs elsewhere, and what
+stands around the outermost tag is ignored. A scanner of its own, because parsers of XML refuse
+all that, and because one that knows neither DTDs nor entities beyond HTML's fixed list of
+characters cannot be made to expand anything.
+
+A list is a tag with an `item` for each entry; the same tag repeated for each entry is read too.
+"""
+
+import html
+import re
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, Shape, json_schema_for
+from agents.prompting.forms.tolerant_json import Check, count_lost_words
+
+_ITEM = "item"
+_TOKEN = re.compile(
+    r"<!\[CDATA\[(?P<literal>.*?)(?:\]\]>|\Z)"
+    r"|<!--.*?(?:-->|\Z)"
+    r"|<[?!][^<>]*>"
+    r"|<(?P<slash>/?)(?P<name>[A-Za-z_][\w.-]*+)[^<>]*?(?P<empty>/?)>",
+    re.DOTALL,
+)
+_UNFINISHED_TAG = re.compile(r"</?[\w.-]*\s*\Z")
+_WHOLE_NUMBER = re.compile(r"[+-]?\d{1,9}")
+
+
+def root_tag(model: type[Shape]) -> str:
+    """The outermost tag, which stands for `memory_type`."""
+    name: str = get_args(model.model_fields["memory_type"].annotation)[0]
+    return name
+
+
+def describe_as_xml(model: type[Shape]) -> str:
+    """The shape as one line of XML with "..." for each text and 0 for each number."""
+    return _describe(root_tag(model), json_schema_for(model))
+
+
+def read_xml(text: str, model: type[Shape], check: Check, *, is_last_try: bool) -> Reading:
+    """The payload in the reply's tags, once `check` accepts it; raises InvalidReply.
+
+    One that breaks off inside an entry is refused unless this is the last try, when that entry is
+    left out. A list that was not reached stays missing.
+    """
+    root = root_tag(model)
+    text = _UNFINISHED_TAG.sub("", text)
+    found = len(re.findall(rf"<{root}\b", text))
+    if found > 1:
+        raise InvalidReply(f"the reply holds <{root}> {found} times; return it exactly once")
+    if not found:
+        if "<memory_type>" not in text:
+            raise InvalidReply(f"the reply holds no <{root}>")
+        text = f"<{root}>{text}"
+    tree = _Tree(root, json_schema_for(model))
+    tree.read(text)
+    lost = count_lost_words(" ".join(tree.passed_over), {})
+    if tree.is_cut and not is_last_try:
+        raise InvalidReply("the reply breaks off before its end; return a shorter one, complete")
+    if lost and not is_last_try:
+        raise InvalidReply("some text stands outside the tags that were asked for")
+    remark = f"the XML is malformed; {lost} words of it were left out" if lost else ""
+    if tree.is_cut:
+        tree.drop_cut_entry()
+        remark = f"the XML breaks off; its last entry and {lost} words were left out"
+    payload = {"memory_type": root, **_object(tree.root)} if found else _object(tree.root)
+    check(payload)
+    return Reading(payload, remark)
+
+
+@dataclass(eq=False)
+class _Element:
+    name: str
+    schema: dict[str, Any]
+    texts: list[str] = field(default_factory=list)
+    children: list["_Element"] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts).strip()
+
+    def schema_of(self, name: str) -> dict[str, Any] | None:
+        """What a tag of this name would be inside this element; None where it does not belong."""
+        properties: dict[str, Any] = self.schema.get("properties", {})
+        if self.schema["type"] == "array":
+            entry: dict[str, Any] = self.schema["items"]
+            if name == _ITEM:
+                return entry
+            # An entry's own tags, where the tag of the entry was forgotten.
+            properties = entry.get("properties", {})
+        elif any(child.name == name for child in self.children) and (
+            properties[name]["type"] != "array"
+        ):
+            # Given once already: this one belongs to the next entry.
+            return None
+        known: dict[str, Any] | None = properties.get(name)
+        return known
+
+
+class _Tree:
+    """The elements of one reply, found by walking over its tags."""
+
+    def __init__(self, root: str, schema: dict[str, Any]) -> None:
+        self.root = _Element(root, schema)
+        self._open: list[_Element] = []
+        self._is_done = False
+        # A tag beside those of the shape, while it is open: what stands in it is none of the reply.
+        self._unknown = ""
+        # Texts that stand where the shape has none.
+        self.passed_over: list[str] = []
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self._open) > 1
+
+    def read(self, text: str) -> None:
+        at = 0
+        for token in _TOKEN.finditer(text):
+            self._take_text(_unescape(text[at : token.start()]))
+            at = token.end()
+            if token["literal"] is not None:
+                self._take_text(token["literal"])
+            elif token["name"]:
+                self._take_tag(token["name"], is_end=bool(token["slash"]))
+                if token["empty"]:
+                    self._take_tag(token["name"], is_end=True)
+        self._take_text(_unescape(text[at:]))
+
+    def drop_cut_entry(self) -> None:
+        """Leave out what was open at the end: an entry of a list, or else the whole of its key."""
+        of_root = self._open[1]
+        if of_root.schema["type"] != "array" or of_root.text:
+            self.root.children.remove(of_root)
+        elif len(self._open) > 2:
+            of_root.children.remove(self._open[2])
+
+    def _take_text(self, text: str) -> None:
+        if not self._open:
+            return
+        element = self._open[-1]
+        if element.schema["type"] == "array" and element.children:
+            self.passed_over.append(text)
+        elif element.schema["type"] != "object":
+            element.texts.append(text)
+        elif not self._unknown:
+            self.passed_over.append(text)
+
+    def _take_tag(self, name: str, *, is_end: bool) -> None:
+        if is_end:
+            self._close(name)
+        elif not self._open:
+            if name == self.root.name and not self._is_done:
+                self._open.append(self.root)
+        else:
+            self._open_element(name)
+
+    def _open_element(self, name: str) -> None:
+        for depth in range(len(self._open) - 1, -1, -1):
+            parent = self._open[depth]
+            schema = parent.schema_of(name)
+            if schema is not None:
+                del self._open[depth + 1 :]
+                if parent.schema["type"] == "array" and name != _ITEM:
+                    parent = self._push(parent, _Element(_ITEM, parent.schema["items"]))
+                self._push(parent, _Element(name, schema))
+                return
+        parent = self._open[-1]
+        if parent.schema["type"] == "array":
+            # An item by another name, such as <theme>.
+            self._push(parent, _Element(name, parent.schema["items"]))
+        elif parent.schema["type"] == "object" and not self._unknown:
+            self._unknown = name
+
+    def _push(self, parent: _Element, element: _Element) -> _Element:
+        if parent.texts:
+            # What looked like the only entry of a list stands beside others.
+            self.passed_over += parent.texts
+            parent.texts = []
+        parent.children.append(element)
+        self._open.append(element)
+        self._unknown = ""
+        return element
+
+    def _close(self, name: str) -> None:
+        if name == self._unknown:
+            self._unknown = ""
+        names = [element.name for element in self._open]
+        if name in names:
+            last = len(names) - 1 - names[::-1].index(name)
+            del self._open[last:]
+            self._is_done = not self._open
+
+
+def _unescape(text: str) -> str:
+    """With its references resolved; as it stands where a number in one is too long to be read."""
+    try:
+        return html.unescape(text)
+    except ValueError:
+        return text
+
+
+def _describe(name: str, schema: dict[str, Any]) -> str:
+    match schema["type"]:
+        case "object":
+            inner = "".join(
+                _describe(key, part)
+                for key, part in schema["properties"].items()
+                if key != "memory_type"
+            )
+        case "array":
+            inner = _describe(_ITEM, schema["items"])
+        case "string":
+            inner = "..."
+        case _:
+            inner = "0"
+    return f"<{name}>{inner}</{name}>"
+
+
+def _object(element: _Element) -> Payload:
+    payload: Payload = {}
+    for child in element.children:
+        value = _value(child)
+        if isinstance(value, list):
+            payload.setdefault(child.name, []).extend(value)
+        else:
+            payload[child.name] = value
+    return payload
+
+
+def _value(element: _Element) -> Any:
+    match element.schema["type"]:
+        case "object":
+            return _object(element)
+        case "array":
+            return _entries(element)
+        case "string":
+            return element.text
+    if _WHOLE_NUMBER.fullmatch(element.text):
+        return int(element.text)
+    return element.text or None
+
+
+def _entries(element: _Element) -> list[Any]:
+    if not element.children:
+        return [element.text] if element.text else []
+    return [_value(child) for child in element.children if not _is_blank(child)]
+
+
+def _is_blank(element: _Element) -> bool:
+    """Whether nothing was written: how a model that was shown the tags says that there is none."""
+    return not element.text and all(map(_is_blank, element.children))

@@ -1,0 +1,155 @@
+"""Payloads of agents 0 and 8 with something in every key, and ways to vary and to write them."""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any, Literal
+from xml.sax.saxutils import escape
+
+from hypothesis import strategies as st
+
+from agents.prompting.forms.schemas import (
+    InvalidReply,
+    Payload,
+    Reading,
+    Shape,
+    TurnDelta,
+    WorldChapterLock,
+    check_payload,
+    json_schema_for,
+)
+
+LOCK: dict[str, Any] = {
+    "memory_type": "world_chapter_lock",
+    "world": {
+        "genre": "ghost story",
+        "tone": "quiet dread",
+        "themes": ["memory"],
+        "rules_of_reality": ["the dead knock three times"],
+        "factions_or_powers": [],
+        "key_lore": [],
+        "safety_or_boundaries": [],
+    },
+    "chapter": {
+        "premise": "the light went out",
+        "location": "quay",
+        "time": "night",
+        "environment": ["ice"],
+        "active_threats": [],
+        "open_mysteries": [],
+        "chapter_goals": [],
+    },
+    "agents": [
+        {"slot": 1, "color": "red", "name": "Mara Venn"},
+        {"slot": 2, "color": "orange", "name": "Agent Orange"},
+    ],
+    "canon_locks": ["the keeper is missing"],
+    "assumptions": [],
+}
+DELTA: dict[str, Any] = {
+    "memory_type": "turn_delta",
+    "range": {"from_marker": "1", "to_marker": "7", "prompt_count_in_chunk": 7},
+    "location_updates": {"where": "the ferry", "notable_environment_changes": []},
+    "major_events": [
+        {"event": "a knock", "cause": "", "effect": "fear", "participants": ["Mara Venn"]}
+    ],
+    "character_actions": [
+        {"agent_slot": 1, "name": "Mara Venn", "did": "knelt", "intent": "listen", "result": ""}
+    ],
+    "state_changes": [{"key": "lamp", "before": "lit", "after": "dark", "notes": ""}],
+    "relationship_shifts": [{"between": ["Mara", "Tom"], "change": "doubt", "evidence": ""}],
+    "items_clues_discovered": [{"thing": "list", "who_found": "Tom", "why_it_matters": "names"}],
+    "unresolved_threads": [{"thread": "who knocks", "stakes": "", "next_likely_trigger": ""}],
+    "canon_locks": [],
+    "contradictions_or_questions": [],
+}
+# Controls, separators of lines and halves of surrogate pairs.
+_NO_TEXT: tuple[Literal["Cc", "Cs", "Zl", "Zp"], ...] = ("Cc", "Cs", "Zl", "Zp")
+SHAPES = [(WorldChapterLock, LOCK), (TurnDelta, DELTA)]
+
+
+def changed(payload: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy with the value at a dotted path replaced; a path ending in "!" removes the key."""
+    copy = deepcopy(payload)
+    *parents, last = path.split(".")
+    node: Any = copy
+    for part in parents:
+        node = node[int(part)] if part.isdigit() else node[part]
+    if last.endswith("!"):
+        del node[last[:-1]]
+    else:
+        node[last] = value
+    return copy
+
+
+def payloads_of(shape: type[Shape], *, alphabet: str = "") -> st.SearchStrategy[dict[str, Any]]:
+    """Whole payloads with any text in every key, as a model could have written them."""
+    letters = st.sampled_from(alphabet) if alphabet else st.characters(exclude_categories=_NO_TEXT)
+    texts = st.text(letters, min_size=1, max_size=20).map(str.strip).filter(bool)
+    return _values(json_schema_for(shape), texts)
+
+
+def _values(schema: dict[str, Any], texts: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    match schema["type"]:
+        case "object":
+            parts = {key: _values(part, texts) for key, part in schema["properties"].items()}
+            return st.fixed_dictionaries(parts)
+        case "array":
+            return st.lists(_values(schema["items"], texts), min_size=1, max_size=2)
+        case "integer":
+            return st.integers(0, 9)
+        case _:
+            return st.sampled_from(schema["enum"]) if "enum" in schema else texts
+
+
+def deeply_nested(*pairs: tuple[str, str]) -> st.SearchStrategy[str]:
+    """Some of these openings and closings, in one another up to thousands of times.
+
+    There may be fewer closings than openings, or more.
+    """
+
+    def write(chosen: Sequence[tuple[str, str]], depth: int, inside: str, more: int) -> str:
+        opening = "".join(begin for begin, _ in chosen)
+        closing = "".join(end for _, end in reversed(chosen))
+        return opening * depth + inside + closing * max(depth + more, 0)
+
+    return st.builds(
+        write,
+        st.lists(st.sampled_from(pairs), min_size=1, max_size=3),
+        st.sampled_from([1, 5, 19, 40, 300, 500, 990, 4_000]),
+        st.sampled_from(["", "1", '"a"', "a", ","]),
+        st.sampled_from([0, 0, 0, -1, 1, -10_000]),
+    )
+
+
+def assert_read_or_refused(read: Callable[[], Reading]) -> None:
+    """A turn delta that memory takes, or a refusal; nothing else may come of a text."""
+    try:
+        payload = read().payload
+    except InvalidReply:
+        return
+    check_payload(payload, TurnDelta)
+
+
+def assert_says_no_more(cut: Payload, whole: Payload) -> None:
+    """What was read of a payload that breaks off lacks at most the end of its last list."""
+    *earlier, last = whole
+    assert list(cut) == list(whole)
+    assert all(cut[key] == whole[key] for key in earlier)
+    said = whole[last]
+    assert cut[last] == (said[: len(cut[last])] if isinstance(said, list) else said)
+
+
+def as_xml(payload: dict[str, Any]) -> str:
+    """The payload in the tags that a model is asked for."""
+    parts = {key: value for key, value in payload.items() if key != "memory_type"}
+    return _element(payload["memory_type"], parts)
+
+
+def _element(name: str, value: Any) -> str:
+    if isinstance(value, dict):
+        inner = "\n".join(_element(key, part) for key, part in value.items())
+    elif isinstance(value, list):
+        inner = "".join(_element("item", entry) for entry in value)
+    else:
+        inner = escape(str(value))
+    return f"<{name}>{inner}</{name}>"

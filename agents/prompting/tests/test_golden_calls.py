@@ -1,0 +1,81 @@
+"""What only some calls are sent, word for word: reminders of the form, repairs, later scenes."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from agents.flows.ending import request_end
+from agents.flows.locking import request_lock
+from agents.flows.narrating import request_build
+from agents.flows.tests.narrations import make_ended_chapter, prompt_of_second_scene, words
+from agents.prompting.tests.golden_files import check_golden
+from agents.prompting.tests.payloads import as_xml
+from agents.providers.base import Message
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.tests.replies import turn_delta, world_lock
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+
+# The form that each is asked for, and a valid answer in it.
+FORMS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    "json": ("a-model-nobody-knows", json.dumps),
+    "xml": ("claude-sonnet-4", as_xml),
+}
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest, settings: Settings) -> str:
+    """Agents 0 and 8 are asked for this form, without a schema."""
+    settings.LLM = "openai"
+    settings.MODEL = FORMS[request.param][0]
+    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+    return str(request.param)
+
+
+def test_a_lock_and_its_repair(form: str, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
+    chapter = make_chapter()
+    provider.enqueue("The lamp is dark.", FORMS[form][1](world_lock()))
+    request_lock(chapter.pk)
+    run_jobs()
+    check_golden(f"agent_0_repair_{form}", provider.history[1].messages)
+
+
+def test_a_summary_and_its_repair(form: str, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 2)
+    provider.enqueue("They met.", FORMS[form][1](turn_delta(1, 2)))
+    request_end(chapter.pk)
+    run_jobs()
+    check_golden(f"agent_8_repair_{form}", provider.history[1].messages)
+
+
+def test_a_whole_chapter_and_its_continuations(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_ended_chapter(2)
+    provider.enqueue("The lamp was dark.", Script("The stairs were wet. Nobody", was_cut=True))
+    provider.enqueue(words(200))
+    request_build(chapter.pk)
+    run_jobs()
+    check_golden("agent_9_whole", provider.history[0].messages)
+    check_golden("agent_9_continued", _added(provider, 1))
+    check_golden("agent_9_continued_again", _added(provider, 2))
+
+
+def test_a_scene_after_another(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    check_golden("agent_9_scene", prompt_of_second_scene(provider, run_jobs))
+
+
+def _added(provider: ScriptedProvider, call: int) -> list[Message]:
+    """What a later call says after the prompt of the first one."""
+    first = provider.history[0].messages
+    assert provider.history[call].messages[: len(first)] == first
+    return list(provider.history[call].messages[len(first) :])

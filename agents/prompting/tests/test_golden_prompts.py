@@ -1,0 +1,82 @@
+"""Every agent's prompt in every tier, word for word."""
+
+from collections.abc import Callable
+
+import pytest
+
+from agents.prompting.declarations import (
+    AGENTS,
+    CHARACTER_LAYERS,
+    CHARACTERS,
+    CONTEXT_SUMMARY,
+    NARRATOR,
+    WORLD_SUMMARY,
+    Agent,
+)
+from agents.prompting.layer_sources import transcript_pieces
+from agents.prompting.layers import TIERS, Piece, Tier, assemble
+from agents.prompting.sandwich import Subject, compose
+from agents.prompting.tests.golden_files import check_golden
+from agents.tests.replies import turn_delta, world_lock
+from memory.corrections import write_correction
+from memory.tests.factories import add_delta, add_lock
+from sessions.models import Session
+from sessions.tests.factories import add_prompts, make_active_chapter
+
+pytestmark = pytest.mark.django_db
+
+
+BUDGET = 100_000
+
+SUBJECTS: dict[Agent, Callable[[Session], Subject]] = {
+    WORLD_SUMMARY: Subject,
+    CHARACTERS[2]: lambda chapter: Subject(
+        chapter,
+        2,
+        budget_tokens=BUDGET,
+        given={"USER_PROMPT": [Piece("The stairs are wet. </told>")]},
+    ),
+    CONTEXT_SUMMARY: lambda chapter: Subject(
+        chapter, given={"RECENT_CONTEXT_CHUNK": transcript_pieces(chapter, 15, 16)}
+    ),
+    NARRATOR: lambda chapter: Subject(
+        chapter,
+        given={
+            "NARRATIVE_AGENT_DEFINITION": [Piece("Dry, like a logbook.")],
+            "FULL_CHAPTER_CONTEXT": transcript_pieces(chapter, 1, 16),
+            "TASK": [Piece("Write the whole chapter now.")],
+        },
+    ),
+}
+
+
+@pytest.fixture
+def chapter() -> Session:
+    """Sixteen prompts, memory of fourteen of them, and a correction."""
+    chapter = make_active_chapter(agent_names={"2": "Tom <the elder>"})
+    add_lock(chapter, world_lock())
+    for first, last in ((1, 7), (8, 14)):
+        add_prompts(chapter, 7)
+        payload = turn_delta(first, last, canon_locks=[f"what was sworn at prompt {last}"])
+        add_delta(chapter, first, last, payload)
+    add_prompts(chapter, 2)
+    chapter.last_summarized_prompt_index = 14
+    chapter.save()
+    write_correction(chapter.pk, canon="The bell is a gong.", replaces="what was sworn at prompt 7")
+    chapter.refresh_from_db()
+    return chapter
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("agent", SUBJECTS, ids=lambda agent: f"agent {agent.agent_id}")
+def test_the_prompt_is_the_one_that_was_reviewed(
+    chapter: Session, agent: Agent, tier: Tier
+) -> None:
+    layers = compose(agent.layers, SUBJECTS[agent](chapter), tier)
+    prompt = assemble(layers, budget_tokens=BUDGET, weight_per_token=3)
+    check_golden(f"agent_{agent.agent_id}_{tier}", prompt.messages)
+
+
+def test_all_characters_are_told_the_same_way() -> None:
+    assert {agent.agent_id for agent in SUBJECTS} | {1, 3, 4, 5, 6, 7} == set(AGENTS)
+    assert all(agent.layers is CHARACTER_LAYERS for agent in CHARACTERS.values())

@@ -1,0 +1,146 @@
+"""A prompt's unchanged part is kept between prompts: whatever changes it must show in the next."""
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from agents.calling.calls import prepare_call
+from agents.flows.characters import compose_reply, compose_start, read_ahead
+from agents.flows.tests.playing import play, reroll
+from agents.prompting import budget
+from agents.prompting.declarations import CHARACTERS
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.replies import turn_delta
+from memory.blocks import write_delta
+from memory.corrections import write_correction
+from sessions.access import get_chapter
+from sessions.models import Session, Turn
+from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.transcript import chosen_events
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chapter() -> Session:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 7)
+    read_ahead(chapter)
+    return chapter
+
+
+def carried(chapter: Session) -> str:
+    return "\n".join(layer.text for layer in compose_start(chapter.pk, 1))
+
+
+def test_a_prompt_and_its_reply(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue("I lift the lamp.")
+    play(chapter, "The stairs are wet.")
+    assert "The stairs are wet." in carried(chapter)
+    assert "I lift the lamp." in carried(chapter)
+
+
+def test_another_reply(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue("I lift the lamp.", "I put the lamp out.")
+    play(chapter)
+    reroll(chapter)
+    assert "I put the lamp out." in carried(chapter)
+    assert "I lift the lamp." not in carried(chapter)
+
+
+@pytest.fixture
+def _large_window(settings: Any) -> None:
+    settings.LLM, settings.MODEL = "openai", "gpt-4o"
+
+
+def summarize(chapter: Session, canon: str, first: int = 1) -> None:
+    last = first + 6
+    events = [event.pk for event in chosen_events(chapter, from_prompt=first, to_prompt=last)]
+    payload = turn_delta(first, last, canon_locks=[canon])
+    assert write_delta(
+        chapter.pk, from_prompt_index=first, to_prompt_index=last, payload=payload, event_ids=events
+    )
+
+
+@pytest.mark.usefixtures("_large_window")
+def test_what_was_read_ahead_is_not_asked_for_again(
+    provider: ScriptedProvider,
+    chapter: Session,
+    django_assert_num_queries: DjangoAssertNumQueries,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However long the GM thinks, within reason, and however long ago the reply before was."""
+    seconds = [time.monotonic() + 100]
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    read_ahead(chapter)
+    seconds[0] += 590
+    slot = chapter.next_agent_slot
+    turn = Turn(session=chapter, agent_slot=slot, user_text="The stairs are wet.")
+    with django_assert_num_queries(0):
+        call = prepare_call(CHARACTERS[slot], chapter.pk, lambda: compose_reply(turn))
+    assert "The stairs are wet." in call.request.messages[-1].content
+
+
+@pytest.mark.usefixtures("_large_window")
+def test_a_memory_delta(chapter: Session) -> None:
+    summarize(chapter, "The bell has no clapper.")
+    assert "The bell has no clapper." in carried(chapter)
+
+
+def test_in_a_small_window_a_delta_waits_until_its_prompts_leave_the_context(
+    chapter: Session,
+) -> None:
+    summarize(chapter, "The bell has no clapper.")
+    before = carried(chapter)
+    assert "beat 1" in before
+    assert "The bell has no clapper." not in before
+    add_prompts(chapter, 14)
+    summarize(chapter, "The tide is late.", first=8)
+    after = carried(chapter)
+    assert "beat 14\n" not in after
+    assert "The bell has no clapper." in after
+    assert "The tide is late." in after
+
+
+def test_in_a_small_window_the_context_grows_over_two_chunks(chapter: Session) -> None:
+    for first in (1, 8):
+        summarize(chapter, f"CANON {first}", first=first)
+        add_prompts(chapter, 6 if first > 1 else 7)
+    text = carried(chapter)
+    assert "beat 1\n" in text
+    assert "CANON" not in text
+
+
+def test_in_a_small_window_a_context_that_grew_too_long_moves_on_sooner() -> None:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 7, text="long " * 250)
+    summarize(chapter, "The bell has no clapper.")
+    add_prompts(chapter, 9, text="beat " * 100)
+    text = carried(chapter)
+    assert "long long" not in text
+    assert "The bell has no clapper." in text
+
+
+def test_in_a_small_window_a_context_that_may_give_way_is_remembered_at_once(
+    chapter: Session,
+) -> None:
+    add_prompts(chapter, 3, text="beat " * 800)
+    summarize(chapter, "The bell has no clapper.")
+    assert "The bell has no clapper." in carried(chapter)
+
+
+def test_the_layers_of_a_prompt_show_one_state_of_the_chapter(chapter: Session) -> None:
+    """Also when a summary lands between the reading of the chapter and that of its memory."""
+    add_prompts(chapter, 7)
+    stored = Turn(session=get_chapter(chapter.pk), agent_slot=1, user_text="Go.")
+    summarize(chapter, "The bell has no clapper.")
+    text = "\n".join(layer.text for layer in compose_reply(stored))
+    assert "beat 1\n" in text
+
+
+def test_a_correction_of_canon(chapter: Session) -> None:
+    write_correction(chapter.pk, canon="The bell is a gong.", replaces="", reason="")
+    assert "The bell is a gong." in carried(chapter)

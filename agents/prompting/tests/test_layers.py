@@ -1,0 +1,255 @@
+"""Fitting a prompt into a window: order kept, floors kept, never over the budget."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import DjangoAssertNumQueries
+
+from agents.calling.model_access import model_name
+from agents.exceptions import PromptTooLong
+from agents.facts.model_facts import facts_of
+from agents.models import TokenCalibration
+from agents.prompting import layers
+from agents.prompting.budget import (
+    TOKENS_PER_MESSAGE,
+    calibrate,
+    input_budget,
+    output_limit,
+    read_weight_per_token,
+    weigh,
+)
+from agents.prompting.declarations import AGENTS, CHARACTERS, NARRATOR
+from agents.prompting.layers import Layer, Piece, Trim, assemble, keep_last, text_layer
+from agents.providers.base import Usage
+
+
+def pieces(count: int, size: int = 100, brief: int = 0) -> tuple[Piece, ...]:
+    return tuple(Piece(str(n) * size, str(n) * brief) for n in range(1, count + 1))
+
+
+def test_layers_keep_their_order_and_neighbours_of_one_role_are_one_message() -> None:
+    prompt = assemble(
+        [
+            text_layer("SYSTEM", "Rules.", role="system", has_heading=False),
+            text_layer("ONE", "first"),
+            text_layer("TWO", "second"),
+        ],
+        budget_tokens=1_000,
+        weight_per_token=3,
+    )
+    assert [(m.role, m.content) for m in prompt.messages] == [
+        ("system", "Rules."),
+        ("user", "## ONE\nfirst\n\n## TWO\nsecond"),
+    ]
+
+
+def test_the_oldest_pieces_go_first_and_the_newest_stay() -> None:
+    history = Layer("H", keep_last(pieces(9), 2), trim=Trim.OLDEST_FIRST)
+    prompt = assemble([history, text_layer("M", "now")], budget_tokens=200, weight_per_token=2)
+    content = prompt.messages[0].content
+    assert "1" * 100 not in content
+    assert "9" * 100 in content
+    assert prompt.records[0].dropped > 0
+
+
+def test_the_newest_go_first_where_the_beginning_matters_more() -> None:
+    outline = Layer("H", pieces(9), trim=Trim.NEWEST_FIRST)
+    prompt = assemble([outline], budget_tokens=200, weight_per_token=2)
+    content = prompt.messages[0].content
+    assert "1" * 100 in content
+    assert "9" * 100 not in content
+
+
+def test_condensing_shortens_before_it_drops_and_spares_the_first() -> None:
+    first, *others = keep_last(pieces(9, brief=10), 1)
+    memory = Layer("M", (replace(first, must_stay=True), *others), trim=Trim.CONDENSE)
+    prompt = assemble([memory], budget_tokens=250, weight_per_token=2)
+    record = prompt.records[0]
+    assert record.shortened > 0
+    assert record.dropped == 0
+    assert "1" * 100 in prompt.messages[0].content
+    assert "9" * 100 in prompt.messages[0].content
+
+
+def test_a_share_holds_whatever_else_there_is() -> None:
+    memory = Layer("M", keep_last(pieces(9), 1), trim=Trim.CONDENSE, share=0.2)
+    prompt = assemble([memory], budget_tokens=1_000, weight_per_token=1)
+    assert weigh(prompt.messages[0].content) <= 200
+
+
+class TestTooLong:
+    """Which part the GM is told to shorten. A character of the texts is a token."""
+
+    def refusal(self, *, room: int, **sizes: int) -> str:
+        """Of layers with texts so long, in a window with `room` for texts."""
+        parts = [text_layer(name, "x" * size, has_heading=False) for name, size in sizes.items()]
+        budget = room + TOKENS_PER_MESSAGE * len(parts)
+        with pytest.raises(PromptTooLong) as refused:
+            assemble(parts, budget_tokens=budget, weight_per_token=1)
+        assert "Nothing was sent" in str(refused.value)
+        return str(refused.value)
+
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("WORLD_TEXT", "the world text on Tab 1"),
+            ("CHAPTER_TEXT", "the chapter text on Tab 1"),
+            ("AGENT_IDENTITY", "the identity on Tab 1"),
+            ("USER_PROMPT", "your prompt"),
+            ("NARRATIVE_AGENT_DEFINITION", "the narrative agent's instructions on Tab 3"),
+        ],
+    )
+    def test_a_part_is_named_in_the_gm_s_words_and_by_how_much_it_is_too_long(
+        self, name: str, words: str
+    ) -> None:
+        said = self.refusal(room=1_000, **{"SYSTEM": 500, name: 1_600})
+        assert "about 1,100 tokens too long" in said
+        assert f"Shorten {words} (about 1,600 tokens) by so much" in said
+
+    def test_all_that_can_be_named_are_layers_of_an_agent(self) -> None:
+        declared = {layer.name for agent in AGENTS.values() for layer in agent.layers}
+        assert {*layers._EDITABLE, *layers._NOT_EDITABLE} <= declared
+
+    def test_what_the_engine_wrote_is_not_named_though_it_is_longer(self) -> None:
+        said = self.refusal(room=2_000, SYSTEM=900, STRUCTURED_MEMORY=800, USER_PROMPT=700)
+        assert "Shorten your prompt (about 700 tokens)" in said
+        assert "SYSTEM" not in said
+        assert "MEMORY" not in said
+
+    def test_the_longest_of_those_that_the_gm_can_shorten_is_named(self) -> None:
+        said = self.refusal(room=900, WORLD_TEXT=400, CHAPTER_TEXT=600)
+        assert "Shorten the chapter text on Tab 1 (about 600 tokens) by so much" in said
+
+    def test_an_identity_which_is_locked_by_then_is_named_only_when_the_prompt_is_too_short(
+        self,
+    ) -> None:
+        said = self.refusal(room=1_000, AGENT_IDENTITY=900, USER_PROMPT=300)
+        assert "Shorten your prompt (about 300 tokens) by so much" in said
+        said = self.refusal(room=800, AGENT_IDENTITY=900, USER_PROMPT=300)
+        assert "Shorten the identity on Tab 1 (about 900 tokens) by so much" in said
+
+    def test_where_one_is_not_enough_all_are_named(self) -> None:
+        said = self.refusal(room=500, SYSTEM=300, WORLD_TEXT=400, CHAPTER_TEXT=600)
+        assert "Shorten the chapter text on Tab 1 (about 600 tokens) and the world text on" in said
+
+    def test_where_none_would_help_only_a_larger_window_is_asked_for(self) -> None:
+        said = self.refusal(room=500, SYSTEM=900, USER_PROMPT=300)
+        assert "about 700 tokens too long" in said
+        assert "a model with a larger window is needed" in said
+        assert "your prompt" not in said
+
+    def test_a_transcript_is_said_to_be_the_longest_and_cannot_be_shortened(self) -> None:
+        said = self.refusal(room=500, FORMAT=200, RECENT_CONTEXT_CHUNK=900)
+        assert "The transcript alone has about 900." in said
+        assert "a model with a larger window is needed" in said
+
+    def test_so_is_memory(self) -> None:
+        said = self.refusal(room=500, STRUCTURED_MEMORY=900, USER_PROMPT=100)
+        assert "The memory alone has about 900." in said
+
+
+@given(
+    sizes=st.lists(st.integers(1, 400), min_size=1, max_size=30),
+    budget=st.integers(150, 4_000),
+    trim=st.sampled_from([Trim.OLDEST_FIRST, Trim.CONDENSE]),
+    step=st.integers(1, 4),
+)
+def test_a_prompt_never_exceeds_its_budget(
+    sizes: list[int], budget: int, trim: Trim, step: int
+) -> None:
+    layers = [
+        text_layer("SYSTEM", "Rules.", role="system"),
+        Layer("H", keep_last([Piece("x" * size, "x") for size in sizes], 1), trim=trim, step=step),
+        text_layer("USER_PROMPT", "Go."),
+    ]
+    try:
+        prompt = assemble(layers, budget_tokens=budget, weight_per_token=2)
+    except PromptTooLong:
+        assert sizes[-1] / 2 > budget - 100
+        return
+    weight = sum(weigh(message.content) for message in prompt.messages)
+    assert weight / 2 + TOKENS_PER_MESSAGE * len(prompt.messages) <= budget + 4
+    assert prompt.messages[-1].content.endswith("Go.")
+
+
+def test_a_piece_that_must_stay_is_neither_shortened_nor_dropped() -> None:
+    blocks = tuple(Piece(f"{at} " * 60, "brief", must_stay=at in (0, 2)) for at in range(4))
+    layer = Layer("MEMORY", blocks, trim=Trim.CONDENSE)
+    # Two blocks with their heading are 252 characters.
+    room = TOKENS_PER_MESSAGE + 127
+    prompt = assemble([layer], budget_tokens=room, weight_per_token=2.0)
+    (message,) = prompt.messages
+    assert blocks[0].text in message.content
+    assert blocks[2].text in message.content
+    assert "brief" not in message.content
+    (record,) = prompt.records
+    assert (record.kept, record.shortened, record.dropped) == (2, 0, 2)
+
+
+@pytest.mark.django_db
+def test_estimates_follow_what_a_model_reports() -> None:
+    for _ in range(5):
+        calibrate("m", 1, 4_200, Usage(1_000, 1))
+    assert read_weight_per_token("m", 1) == pytest.approx(4.2, rel=0.05)
+
+
+@pytest.mark.django_db
+def test_what_is_known_already_is_not_written_again(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    calibrate("m", 1, 4_000, Usage(1_000, 1))
+    for weight in (3_961, 4_000, 4_039):
+        with django_assert_num_queries(0):
+            calibrate("m", 1, weight, Usage(1_000, 1))
+    calibrate("m", 1, 4_080, Usage(1_000, 1))
+    learned = TokenCalibration.objects.get()
+    assert (learned.weight, learned.tokens) == (7_080, 1_750)
+    assert read_weight_per_token("m", 1) == pytest.approx(7_080 / 1_750)
+
+
+@pytest.mark.django_db
+def test_an_agent_s_prompts_are_estimated_by_its_own_calls_once_there_are_any() -> None:
+    calibrate("m", 1, 4_200, Usage(1_000, 1))
+    assert read_weight_per_token("m", 8) == pytest.approx(4.2)
+    calibrate("m", 8, 2_500, Usage(1_000, 1))
+    assert read_weight_per_token("m", 8) == pytest.approx(2.5)
+    assert read_weight_per_token("m", 1) == pytest.approx(4.2)
+
+
+def test_dense_scripts_and_emoji_weigh_more_than_english() -> None:
+    assert weigh("word") < weigh("\u8a9e\u8a9e\u8a9e\u8a9e") < weigh("\N{GRINNING FACE}" * 4)
+
+
+def test_each_agent_has_its_default_model_and_the_environment_s_choice(
+    settings: pytest.FixtureRequest,
+) -> None:
+    settings.LLM, settings.MODEL = "openai", ""  # type: ignore[attr-defined]
+    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")  # type: ignore[attr-defined]
+    assert [model_name(n) for n in range(10)] == ["o4-mini"] * 9 + ["gpt-5.2"]
+    settings.MODEL = "local"  # type: ignore[attr-defined]
+    settings.MODEL_BY_AGENT[9] = "writer"  # type: ignore[attr-defined]
+    assert (model_name(8), model_name(9)) == ("local", "writer")
+
+
+def test_reasoning_models_get_room_to_think_and_no_temperature() -> None:
+    facts = facts_of("openai/o4-mini")
+    assert facts.token_parameter == "max_completion_tokens"
+    assert not facts.accepts_temperature
+    assert output_limit(CHARACTERS[1], facts) > CHARACTERS[1].output_tokens
+
+
+def test_unknown_models_take_the_environment_s_figures(settings: pytest.FixtureRequest) -> None:
+    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 128_000, 16_000  # type: ignore[attr-defined]
+    facts = facts_of("agent-9")
+    assert (facts.context_window, facts.max_output) == (128_000, 16_000)
+    assert facts_of("gpt-5.2").context_window == 400_000
+
+
+@pytest.mark.parametrize("agent", AGENTS.values())
+@pytest.mark.parametrize("model", ["o4-mini", "gpt-5.2", "gpt-4o", "unknown", "embedded:x"])
+def test_output_and_input_fit_the_window_together(agent: object, model: str) -> None:
+    facts = facts_of(model)
+    limit = output_limit(NARRATOR, facts)
+    assert limit + input_budget(facts, limit) < facts.context_window

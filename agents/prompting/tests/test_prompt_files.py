@@ -1,0 +1,173 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from agents.prompting import layer_sources, prompt_files
+from agents.prompting.forms.schemas import TurnDelta, WorldChapterLock, json_schema_for
+from agents.prompting.layer_sources import prompt_file
+from agents.prompting.prompt_files import PROMPTS_FOLDER, PromptFileError, render_prompt
+from agents.prompting.sandwich import Subject
+from sessions.models import Session
+
+VARIABLES = {
+    "world_lock": {},
+    "context_summary": {},
+    "character": {},
+    "character_minimal": {"character_name": "Mara"},
+    "narrator": {},
+    "narrator_minimal": {},
+    "process_map": {"here": "Play, as Agent 1"},
+    "process_map_medium": {"here": "Play, as Agent 1"},
+    "protocol_character": {},
+    "protocol_json": {},
+    "protocol_narrator": {},
+    "narrator_whole": {"target_words": "2500"},
+    "narrator_scene": {"scene_number": "2", "scene_count": "9", "target_words": "600"},
+    "narrator_continue": {"target_words": "2500", "done_word": "DONE"},
+    "repair": {"error": "range is missing"},
+    "repair_xml": {"error": "range is missing"},
+    "format_reminder_json": {},
+    "format_reminder_xml": {"shape": "<turn_delta>...</turn_delta>"},
+}
+SYSTEM_PROMPTS = ("world_lock", "context_summary", "character", "character_minimal", "narrator")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(prompt_files, "PROMPTS_FOLDER", tmp_path)
+    for kept in (prompt_files._load, layer_sources._instructions_of):
+        kept.cache_clear()
+    yield tmp_path
+    for kept in (prompt_files._load, layer_sources._instructions_of):
+        kept.cache_clear()
+
+
+class TestRenderPrompt:
+    def test_it_puts_values_in_word_for_word(self, folder: Path) -> None:
+        (folder / "greeting.md").write_text("Hello $who, you owe $$5 to ${whom}.\n")
+        text = render_prompt("greeting", who="$whom \\1 {who}", whom="me")
+        assert text == "Hello $whom \\1 {who}, you owe $5 to me."
+
+    def test_it_accepts_a_variable_called_name(self, folder: Path) -> None:
+        (folder / "greeting.md").write_text("Hello $name")
+        assert render_prompt("greeting", name="Mara") == "Hello Mara"
+
+    def test_a_missing_variable_is_an_error_with_file_and_variable(self, folder: Path) -> None:
+        (folder / "greeting.md").write_text("Hello $who and $whom")
+        with pytest.raises(PromptFileError, match=r"greeting\.md needs \$whom"):
+            render_prompt("greeting", who="Mara")
+
+    def test_an_unknown_variable_is_an_error_with_file_and_variable(self, folder: Path) -> None:
+        (folder / "greeting.md").write_text("Hello")
+        with pytest.raises(PromptFileError, match=r"greeting\.md does not know \$who"):
+            render_prompt("greeting", who="Mara")
+
+    def test_a_stray_dollar_is_an_error(self, folder: Path) -> None:
+        (folder / "greeting.md").write_text("That costs $5")
+        with pytest.raises(PromptFileError, match=r"greeting\.md holds a \$"):
+            render_prompt("greeting")
+
+    @pytest.mark.parametrize("name", ["nothing", "../outside", "a.b", ""])
+    def test_an_unknown_file_is_an_error(
+        self, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (folder / "outside.md").write_text("never shown")
+        (folder / "inside").mkdir()
+        monkeypatch.setattr(prompt_files, "PROMPTS_FOLDER", folder / "inside")
+        with pytest.raises(PromptFileError):
+            render_prompt(name)
+
+    def test_a_changed_file_is_read_again_only_when_debugging(
+        self, folder: Path, settings: Settings
+    ) -> None:
+        path = folder / "greeting.md"
+        path.write_text("old")
+        os.utime(path, (1, 1))
+        settings.DEBUG = False
+        assert render_prompt("greeting") == "old"
+        path.write_text("new")
+        os.utime(path, (2, 2))
+        assert render_prompt("greeting") == "old"
+        settings.DEBUG = True
+        assert render_prompt("greeting") == "new"
+
+    def test_so_is_one_that_a_layer_keeps(self, folder: Path, settings: Settings) -> None:
+        settings.DEBUG = True
+        path, read = folder / "greeting.md", prompt_file("greeting")
+        for number, text in enumerate(("old", "new"), start=1):
+            path.write_text(text)
+            os.utime(path, (number, number))
+            assert [piece.text for piece in read(Subject(Session()), "full")] == [text]
+
+
+class TestThePrompts:
+    def test_every_file_is_known_here(self) -> None:
+        assert {path.stem for path in PROMPTS_FOLDER.glob("*.md")} == set(VARIABLES)
+
+    @pytest.mark.parametrize("name", VARIABLES)
+    def test_each_renders_with_its_variables(self, name: str) -> None:
+        text = render_prompt(name, **VARIABLES[name])
+        assert all(value in text for value in VARIABLES[name].values())
+
+    @pytest.mark.parametrize(
+        ("name", "headings"),
+        [
+            ("world_lock", ["WORLD_TEXT", "CHAPTER_TEXT", "AGENT_ROSTER"]),
+            (
+                "character",
+                ["AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT"],
+            ),
+            (
+                "character_minimal",
+                ["AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT"],
+            ),
+            ("context_summary", ["STRUCTURED_MEMORY_SO_FAR", "RECENT_CONTEXT_CHUNK"]),
+            *(
+                (name, ["NARRATIVE_AGENT_DEFINITION", "STRUCTURED_MEMORY", "FULL_CHAPTER_CONTEXT"])
+                for name in ("narrator", "narrator_minimal")
+            ),
+        ],
+    )
+    def test_each_agent_knows_its_inputs_in_their_order(
+        self, name: str, headings: list[str]
+    ) -> None:
+        text = render_prompt(name, **VARIABLES[name])
+        places = [text.index(heading) for heading in headings]
+        assert places == sorted(places)
+
+    @pytest.mark.parametrize(
+        ("name", "model"), [("world_lock", WorldChapterLock), ("context_summary", TurnDelta)]
+    )
+    def test_the_summarizers_are_told_every_key_of_their_schema(
+        self, name: str, model: type[WorldChapterLock] | type[TurnDelta]
+    ) -> None:
+        text = render_prompt(name)
+        assert [key for key in _keys(json_schema_for(model)) if f'"{key}":' not in text] == []
+
+    def test_the_memory_types_stand_only_where_they_belong(self) -> None:
+        texts = {name: render_prompt(name, **VARIABLES[name]) for name in SYSTEM_PROMPTS}
+        assert [name for name, text in texts.items() if "turn_delta" in text] == ["context_summary"]
+        assert [name for name, text in texts.items() if "world_chapter_lock" in text] == [
+            "world_lock"
+        ]
+
+    def test_only_the_narrator_is_told_to_write_prose(self) -> None:
+        told = {name for name in VARIABLES if "prose" in render_prompt(name, **VARIABLES[name])}
+        assert told == {"narrator_minimal", "protocol_narrator"}
+
+    def test_what_a_small_model_reads_before_every_reply_is_short(self) -> None:
+        assert len(render_prompt("character_minimal", character_name="Mara")) < 2_000
+
+
+def _keys(schema: dict[str, object]) -> Iterator[str]:
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        for key, value in properties.items():
+            yield key
+            yield from _keys(value)
+    items = schema.get("items")
+    if isinstance(items, dict):
+        yield from _keys(items)

@@ -1,0 +1,124 @@
+"""What a narrator set around its prose is taken off, and no word of the story with it."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.flows.narrating import request_build
+from agents.flows.tests.narrations import make_ended_chapter, words
+from agents.prompting.prose import as_prose, end_at_sentence, last_sentences, last_words, repeats
+from agents.providers.scripted import ScriptedProvider
+from memory.models import NarrativeDraft
+
+
+@pytest.mark.parametrize(
+    ("text", "prose"),
+    [
+        ("# Chapter One\n\nThe lamp is dark.", "The lamp is dark."),
+        ("**2. A door above the quay**\n\nIt shut.\n\n**12. Later**\n\nRain.", "It shut.\n\nRain."),
+        (
+            "It shut.\n\n**7. The window is lit.**\n\nRain.",
+            "It shut.\n\nThe window is lit.\n\nRain.",
+        ),
+        ('3) "Who goes?" she asked.\n\n4) Nobody', '"Who goes?" she asked.\n\nNobody'),
+        ("The **old** lamp, 3. of May, is **dark**.", "The old lamp, 3. of May, is dark."),
+        ("**Ansa** waits.", "Ansa waits."),
+        ("Rain.\n\n* * *\n\n*Later*, wind.", "Rain.\n\n* * *\n\n*Later*, wind."),
+        ("Rain.\n\n***\n\nWind.\n\n_ _ _", "Rain.\n\n***\n\nWind.\n\n_ _ _"),
+        ("**Morning.** *She had not slept.*", "Morning. *She had not slept.*"),
+        ('**"No,"** he said, and the rain went on —', '"No," he said, and the rain went on —'),
+        ("1) He waited:", "He waited:"),
+        ("Rain.\n\n**3. He turned and", "Rain.\n\n3. He turned and"),
+        ("**DONE**", ""),
+        ("1914 was cold.\n\n1) Rain.", "1914 was cold.\n\nRain."),
+        ("No mark, and no end", "No mark, and no end"),
+        ("## Only this", ""),
+    ],
+)
+def test_headings_numbers_and_bold_marks_go(text: str, prose: str) -> None:
+    assert as_prose(text) == prose
+
+
+_PARAGRAPHS = st.lists(st.from_regex(r"\A[A-Z][a-z ,'\"]{1,40}[.!?]\Z"), min_size=1, max_size=5)
+
+
+@given(_PARAGRAPHS, st.data())
+def test_prose_is_left_alone_and_found_again_under_marks(
+    paragraphs: list[str], data: st.DataObject
+) -> None:
+    prose = "\n\n".join(paragraphs)
+    assert as_prose(prose) == prose
+    marks = st.sampled_from(["{}", "## {}", "**{}**", "**3. {}**", "12) {}", "# Part\n\n{}"])
+    marked = "\n\n".join(data.draw(marks).format(paragraph) for paragraph in paragraphs)
+    assert as_prose(marked) == prose
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("end", ["**DONE**", "## The End"])
+def test_a_heading_continues_nothing(
+    provider: ScriptedProvider, run_jobs: Callable[[], int], end: str
+) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue(words(100), end)
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(100)
+
+
+@pytest.mark.django_db
+def test_a_reply_of_nothing_else_is_better_than_none(
+    provider: ScriptedProvider, run_jobs: Callable[[], int]
+) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue("## Only this", "DONE")
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == "## Only this"
+
+
+@pytest.mark.django_db
+def test_a_draft_is_stored_without_them(
+    provider: ScriptedProvider, run_jobs: Callable[[], int]
+) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue(f"# The Weighing\n\n**1. The quay**\n\n{words(200)}")
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == words(200)
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("One. Two", "One."),
+        ('He said "no." Then', 'He said "no."'),
+        ("No end", "No end"),
+        ("One? Two! Th", "One? Two!"),
+    ],
+)
+def test_a_broken_sentence_is_left_out(text: str, ends: str) -> None:
+    assert end_at_sentence(text) == ends
+
+
+def test_the_end_of_a_scene_starts_at_a_paragraph() -> None:
+    assert last_words("one two\n\nthree four\n\nfive", 2) == "three four\n\nfive"
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("One. Two", "One. Two"),
+        ("The end. One two. Three four five six.", "Three four five six."),
+        ("One two three four five six seven", "four five six seven"),
+        ("Onetwothreefourfivesix seven", "threefourfivesix seven"),
+    ],
+)
+def test_the_end_of_a_long_paragraph_starts_at_a_sentence_or_a_word(text: str, end: str) -> None:
+    assert last_sentences(text, 22) == end
+
+
+def test_repetition_is_recognised() -> None:
+    assert repeats(words(30), words(60))
+    assert not repeats(words(30, "other"), words(60))

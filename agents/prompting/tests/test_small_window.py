@@ -1,0 +1,129 @@
+"""A long chapter on a small window: whatever is composed fits, and what matters is in it."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from pytest_django import Settings
+
+from agents.calling.calls import fit_prompt
+from agents.calling.model_access import model_facts
+from agents.flows.characters import agent_of, compose_reply
+from agents.flows.ending import request_end
+from agents.flows.locking import request_lock
+from agents.flows.narrating import request_build
+from agents.flows.tests.playing import play
+from agents.models import LLMArtifact
+from agents.prompting.budget import TOKENS_PER_MESSAGE, output_limit, weigh
+from agents.providers.base import Message, ModelRequest
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.replies import answer_in_form
+from bench.long_memory import CHUNK, delta_payload
+from bench.session_data import beat_text, reply_text
+from sessions.access import get_chapter
+from sessions.chapters import SetupChange, create_chapter, save_setup
+from sessions.limits import TAB1_CHAR_LIMIT
+from sessions.models import Session, Turn
+from sessions.states import State
+
+pytestmark = pytest.mark.django_db
+
+WINDOW = 8_192
+PROMPTS = 60
+SLOTS = (1, 2, 3)
+REPLY_WORDS = 80
+# As the scripted provider counts them.
+CHARACTERS_PER_TOKEN = 4
+
+
+def filling(slot: int) -> str:
+    """A text as long as Tab 1 takes, of this slot's own."""
+    text = f"Of number {slot}: {reply_text(slot, 2_000)}"
+    return text[:TAB1_CHAR_LIMIT].strip().ljust(TAB1_CHAR_LIMIT, ".")
+
+
+def long_beat(number: int) -> str:
+    """Long enough that the latest prompts do not fit beside an identity and the memory."""
+    return "\n".join(beat_text(number * 10 + part) for part in range(8))
+
+
+def answer(request: ModelRequest) -> str:
+    """Memory that grows as a chapter's does, and replies of the usual length."""
+    system, prompt = request.messages[0].content, request.messages[-1].content
+    if "turn_delta" in system:
+        chunk = prompt.split("## RECENT_CONTEXT_CHUNK")[-1]
+        first = int(re.findall(r"^(\d+)\) ", chunk, re.MULTILINE)[0])
+        return json.dumps(delta_payload(first // CHUNK))
+    if "world_chapter_lock" in system or "prose" in system:
+        return answer_in_form(request)
+    return reply_text(len(prompt), REPLY_WORDS)
+
+
+@pytest.fixture(params=["openai", "embedded"])
+def _model(request: pytest.FixtureRequest, small_window: None, settings: Settings) -> None:
+    """One that nobody knows, and the embedded one, which is told least."""
+    settings.LLM = request.param
+    settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 10_000
+
+
+@pytest.fixture
+def chapter(_model: None, provider: ScriptedProvider, run_jobs: Callable[[], int]) -> Session:
+    provider.fallback = answer
+    assert model_facts(SLOTS[0]).context_window == WINDOW
+    chapter = create_chapter()
+    change = SetupChange(
+        world_text=filling(8),
+        chapter_text=filling(9),
+        selected_agent_slots=list(SLOTS),
+        agent_identity_text_by_slot={str(slot): filling(slot) for slot in SLOTS},
+    )
+    save_setup(chapter.pk, change)
+    request_lock(chapter.pk)
+    run_jobs()
+    return get_chapter(chapter.pk)
+
+
+def tokens_of(messages: tuple[Message, ...]) -> float:
+    text = sum(weigh(message.content) for message in messages)
+    return text / CHARACTERS_PER_TOKEN + TOKENS_PER_MESSAGE * len(messages)
+
+
+def compose_next(chapter: Session, slot: int, words: str) -> None:
+    """The prompt before it is sent, to each character, chosen or not."""
+    facts = model_facts(slot)
+    turn = Turn(session=chapter, agent_slot=slot, user_text=words)
+    agent = agent_of(turn)
+    prompt = fit_prompt(agent, facts, lambda: compose_reply(turn))
+    assert tokens_of(prompt.messages) + output_limit(agent, facts) <= WINDOW
+    told = "\n".join(message.content for message in prompt.messages)
+    assert filling(slot) in told
+    assert words in told
+
+
+def test_every_prompt_of_a_chapter_with_long_identities_fits(
+    chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
+) -> None:
+    for number in range(1, PROMPTS + 1):
+        words = long_beat(number)
+        for slot in SLOTS:
+            compose_next(chapter, slot, words)
+        play(chapter, words, slot=SLOTS[number % len(SLOTS)])
+        run_jobs()
+        chapter = get_chapter(chapter.pk)
+        assert chapter.prompt_index == number
+    request_end(chapter.pk)
+    run_jobs()
+    request_build(chapter.pk)
+    run_jobs()
+
+    chapter = get_chapter(chapter.pk)
+    assert chapter.state == State.ENDED
+    assert chapter.last_summarized_prompt_index == PROMPTS
+    assert chapter.narrative_drafts.count() == 1
+    assert {request.messages[0].role for request in provider.history} == {"system"}
+    for request in provider.history:
+        assert tokens_of(request.messages) + request.max_output_tokens <= WINDOW
+    called = LLMArtifact.objects.filter(session=chapter)
+    assert not called.exclude(error="").exists()
+    assert set(called.values_list("agent_id", flat=True)) == {0, *SLOTS, 8, 9}

@@ -1,0 +1,175 @@
+"""Whatever a server sends: little memory is taken, it ends in words, and the next call works."""
+
+import asyncio
+import tracemalloc
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from agents.providers.exceptions import ProviderTimeout, StreamBroken, UnusableReply
+from agents.providers.openai_compatible import OpenAICompatibleProvider
+from agents.providers.streamed_replies import TimeOuts
+from agents.providers.tests.chat_server import (
+    STREAM_HEAD,
+    Answer,
+    ChatServer,
+    Exchange,
+    responds,
+    says,
+    says_at_once,
+    streams,
+)
+from agents.providers.tests.hostile_server import ANSWERS, HostileAnswer, hostile_server
+from agents.providers.windows import ask_windows
+from agents.tests.calling import (
+    LONG,
+    REQUEST,
+    SHORT,
+    Outcome,
+    call,
+    delta_chunk,
+    provider_at,
+    read_into,
+)
+
+pytestmark = pytest.mark.usefixtures("calls_allowed")
+
+LIMIT = 50
+HOSTILE = replace(REQUEST, model="hostile", max_output_tokens=LIMIT)
+MOST_CHARACTERS = LIMIT * 50
+# Of all that is kept and made of one answer.
+MOST_MEMORY = 40_000_000
+
+every_answer = pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(answer, id=f"{kind}-{name}")
+        for kind, answers in ANSWERS.items()
+        for name, answer in answers.items()
+    ],
+)
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
+    finally:
+        tracemalloc.stop()
+
+
+async def ask(provider: OpenAICompatibleProvider, model: str, *, is_stream: bool) -> Outcome:
+    outcome = Outcome(ChatServer(deque()))
+    await read_into(outcome, provider, replace(HOSTILE, model=model, streams=is_stream))
+    return outcome
+
+
+@pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
+@every_answer
+def test_a_call_ends_in_words_and_the_next_one_works(
+    answer: HostileAnswer, *, is_stream: bool
+) -> None:
+    async def run(base_url: str) -> list[Outcome]:
+        provider = provider_at(base_url)
+        with little_memory():
+            hostile = await ask(provider, "hostile", is_stream=is_stream)
+        return [hostile, await ask(provider, "ordinary", is_stream=True)]
+
+    with hostile_server(lambda _: "Yes.") as server:
+        server.answers["hostile"] = answer
+        hostile, ordinary = asyncio.run(run(server.base_url))
+    assert ordinary.text == "Yes."
+    assert len(hostile.text) <= MOST_CHARACTERS
+    if is_stream:
+        assert bool(hostile.failure) == bool(answer.told)
+        assert answer.told in str(hostile.failure)
+    else:
+        assert hostile.text or str(hostile.error)
+    assert len(str(hostile.failure)) < 700
+
+
+@every_answer
+def test_a_question_about_windows_ends(answer: HostileAnswer) -> None:
+    with hostile_server(lambda _: "") as server, little_memory():
+        server.answers[""] = answer
+        windows = asyncio.run(ask_windows(server.base_url, "", ["some-model"]))
+    assert windows in ({}, {"some-model": None})
+
+
+class TestTheLimit:
+    """What ignores it is cut, and hidden text counts like any other."""
+
+    @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
+    def test_words_beyond_it_are_left_out(self, *, is_stream: bool) -> None:
+        words = "I step. " * MOST_CHARACTERS
+        outcome = call(
+            says(words) if is_stream else says_at_once(words),
+            request=replace(HOSTILE, streams=is_stream),
+        )
+        assert outcome.text == words[:MOST_CHARACTERS]
+        assert outcome.end.was_cut
+
+    @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "refusal"])
+    def test_hidden_ones_leave_less_for_the_others(self, field: str) -> None:
+        hidden = delta_chunk(**{"content": "", field: "x" * (MOST_CHARACTERS - 6)})
+        outcome = call(streams(hidden, delta_chunk(content="I step inside.")), request=HOSTILE)
+        assert outcome.text == "I step"
+        assert outcome.end.was_cut
+
+    def test_so_do_thoughts_in_the_reply(self) -> None:
+        thoughts = f"<think>{'x' * (MOST_CHARACTERS - 21)}</think>"
+        assert call(says(thoughts, "I step inside."), request=HOSTILE).text == "I step"
+
+
+class TestTheDeadline:
+    """A sign of life puts off that of the next word, and not that of the whole."""
+
+    LIMITS = TimeOuts(LONG, LONG, LONG, LONG, a_token=(SHORT - LONG) / LIMIT)
+
+    @staticmethod
+    def drips(first: str, **then: str) -> Answer:
+        async def answer(exchange: Exchange) -> None:
+            await exchange.send_raw(STREAM_HEAD)
+            await exchange.send_text(first)
+            while not exchange.is_left.is_set():
+                await exchange.send_text("", **then)
+                await asyncio.sleep(SHORT / 10)
+
+        return answer
+
+    @pytest.mark.parametrize(
+        ("answer", "error"),
+        [
+            (drips("I step"), StreamBroken),
+            (drips("", reasoning="x"), ProviderTimeout),
+            (drips("<think>"), ProviderTimeout),
+        ],
+        ids=["words", "reasoning", "thoughts"],
+    )
+    def test_a_reply_that_drips_is_ended(self, answer: Answer, error: type[Exception]) -> None:
+        outcome = call(answer, request=HOSTILE, time_outs=self.LIMITS)
+        assert isinstance(outcome.error, error)
+        assert "had not finished its reply" in str(outcome.error)
+        assert outcome.waits == []
+
+
+class TestPackedAnswers:
+    def test_none_is_asked_for(self) -> None:
+        assert call(says("Yes.")).server.exchanges[0].headers["accept-encoding"] == "identity"
+
+    @pytest.mark.parametrize("encoding", ["gzip", "GZIP", "identity, br", "x-gzip"])
+    def test_one_is_refused_by_what_it_says_of_itself(self, encoding: str) -> None:
+        outcome = call(responds(200, {}, headers={"Content-Encoding": encoding}))
+        assert isinstance(outcome.error, UnusableReply)
+        assert "compressed" in str(outcome.error)
+
+
+def test_a_server_gets_no_cookies_back() -> None:
+    outcome = call(responds(503, headers={"Set-Cookie": "a=b; Path=/"}), says("Yes."))
+    assert outcome.text == "Yes."
+    assert "cookie" not in outcome.server.exchanges[1].headers

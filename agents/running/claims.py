@@ -1,0 +1,89 @@
+"""The claims of the replies that this process writes: renewed together, with their texts so far."""
+
+import asyncio
+import contextvars
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from agents.running.database import in_database
+from agents.running.live import LiveReply
+from agents.storage import describe, is_disk_full
+from sessions.leases import renew_turns
+from sessions.models import Turn
+
+logger = logging.getLogger(__name__)
+
+# How often the texts so far and the claims on the turns go to the database.
+FLUSH_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class _Claim:
+    turn: Turn
+    live: LiveReply
+    writer: "asyncio.Task[object]"
+
+
+@dataclass(frozen=True)
+class _Keeper:
+    """Of one event loop; its task runs while there are claims, which are by run id."""
+
+    claims: dict[uuid.UUID, _Claim]
+    task: "asyncio.Task[None]"
+
+
+_keepers: dict[asyncio.AbstractEventLoop, _Keeper] = {}
+
+
+@contextmanager
+def keep_claim(turn: Turn, live: LiveReply) -> Iterator[None]:
+    """Renew the turn's claim meanwhile; cancels the task that is in here when the turn was stopped
+    or its chapter reset."""
+    writer = asyncio.current_task()
+    assert writer is not None, "A reply is written by a task."
+    claims = _claims_of_this_loop()
+    claims[turn.run_id] = _Claim(turn, live, writer)
+    try:
+        yield
+    finally:
+        claims.pop(turn.run_id, None)
+
+
+def _claims_of_this_loop() -> dict[uuid.UUID, _Claim]:
+    loop = asyncio.get_running_loop()
+    keeper = _keepers.get(loop)
+    if keeper is None or keeper.task.done():
+        claims: dict[uuid.UUID, _Claim] = {}
+        # An empty context: it works for all replies, not for the one that came first.
+        task = loop.create_task(_keep(claims), context=contextvars.Context())
+        keeper = _keepers[loop] = _Keeper(claims, task)
+    return keeper.claims
+
+
+async def _keep(claims: dict[uuid.UUID, _Claim]) -> None:
+    try:
+        while claims:
+            await asyncio.sleep(FLUSH_SECONDS)
+            await _renew(claims)
+    finally:
+        del _keepers[asyncio.get_running_loop()]
+
+
+async def _renew(claims: dict[uuid.UUID, _Claim]) -> None:
+    held = list(claims.values())
+    lost: set[uuid.UUID] = set()
+    trouble = None
+    try:
+        lost = await in_database(renew_turns, [(each.turn, each.live.text) for each in held])
+    except Exception as error:  # noqa: BLE001  (or every reply that is being written would die)
+        logger.warning("%s turns could not be renewed: %s", len(held), describe(error))
+        trouble = error if is_disk_full(error) else None
+    for each in held:
+        each.live.trouble = trouble
+    for run_id in lost:
+        claim = claims.pop(run_id, None)
+        if claim is not None:
+            claim.writer.cancel()

@@ -1,0 +1,176 @@
+"""Replies that are being written in this process, and a way to follow any reply from anywhere."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from agents.running.database import in_database
+from sessions.exceptions import ChapterError
+from sessions.models import Event, Turn
+from sessions.turns import recover_stale_turns
+
+# How often a reply of another process is looked up; that process flushes once a second.
+POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class ReplyText:
+    """The next text of a reply; with `is_restart` it replaces all that was shown so far."""
+
+    text: str
+    is_restart: bool = False
+
+
+@dataclass(frozen=True)
+class ReplyEnded:
+    """The last part: what became of the turn, and the refusal if the engine itself refused it.
+
+    `events` are those of a prompt that was just committed, where they need not be read.
+    """
+
+    turn: Turn
+    refusal: ChapterError | None = None
+    events: Sequence[Event] = ()
+
+
+ReplyPart = ReplyText | ReplyEnded
+
+
+class _Timer:
+    """Calls `on_pause` every so many seconds while it is open, or never.
+
+    A wait with a time limit for each text would cost more than the text.
+    """
+
+    def __init__(self, seconds: float | None, on_pause: Callable[[], None]) -> None:
+        self._seconds = seconds
+        self._on_pause = on_pause
+        self._next: asyncio.TimerHandle | None = None
+        self._has_paused = False
+
+    def __enter__(self) -> "_Timer":
+        self._start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._next is not None:
+            self._next.cancel()
+
+    def has_paused(self) -> bool:
+        """Since it was last asked."""
+        has_paused, self._has_paused = self._has_paused, False
+        return has_paused
+
+    def _start(self) -> None:
+        if self._seconds is not None:
+            self._next = asyncio.get_running_loop().call_later(self._seconds, self._pause)
+
+    def _pause(self) -> None:
+        self._has_paused = True
+        self._start()
+        self._on_pause()
+
+
+@dataclass
+class LiveReply:
+    """The text of a reply as it grows, and its task, which belongs to no request."""
+
+    parts: list[str] = field(default_factory=list)
+    is_over: bool = False
+    task: asyncio.Task[None] | None = None
+    refusal: ChapterError | None = None
+    # Why its words cannot be stored at the moment, where nobody can say when they can.
+    trouble: Exception | None = None
+    # Once it is stored; however else a reply ends, its row tells.
+    committed: ReplyEnded | None = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+    def append(self, text: str) -> None:
+        self.parts.append(text)
+        self._wake()
+
+    def finish(self) -> None:
+        self.is_over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def read(self, *, pause: float | None = None) -> AsyncGenerator[str]:
+        """All text from the beginning, in as few pieces as the reader's pace allows.
+
+        With a `pause` also "", every so many seconds.
+        """
+        position = 0
+        with _Timer(pause, self._wake) as timer:
+            while True:
+                changed = self._changed
+                if position < len(self.parts):
+                    text = "".join(self.parts[position:])
+                    position = len(self.parts)
+                    yield text
+                elif self.is_over:
+                    return
+                elif timer.has_paused():
+                    yield ""
+                else:
+                    await changed.wait()
+
+
+LIVE_REPLIES: dict[uuid.UUID, LiveReply] = {}
+
+
+async def follow(
+    turn_id: uuid.UUID, *, pause: float | None = None
+) -> AsyncGenerator[ReplyPart | None]:
+    """The reply's text so far, then what is added, then how it ended.
+
+    With a `pause` also None, every so many seconds. Leaving early does not touch the reply. Raises
+    Turn.DoesNotExist when the chapter was reset, and at a pause the error of a disk that is full:
+    the reply then waits for room.
+    """
+    live = LIVE_REPLIES.get(turn_id)
+    if live is not None:
+        is_first = True
+        async with aclosing(live.read(pause=pause)) as texts:
+            async for text in texts:
+                if not text and live.trouble is not None:
+                    raise live.trouble
+                yield ReplyText(text, is_restart=is_first) if text else None
+                is_first = is_first and not text
+        yield live.committed or ReplyEnded(await in_database(_read, turn_id), live.refusal)
+        return
+    async for part in _follow_elsewhere(turn_id, pause):
+        yield part
+
+
+async def _follow_elsewhere(
+    turn_id: uuid.UUID, pause: float | None
+) -> AsyncIterator[ReplyPart | None]:
+    shown = None
+    paused_at = time.monotonic()
+    while True:
+        if pause is not None and time.monotonic() - paused_at >= pause:
+            paused_at = time.monotonic()
+            yield None
+        turn = await in_database(_read, turn_id)
+        if turn.partial_text != shown and turn.status != Turn.Status.COMMITTED:
+            shown = turn.partial_text
+            yield ReplyText(shown, is_restart=True)
+        if not turn.is_running:
+            yield ReplyEnded(turn)
+            return
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _read(turn_id: uuid.UUID) -> Turn:
+    recover_stale_turns()
+    return Turn.objects.get(pk=turn_id)

@@ -1,0 +1,219 @@
+"""The claims of the replies that a process writes, renewed together."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.running import claims
+from agents.running.claims import keep_claim
+from agents.running.database import in_database
+from agents.running.live import LiveReply
+from agents.tests.calling import LONG
+from sessions.leases import renew_turns
+from sessions.models import Session, Turn
+from sessions.tests.factories import make_active_chapter
+from sessions.turns import commit_turn, open_prompt, stop_turn
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many queries each renewal took; one follows at once on the other."""
+    counts: list[int] = []
+
+    def renew(texts: Sequence[tuple[Turn, str]]) -> set[UUID]:
+        with CaptureQueriesContext(connection) as queries:
+            lost = renew_turns(texts)
+        counts.append(len(queries))
+        return lost
+
+    monkeypatch.setattr(claims, "FLUSH_SECONDS", 0)
+    monkeypatch.setattr(claims, "renew_turns", renew)
+    return counts
+
+
+def send(chapter: Session | None = None) -> Turn:
+    chapter = chapter or make_active_chapter()
+    return open_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k").turn
+
+
+def in_time(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(LONG):
+            await scenario()
+
+    async_to_sync(run)()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    while not is_so():
+        await asyncio.sleep(0)
+
+
+async def one_more(rounds: list[int]) -> None:
+    """From its beginning to its end: one may be under way."""
+    seen = len(rounds)
+    await until(lambda: len(rounds) > seen + 2)
+
+
+async def writer_of(turn: Turn, text: str) -> "asyncio.Task[None]":
+    """Somebody who has come so far with this reply, and hangs there."""
+
+    async def write() -> None:
+        with keep_claim(turn, LiveReply([text])):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(write())
+    await asyncio.sleep(0)
+    return task
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_it_takes_as_many_queries_for_three_replies_as_for_one(
+    rounds: list[int], count: int
+) -> None:
+    turns = [send() for _ in range(count)]
+    leases = [turn.lease_until for turn in turns]
+
+    async def scenario() -> None:
+        for number, turn in enumerate(turns):
+            await writer_of(turn, f"I step {number}")
+        await one_more(rounds)
+
+    in_time(scenario)
+    # A savepoint, a look at the rows, the renewal, and the savepoint's end.
+    assert rounds[-1] == 4
+    for number, (turn, lease) in enumerate(zip(turns, leases, strict=True)):
+        turn.refresh_from_db()
+        assert turn.partial_text == f"I step {number}"
+        assert turn.lease_until > lease
+
+
+def test_who_writes_a_turn_that_was_stopped_elsewhere_is_cancelled_and_nobody_else(
+    rounds: list[int],
+) -> None:
+    turns = [send() for _ in range(3)]
+
+    async def scenario() -> None:
+        first, stopped, last = [await writer_of(turn, "I step") for turn in turns]
+        await one_more(rounds)
+        await in_database(stop_turn, turns[1])
+        await asyncio.wait({stopped})
+        assert stopped.cancelled()
+        await one_more(rounds)
+        assert not first.done()
+        assert not last.done()
+
+    in_time(scenario)
+
+
+def test_an_attempt_keeps_its_claim_when_the_one_before_it_ends(rounds: list[int]) -> None:
+    chapter = make_active_chapter()
+    turn = send(chapter)
+
+    async def scenario() -> None:
+        before = await writer_of(turn, "I st")
+        await in_database(stop_turn, turn)
+        again = await in_database(send, chapter)
+        assert (again.pk, again.run_id != turn.run_id) == (turn.pk, True)
+        writing = await writer_of(again, "You step in")
+        before.cancel()
+        await asyncio.wait({before})
+        await one_more(rounds)
+        assert not writing.done()
+
+    in_time(scenario)
+    turn.refresh_from_db()
+    assert (turn.status, turn.partial_text) == (Turn.Status.RUNNING, "You step in")
+
+
+def test_who_has_just_committed_a_reply_is_not_cancelled(rounds: list[int]) -> None:
+    turn, other = send(), send()
+
+    async def scenario() -> None:
+        writing = [await writer_of(turn, "I step"), await writer_of(other, "I wait")]
+        assert await in_database(commit_turn, turn, "I step in.")
+        await one_more(rounds)
+        assert not any(task.done() for task in writing)
+
+    in_time(scenario)
+    assert renew_turns([(turn, "I step")]) == set()
+    turn.refresh_from_db()
+    assert (turn.status, turn.partial_text) == (Turn.Status.COMMITTED, "")
+
+
+@pytest.mark.parametrize("error", [OperationalError("database is locked"), RuntimeError("thread")])
+def test_what_fails_for_a_round_is_tried_again(
+    error: Exception,
+    rounds: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    turn = send()
+
+    def refuse_first(texts: Sequence[tuple[Turn, str]]) -> set[UUID]:
+        rounds.append(0)
+        if len(rounds) == 1:
+            raise error
+        return renew_turns(texts)
+
+    monkeypatch.setattr(claims, "renew_turns", refuse_first)
+
+    async def scenario() -> None:
+        writing = await writer_of(turn, "I step")
+        await one_more(rounds)
+        assert not writing.done()
+
+    in_time(scenario)
+    turn.refresh_from_db()
+    assert turn.partial_text == "I step"
+    assert f"could not be renewed: {type(error).__name__}" in caplog.text
+
+
+def test_a_text_for_which_there_is_no_memory_is_kept_the_next_time(
+    rounds: list[int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    turn = send()
+    texts = iter([MemoryError()])
+
+    def join(live: LiveReply) -> str:
+        for error in texts:
+            raise error
+        return "".join(live.parts)
+
+    monkeypatch.setattr(LiveReply, "text", property(join))
+
+    async def scenario() -> None:
+        writing = await writer_of(turn, "I step")
+        await one_more(rounds)
+        assert not writing.done()
+
+    in_time(scenario)
+    turn.refresh_from_db()
+    assert turn.partial_text == "I step"
+    assert "could not be renewed: MemoryError" in caplog.text
+
+
+def test_nothing_goes_on_without_claims_and_the_next_one_is_kept_again(rounds: list[int]) -> None:
+    turns = send(), send()
+
+    async def scenario() -> None:
+        before = asyncio.all_tasks()
+        for turn in turns:
+            writing = await writer_of(turn, "I step")
+            await one_more(rounds)
+            writing.cancel()
+            await until(lambda: asyncio.all_tasks() == before)
+            assert not claims._keepers
+
+    in_time(scenario)
+    for turn in turns:
+        turn.refresh_from_db()
+        assert turn.partial_text == "I step"

@@ -1,0 +1,231 @@
+"""A reply beside those who follow it: stopped, left, met in another process, reset."""
+
+import asyncio
+import gc
+from contextlib import aclosing
+from datetime import timedelta
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.utils import timezone
+
+from agents.flows.replies import keep_reply, start_prompt, stop_reply
+from agents.flows.tests.playing import play, replies_are_over, reply_is_over, texts_of
+from agents.models import LLMArtifact
+from agents.providers.exceptions import StreamBroken
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.running import claims
+from agents.running import live as live_replies
+from agents.running.database import in_database
+from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyText, follow
+from sessions.chapters import reset_chapter
+from sessions.exceptions import InvalidInput
+from sessions.models import Session, Turn
+from sessions.tests.factories import add_turn, make_active_chapter
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter()
+
+
+def test_a_stop_keeps_the_text_so_far_and_it_can_be_kept(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    async def run() -> None:
+        gate = asyncio.Event()
+        provider.enqueue(Script("I step in and wait", gate=gate, gate_at=2))
+        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        live = LIVE_REPLIES[opened.turn.pk]
+        async for text in live.read():
+            if live.text == "I step ":
+                break
+            assert text
+        await stop_reply(chapter.pk)
+        await reply_is_over(opened.turn.pk)
+
+    async_to_sync(run)()
+    turn = Turn.objects.get()
+    assert (turn.status, turn.partial_text) == (Turn.Status.STOPPED, "I step ")
+    assert texts_of(chapter) == []
+    assert keep_reply(chapter.pk).status == Turn.Status.COMMITTED
+    assert texts_of(chapter) == ["Go.", "I step "]
+    assert not LIVE_REPLIES
+
+
+def test_a_stop_from_another_process_ends_the_reply(
+    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "FLUSH_SECONDS", 0.01)
+
+    async def run() -> None:
+        provider.enqueue(Script("I step in", gate=asyncio.Event(), gate_at=2))
+        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        live = LIVE_REPLIES.pop(opened.turn.pk)
+        await stop_reply(chapter.pk)
+        assert live.task is not None
+        await asyncio.wait({live.task})
+
+    async_to_sync(run)()
+    turn = Turn.objects.get()
+    assert (turn.status, turn.partial_text) == (Turn.Status.STOPPED, "I step ")
+
+
+def test_a_reader_that_leaves_does_not_touch_the_reply(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    async def run() -> None:
+        gate = asyncio.Event()
+        provider.enqueue(Script("I step in.", gate=gate, gate_at=1))
+        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        async for _ in follow(opened.turn.pk):
+            break
+        gate.set()
+        await reply_is_over(opened.turn.pk)
+
+    async_to_sync(run)()
+    assert texts_of(chapter) == ["Go.", "I step in."]
+
+
+def test_a_client_that_leaves_at_once_does_not_keep_the_reply_from_starting(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    async def run() -> None:
+        gate = asyncio.Event()
+        provider.enqueue(Script("I step in.", gate=gate))
+        request = asyncio.create_task(
+            start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        )
+        await asyncio.sleep(0)
+        request.cancel()
+        await asyncio.wait({request})
+        assert request.cancelled()
+        assert not LIVE_REPLIES
+        async with asyncio.timeout(20):
+            while not LIVE_REPLIES:
+                await asyncio.sleep(0.01)
+        gate.set()
+        await replies_are_over()
+
+    async_to_sync(run)()
+    assert chapter.events.count() == 2
+
+
+@pytest.mark.parametrize("has_left", [False, True], ids=["there", "left before"])
+def test_what_is_refused_reaches_the_client_and_leaves_nothing_behind(
+    chapter: Session, caplog: pytest.LogCaptureFixture, *, has_left: bool
+) -> None:
+    async def run() -> None:
+        others = asyncio.all_tasks()
+        request = asyncio.create_task(
+            start_prompt(chapter.pk, agent_slot=1, user_text=" ", submission_key="k")
+        )
+        if has_left:
+            await asyncio.sleep(0)
+            request.cancel()
+        await asyncio.wait({request})
+        if has_left:
+            assert request.cancelled()
+        else:
+            assert isinstance(request.exception(), InvalidInput)
+        del request
+        async with asyncio.timeout(20):
+            while asyncio.all_tasks() != others:
+                await asyncio.sleep(0)
+        # What nobody has asked for is told when it goes.
+        gc.collect()
+
+    async_to_sync(run)()
+    assert not LIVE_REPLIES
+    assert not Turn.objects.exists()
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
+def test_following_a_reply_that_is_over_tells_how_it_ended(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue(Script("I step", error=StreamBroken("cut")))
+    turn = play(chapter)
+
+    async def run() -> list[object]:
+        return [part async for part in follow(turn.pk)]
+
+    assert async_to_sync(run)() == [ReplyText("I step", is_restart=True), ReplyEnded(turn)]
+
+
+def test_following_a_dead_process_ends_with_the_text_it_flushed(chapter: Session) -> None:
+    lapsed = timezone.now() - timedelta(seconds=1)
+    turn = add_turn(chapter, partial_text="I st", lease_until=lapsed)
+    Session.objects.update(turn_in_flight=turn.pk)
+
+    async def run() -> list[object]:
+        return [part async for part in follow(turn.pk)]
+
+    *_, ended = async_to_sync(run)()
+    assert isinstance(ended, ReplyEnded)
+    assert (ended.turn.status, ended.turn.partial_text) == (Turn.Status.FAILED, "I st")
+
+
+def test_a_reset_under_a_reply_leaves_no_trace_of_it(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    async def run() -> None:
+        gate = asyncio.Event()
+        provider.enqueue(Script("Too late.", gate=gate, gate_at=1))
+        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        await in_database(reset_chapter, chapter.pk)
+        gate.set()
+        await reply_is_over(opened.turn.pk)
+
+    async_to_sync(run)()
+    assert not Turn.objects.exists()
+    assert not LLMArtifact.objects.exists()
+    assert Session.objects.get().pk != chapter.pk
+
+
+def test_silence_is_told_and_leaving_in_it_is_no_trouble(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    gate = asyncio.Event()
+    provider.enqueue(Script("I step in.", gate=gate, gate_at=1))
+
+    async def run() -> list[object]:
+        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        async with asyncio.timeout(20), aclosing(follow(opened.turn.pk, pause=0.01)) as left:
+            async for part in left:
+                if part is None:
+                    break
+        parts: list[object] = []
+        async with asyncio.timeout(20):
+            async for part in follow(opened.turn.pk, pause=0.01):
+                parts.append(part)
+                if part is None:
+                    gate.set()
+        await reply_is_over(opened.turn.pk)
+        return parts
+
+    parts = async_to_sync(run)()
+    assert None in parts
+    texts = [part.text for part in parts if isinstance(part, ReplyText)]
+    assert "".join(texts) == "I step in."
+    assert isinstance(parts[-1], ReplyEnded)
+
+
+def test_silence_of_a_reply_elsewhere_is_told(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_replies, "POLL_SECONDS", 0.01)
+    turn = add_turn(chapter, partial_text="I st")
+
+    async def run() -> list[object]:
+        parts: list[object] = []
+        async with asyncio.timeout(20), aclosing(follow(turn.pk, pause=0.02)) as followed:
+            async for part in followed:
+                parts.append(part)
+                if part is None:
+                    break
+        return parts
+
+    assert async_to_sync(run)() == [ReplyText("I st", is_restart=True), None]

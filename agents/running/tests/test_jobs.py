@@ -1,0 +1,163 @@
+"""Jobs are claimed once, kept by a lease, and found again after a crash."""
+
+import uuid
+from collections.abc import Callable
+
+import pytest
+from kombu.exceptions import OperationalError
+
+from agents.calling.tests.bookkeeping import expire
+from agents.flows.locking import request_lock
+from agents.flows.tests.playing import play
+from agents.models import Job
+from agents.providers.scripted import ScriptedProvider
+from agents.running.jobs import (
+    MAX_ATTEMPTS,
+    claim,
+    finish,
+    queue_job,
+    renew,
+    requeue_expired,
+)
+from agents.running.recovery import recover
+from agents.running.work import work_on
+from agents.sweeping import sweep
+from memory.models import MemoryBlock
+from sessions.models import Session, Turn
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter()
+
+
+def refuse_to_ring(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What the broker was asked for, which is away."""
+    asked: list[object] = []
+
+    def refuse(*_args: object, **kwargs: object) -> None:
+        asked.append(kwargs)
+        raise OperationalError("no broker")
+
+    monkeypatch.setattr("agents.running.jobs.current_app.send_task", refuse)
+    return asked
+
+
+def test_a_job_is_queued_once_and_claimed_once(chapter: Session, noticed: list[str]) -> None:
+    job = queue_job(chapter.pk, Job.Kind.NARRATE, "k")
+    assert queue_job(chapter.pk, Job.Kind.NARRATE, "k") == job
+    assert claim(job.pk) is not None
+    assert claim(job.pk) is None
+
+
+def test_a_worker_that_lost_its_lease_may_not_write(chapter: Session) -> None:
+    job = claim(queue_job(chapter.pk, Job.Kind.NARRATE, "k").pk)
+    assert job is not None
+    expire(job)
+    assert requeue_expired().hopeless == []
+    other = claim(job.pk)
+    assert other is not None
+    assert not renew(job, partial_text="", progress={})
+    assert not finish(job)
+    assert finish(other)
+
+
+def test_a_broker_out_of_reach_loses_nothing(
+    provider: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Callable[..., object],
+) -> None:
+    asked = refuse_to_ring(monkeypatch)
+    chapter = make_chapter()
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
+        request_lock(chapter.pk)
+        request_lock(make_chapter().pk)
+    asked.clear()
+    sweep()
+    assert len(asked) == 1
+    noticed: list[str] = []
+    monkeypatch.setattr(
+        "agents.running.jobs.current_app.send_task",
+        lambda _name, *, kwargs, countdown: noticed.append(kwargs["job_id"]),
+    )
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
+        sweep()
+    assert set(noticed) == {str(job.pk) for job in Job.objects.all()}
+
+
+@pytest.mark.parametrize("of_one_chapter", [True, False])
+def test_a_broker_that_hangs_is_asked_once_for_all_that_dead_workers_left(
+    chapter: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Callable[..., object],
+    of_one_chapter: bool,
+) -> None:
+    for number in range(3):
+        job = claim(queue_job(chapter.pk, Job.Kind.NARRATE, f"k{number}").pk)
+        assert job is not None
+        expire(job)
+    asked = refuse_to_ring(monkeypatch)
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
+        if of_one_chapter:
+            recover(chapter.pk)
+        else:
+            sweep()
+    assert len(asked) == 1
+    assert set(Job.objects.values_list("status", flat=True)) == {Job.Status.QUEUED}
+
+
+def test_who_asks_for_a_chapter_rings_for_what_a_dead_worker_left(
+    chapter: Session,
+    noticed: list[str],
+    django_capture_on_commit_callbacks: Callable[..., object],
+) -> None:
+    job = claim(queue_job(chapter.pk, Job.Kind.NARRATE, "k").pk)
+    assert job is not None
+    expire(job)
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
+        recover(chapter.pk)
+    assert noticed == [str(job.pk)]
+
+
+def test_the_bell_rings_after_the_commit(
+    noticed: list[str], django_capture_on_commit_callbacks: Callable[..., object]
+) -> None:
+    chapter = make_chapter()
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
+        job = request_lock(chapter.pk)
+        assert noticed == []
+    assert noticed == [str(job.pk)]
+
+
+def test_a_job_that_kills_its_worker_again_and_again_is_given_up(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    Session.objects.update(state=State.LOCKING)
+    job = queue_job(chapter.pk, Job.Kind.LOCK, "lock")
+    Job.objects.update(attempts=MAX_ATTEMPTS - 1)
+    claimed = claim(job.pk)
+    assert claimed is not None
+    expire(claimed)
+    recover()
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, chapter.state) == (Job.Status.FAILED, State.DRAFT_TAB1)
+
+
+def test_reset_under_a_running_job_writes_nothing(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    job = claim(Job.objects.get().pk)
+    assert job is not None
+    Session.objects.filter(pk=chapter.pk).delete()
+    assert not renew(job, partial_text="", progress={})
+    assert not finish(job)
+    work_on(uuid.uuid4())
+    assert not MemoryBlock.objects.exists()
+    assert not Turn.objects.exists()

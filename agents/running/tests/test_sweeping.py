@@ -1,0 +1,208 @@
+"""What the bell was not heard for is taken up by a worker itself, as far as it has hands."""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from django.db import OperationalError
+from django.db.models import F
+from django.utils import timezone
+from kombu.exceptions import OperationalError as BrokerError
+
+from agents import sweeping
+from agents.calling.tests.bookkeeping import expire
+from agents.models import Job
+from agents.running.jobs import claim, queue_job
+from agents.running.work import AT_WORK, STOPPING, work_on
+from agents.sweeping import SWEEP_SECONDS, UNHEARD_AFTER, SweepThread, sweep, unheard_jobs
+from sessions.tests.factories import make_active_chapter
+from storyengine.celery import Sweep, app
+
+LONG = 30.0
+
+
+def queue(*, due_for: timedelta) -> uuid.UUID:
+    job = queue_job(make_active_chapter().pk, Job.Kind.NARRATE, "k")
+    Job.objects.filter(pk=job.pk).update(run_after=timezone.now() - due_for)
+    return job.pk
+
+
+@pytest.mark.django_db
+class TestUnheard:
+    def test_what_is_due_for_a_moment_is_left_to_the_bell(self) -> None:
+        queue(due_for=UNHEARD_AFTER / 2)
+        queue(due_for=-UNHEARD_AFTER)
+        assert unheard_jobs(4) == []
+
+    def test_the_oldest_are_first_and_no_more_than_there_are_hands(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = [queue(due_for=UNHEARD_AFTER * count) for count in (2, 4, 3)]
+        assert unheard_jobs(4) == [made[1], made[2], made[0]]
+        busy = {uuid.uuid4(), uuid.uuid4()}
+        monkeypatch.setattr(sweeping, "AT_WORK", busy)
+        assert unheard_jobs(3) == [made[1]]
+        assert unheard_jobs(2) == []
+        assert unheard_jobs(1) == []
+
+    def test_what_a_look_queued_again_is_met_by_the_next_if_nobody_heard(
+        self, noticed: list[str]
+    ) -> None:
+        job = claim(queue(due_for=timedelta(0)))
+        assert job is not None
+        expire(job)
+        sweep()
+        assert noticed == [str(job.pk)]
+        assert unheard_jobs(1) == []
+        Job.objects.update(run_after=F("run_after") - timedelta(seconds=SWEEP_SECONDS))
+        assert unheard_jobs(1) == [job.pk]
+
+
+@pytest.mark.django_db(transaction=True)
+class TestThread:
+    @pytest.fixture
+    def looks(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
+        """Released after each look; there is no pause between them."""
+        done = threading.Semaphore(0)
+        monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 0.01)
+
+        def look() -> bool:
+            done.release()
+            return True
+
+        monkeypatch.setattr(sweeping, "sweep", look)
+        yield done
+        STOPPING.clear()
+
+    def test_a_worker_has_one_from_its_start_to_its_end(self, looks: threading.Semaphore) -> None:
+        assert Sweep in app.steps["worker"]
+        worker = SimpleNamespace(app=app, concurrency=3)
+        step = Sweep(worker)
+        step.start(worker)
+        assert step.thread.daemon
+        assert step.thread.hands == 3
+        assert looks.acquire(timeout=LONG)
+        assert looks.acquire(timeout=LONG)
+        step.stop(worker)
+        step.thread.join(timeout=LONG)
+        assert not step.thread.is_alive()
+
+    def test_it_takes_up_what_nobody_heard_and_waits_for_it_at_its_end(
+        self, looks: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job_id = queue(due_for=2 * UNHEARD_AFTER)
+        taken: list[uuid.UUID] = []
+        has_begun = threading.Event()
+
+        def work(taken_id: uuid.UUID) -> None:
+            # As the real one claims: a further look may have found the job before the row told.
+            queued = Job.objects.filter(pk=taken_id, status=Job.Status.QUEUED)
+            if queued.update(status=Job.Status.RUNNING):
+                has_begun.set()
+                assert STOPPING.wait(LONG)
+                taken.append(taken_id)
+
+        monkeypatch.setattr(sweeping, "work_on", work)
+        thread = SweepThread(hands=4)
+        thread.start()
+        assert has_begun.wait(LONG)
+        assert taken == []
+        STOPPING.set()
+        thread.let_go()
+        assert taken == [job_id]
+        thread.join(LONG)
+
+    def test_what_cannot_be_rung_for_is_taken_up_in_the_same_look(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = claim(queue(due_for=timedelta(0)))
+        assert job is not None
+        expire(job)
+        taken: list[uuid.UUID] = []
+        has_begun = threading.Event()
+
+        def refuse(*_args: object, **_kwargs: object) -> None:
+            raise BrokerError("no broker")
+
+        def work(taken_id: uuid.UUID) -> None:
+            taken.append(taken_id)
+            has_begun.set()
+
+        monkeypatch.setattr("agents.running.jobs.current_app.send_task", refuse)
+        monkeypatch.setattr(sweeping, "work_on", work)
+        # One look, without another to follow.
+        monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 2 * LONG)
+        thread = SweepThread(hands=1)
+        thread.start()
+        assert has_begun.wait(LONG)
+        thread.let_go()
+        thread.join(LONG)
+        assert taken == [job.pk]
+
+    def test_a_worker_that_ends_takes_nothing_up_and_waits_for_no_look(
+        self, looks: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        is_looking, is_let_go = threading.Event(), threading.Event()
+        was_let_go_meanwhile: list[bool] = []
+        taken: list[uuid.UUID] = []
+
+        def find(_hands: int, **_after: timedelta) -> list[uuid.UUID]:
+            is_looking.set()
+            was_let_go_meanwhile.append(is_let_go.wait(LONG))
+            return [uuid.uuid4()]
+
+        monkeypatch.setattr(sweeping, "_LETTING_GO_SECONDS", 2 * LONG)
+        monkeypatch.setattr(sweeping, "unheard_jobs", find)
+        monkeypatch.setattr(sweeping, "work_on", taken.append)
+        thread = SweepThread(hands=4)
+        thread.start()
+        assert is_looking.wait(LONG)
+        thread.let_go()
+        is_let_go.set()
+        thread.join(LONG)
+        assert was_let_go_meanwhile == [True]
+        assert taken == []
+
+    @pytest.mark.parametrize("part", ["unheard_jobs", "sweep"])
+    @pytest.mark.parametrize("kind", [OperationalError, AttributeError])
+    def test_no_error_ends_it(
+        self,
+        looks: threading.Semaphore,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+        part: str,
+        kind: type[Exception],
+    ) -> None:
+        own: Callable[..., object] = vars(sweeping)[part]
+        failures = iter([kind("The lamp is dark.")])
+
+        def fail_once(*arguments: object) -> object:
+            for error in failures:
+                raise error
+            return own(*arguments)
+
+        monkeypatch.setattr(sweeping, part, fail_once)
+        thread = SweepThread(hands=4)
+        thread.start()
+        # The first look takes nothing up.
+        for _ in range(3):
+            assert looks.acquire(timeout=LONG)
+        thread.let_go()
+        thread.join(LONG)
+        assert kind.__name__ in caplog.text
+        assert "lamp" not in caplog.text
+
+
+@pytest.mark.django_db
+def test_a_job_in_hand_counts_until_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[uuid.UUID]] = []
+    job = queue_job(make_active_chapter().pk, Job.Kind.NARRATE, "k")
+    monkeypatch.setattr(
+        "agents.running.work._work_on_claimed", lambda _job: seen.append(set(AT_WORK))
+    )
+    work_on(job.pk)
+    assert seen == [{job.pk}]
+    assert not AT_WORK

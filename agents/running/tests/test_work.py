@@ -1,0 +1,316 @@
+"""A worker that is stopped gives its jobs back; what ends a job otherwise is told apart."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from celery.signals import worker_shutting_down
+from django.db import IntegrityError, InterfaceError, OperationalError
+
+from agents.calling import objects as json_replies
+from agents.flows.locking import request_lock
+from agents.flows.narrating import request_build
+from agents.flows.tests.narrations import make_chapter_of_two_scenes, make_ended_chapter, words
+from agents.flows.tests.playing import play
+from agents.models import Job, LLMArtifact
+from agents.prompting.forms.reply_forms import read_reply
+from agents.providers.exceptions import ProviderUnreachable, StreamBroken
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.running import work
+from agents.running.database import in_database
+from agents.running.jobs import cancel_jobs, queue_job, renew
+from agents.running.work import STOPPING, work_on
+from agents.tasks import stop_working
+from memory.models import NarrativeDraft
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+# Longer than any test may take.
+LONG = 30.0
+GONE = [ProviderUnreachable("No connection."), StreamBroken("It broke off.")]
+
+
+@pytest.fixture(autouse=True)
+def _running_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(work, "NOTICE_SECONDS", 0.01)
+    monkeypatch.setattr(work, "GONE_TOGETHER_SECONDS", 0.01)
+    yield
+    STOPPING.clear()
+
+
+def lock() -> tuple[Session, Job]:
+    chapter = make_chapter()
+    return chapter, request_lock(chapter.pk)
+
+
+def summarize() -> tuple[Session, Job]:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 6)
+    play(chapter)
+    return chapter, Job.objects.get()
+
+
+def narrate() -> tuple[Session, Job]:
+    chapter = make_ended_chapter()
+    return chapter, request_build(chapter.pk)
+
+
+START: dict[str, tuple[Callable[[], tuple[Session, Job]], State]] = {
+    "lock": (lock, State.LOCKING),
+    "summarize": (summarize, State.SUMMARIZING),
+    "narrate": (narrate, State.NARRATING),
+}
+
+
+def stop_in_the_middle(provider: ScriptedProvider) -> None:
+    """The next call is told of the worker's end when its first word is out, and hangs."""
+
+    class Gate(asyncio.Event):
+        async def wait(self) -> bool:  # type: ignore[override]
+            stop_working()
+            return await asyncio.wait_for(super().wait(), LONG)
+
+    provider.enqueue(Script("The beginning of it.", gate=Gate(), gate_at=1))
+
+
+@pytest.mark.parametrize("kind", START)
+def test_a_worker_that_is_stopped_gives_its_job_back(
+    provider: ScriptedProvider, run_jobs: RunJobs, kind: str
+) -> None:
+    start, state = START[kind]
+    chapter, job = start()
+    stop_in_the_middle(provider)
+    work_on(job.pk)
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, job.error, job.attempts) == (Job.Status.QUEUED, "", 0)
+    assert chapter.state == state
+    STOPPING.clear()
+    run_jobs()
+    job.refresh_from_db()
+    assert job.status == Job.Status.DONE
+
+
+@pytest.mark.usefixtures("small_window")
+def test_a_build_that_was_given_back_goes_on_after_its_finished_scenes(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_chapter_of_two_scenes()
+    job = request_build(chapter.pk)
+    provider.enqueue(words(700, "first"))
+    stop_in_the_middle(provider)
+    work_on(job.pk)
+    STOPPING.clear()
+    provider.enqueue(words(700, "second"))
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == (
+        f"{words(700, 'first')}\n\n{words(700, 'second')}"
+    )
+    assert len(provider.history) == 3
+
+
+@pytest.mark.parametrize("error", GONE)
+def test_a_model_server_that_was_stopped_first_fails_no_job(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(work, "GONE_TOGETHER_SECONDS", LONG)
+    chapter, job = narrate()
+    provider.enqueue(Script("Once", error=error))
+    settle = work._settle
+
+    def settle_beside_the_signal(*arguments: Any) -> None:
+        threading.Thread(target=stop_working).start()
+        settle(*arguments)
+
+    monkeypatch.setattr(work, "_settle", settle_beside_the_signal)
+    work_on(job.pk)
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, chapter.state) == (Job.Status.QUEUED, State.NARRATING)
+
+
+@pytest.mark.parametrize("error", GONE)
+def test_a_model_server_that_went_away_alone_fails_the_job(
+    provider: ScriptedProvider, error: Exception
+) -> None:
+    chapter, job = narrate()
+    provider.enqueue(error)
+    work_on(job.pk)
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, chapter.state) == (Job.Status.FAILED, State.ENDED)
+
+
+def test_celery_s_own_signal_is_heard() -> None:
+    assert not STOPPING.is_set()
+    worker_shutting_down.send(sender=None)
+    assert STOPPING.is_set()
+
+
+def test_the_lease_is_renewed_while_a_reply_is_mended(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chapter, job = lock()
+    is_renewed = threading.Event()
+
+    def note_renewal(*arguments: Any, **options: Any) -> bool:
+        is_renewed.set()
+        return renew(*arguments, **options)
+
+    def read_slowly(*arguments: Any, **options: Any) -> Any:
+        is_renewed.clear()
+        assert is_renewed.wait(LONG)
+        return read_reply(*arguments, **options)
+
+    monkeypatch.setattr(work, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(work, "renew", note_renewal)
+    monkeypatch.setattr(json_replies, "read_reply", read_slowly)
+    work_on(job.pk)
+    chapter.refresh_from_db()
+    assert chapter.state == State.ACTIVE
+
+
+def test_a_worker_that_ends_takes_nothing_up(provider: ScriptedProvider) -> None:
+    _chapter, job = narrate()
+    stop_working()
+    work_on(job.pk)
+    job.refresh_from_db()
+    assert (job.status, job.lease_token) == (Job.Status.QUEUED, None)
+    assert not provider.history
+
+
+def test_a_cancelled_job_is_no_failure(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    chapter, job = narrate()
+
+    settle = work._settle
+
+    def cancel_first(*arguments: Any) -> None:
+        cancel_jobs(chapter.pk, Job.Kind.NARRATE)
+        settle(*arguments)
+
+    monkeypatch.setattr(work, "_settle", cancel_first)
+    provider.enqueue(StreamBroken("The connection was closed."))
+    with caplog.at_level(logging.INFO):
+        work_on(job.pk)
+    job.refresh_from_db()
+    assert (job.status, job.error) == (Job.Status.CANCELLED, "")
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"),
+    [("lock", State.DRAFT_TAB1), ("summarize", State.ACTIVE), ("narrate", State.ENDED)],
+)
+def test_an_error_of_the_program_ends_the_job_as_others_do(
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    state: State,
+) -> None:
+    chapter, job = START[kind][0]()
+    calls = len(provider.history)
+    provider.enqueue(_unforeseen())
+    assert run_jobs() == 1
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, chapter.state) == (Job.Status.FAILED, state)
+    assert job.error.startswith("The program itself failed at this (KeyError).")
+    assert len(provider.history) == calls + 1
+    traceback = next(one for one in caplog.records if one.levelno == logging.ERROR).getMessage()
+    assert "in stream" in traceback
+    assert "ValueError at" in traceback
+    assert "lamp" not in caplog.text
+    assert "lamp" not in job.error
+
+
+def test_an_error_of_the_program_keeps_the_scenes_that_are_finished(
+    provider: ScriptedProvider, run_jobs: RunJobs, small_window: None
+) -> None:
+    chapter = make_chapter_of_two_scenes()
+    job = request_build(chapter.pk)
+    provider.enqueue(words(700, "first"), _unforeseen())
+    run_jobs()
+    job.refresh_from_db()
+    assert "1 finished scenes are kept: build again" in job.error
+    assert job.finished_scenes == [words(700, "first")]
+
+
+def test_an_error_of_a_worker_that_ends_gives_the_job_back(provider: ScriptedProvider) -> None:
+    chapter, job = narrate()
+
+    class ClosedPool(asyncio.Event):
+        async def wait(self) -> bool:  # type: ignore[override]
+            stop_working()
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
+    provider.enqueue(Script("The beginning of it.", gate=ClosedPool(), gate_at=1))
+    work_on(job.pk)
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, job.error, job.attempts) == (Job.Status.QUEUED, "", 0)
+    assert chapter.state == State.NARRATING
+
+
+def test_an_error_over_a_job_that_was_taken_away_is_none(
+    provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    chapter, job = narrate()
+
+    class Reset(asyncio.Event):
+        async def wait(self) -> bool:  # type: ignore[override]
+            await in_database(cancel_jobs, chapter.pk, Job.Kind.NARRATE)
+            raise _unforeseen()
+
+    provider.enqueue(Script("The beginning of it.", gate=Reset(), gate_at=1))
+    work_on(job.pk)
+    job.refresh_from_db()
+    assert (job.status, job.error) == (Job.Status.CANCELLED, "")
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("kind", [OperationalError, InterfaceError])
+def test_a_database_that_is_away_leaves_the_job_to_its_lease(
+    provider: ScriptedProvider, caplog: pytest.LogCaptureFixture, kind: type[Exception]
+) -> None:
+    chapter, job = narrate()
+    provider.enqueue(kind("the server closed the connection: The lamp is dark."))
+    work_on(job.pk)
+    job.refresh_from_db()
+    chapter.refresh_from_db()
+    assert (job.status, job.error, chapter.state) == (Job.Status.RUNNING, "", State.NARRATING)
+    assert f"the database failed: {kind.__name__}" in caplog.text
+    assert "lamp" not in caplog.text
+
+
+def _unforeseen() -> Exception:
+    """What says a text of the story twice, itself and by its cause."""
+    error = KeyError("The lamp is dark.")
+    error.__cause__ = ValueError("No number: the lamp.")
+    return error
+
+
+def test_a_database_that_refuses_repeats_no_text_in_the_log(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_args: object, **_fields: object) -> None:
+        raise IntegrityError("no\nDETAIL:  Failing row contains (7, The lamp\nis dark).")
+
+    monkeypatch.setattr(LLMArtifact.objects, "create", refuse)
+    chapter = make_active_chapter()
+    job = queue_job(chapter.pk, Job.Kind.LOCK, "lock")
+    work_on(job.pk)
+    assert "IntegrityError" in caplog.text
+    assert "lamp" not in caplog.text
+    assert "dark" not in caplog.text
+    job.refresh_from_db()
+    assert job.status == Job.Status.RUNNING

@@ -1,0 +1,169 @@
+"""A worker's work on one job: claim it, keep the lease while the flow runs, settle failures."""
+
+import asyncio
+import logging
+import threading
+import time
+import uuid
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.db import Error as DatabaseError
+
+from agents.exceptions import ModelNotReady
+from agents.models import Job
+from agents.providers.exceptions import ProviderError, ProviderUnreachable, StreamBroken
+from agents.running.database import in_database
+from agents.running.job_kinds import JobKind, job_kind
+from agents.running.jobs import claim, owned, postpone, renew
+from agents.running.unforeseen import ProgramFailed, traceback_of
+from agents.running.watch import Watch
+from agents.storage import describe
+from sessions.exceptions import ChapterError
+from sessions.log_lines import working_for
+
+logger = logging.getLogger(__name__)
+
+# How often the lease is renewed and the text so far is shown.
+RENEW_SECONDS = 2.0
+# How soon a running job notices that its worker is being stopped.
+NOTICE_SECONDS = 0.2
+# How soon to look again whether the embedded model has become ready.
+NOT_READY_SECONDS = 2.0
+# All processes are stopped together: a model server that went away may only have been the first.
+GONE_TOGETHER_SECONDS = 1.0
+
+# Set once this worker process has been told to end.
+STOPPING = threading.Event()
+# The jobs that this process has in hand.
+AT_WORK: set[uuid.UUID] = set()
+
+
+class _WorkerStopping(Exception):
+    """The work is given back as it is; another worker, or this one's next start, goes on."""
+
+
+class TookTooLong(ProviderError):
+    """Past any honest work: something hangs that has no time-out of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"This took longer than {settings.LONGEST_JOB_SECONDS // 60} minutes and was ended. "
+            "What was finished is kept; try again, or choose a faster model."
+        )
+
+
+def work_on(job_id: uuid.UUID) -> None:
+    """Do the job if it is due; a failure is settled by the job's flow, never raised.
+
+    Work that is cut short because the worker ends is no failure: the job is queued again. Raises
+    DatabaseError where the job could not even be claimed.
+    """
+    # A worker that ends takes nothing up; the sweep of the next one gives notice again.
+    job = None if STOPPING.is_set() else claim(job_id)
+    if job is None:
+        return
+    AT_WORK.add(job_id)
+    try:
+        with working_for(request_id=job.request_id, session_id=job.session_id, job_id=job_id):
+            _work_on_claimed(job)
+    finally:
+        AT_WORK.discard(job_id)
+
+
+def _work_on_claimed(job: Job) -> None:
+    try:
+        _work_on(job)
+    except DatabaseError as error:
+        # The lease runs out, and the job is queued again.
+        logger.error("job %s: the database failed: %s", job.pk, describe(error))
+
+
+def _work_on(job: Job) -> None:
+    kind = job_kind(job.kind)
+    try:
+        error = async_to_sync(_run_with_lease)(kind, job)
+    except _WorkerStopping:
+        _give_back(job)
+        return
+    if isinstance(error, ProviderError | ChapterError):
+        _settle(kind, job, error)
+    elif isinstance(error, Exception) and not isinstance(error, DatabaseError):
+        _settle_unforeseen(kind, job, error)
+    elif error is not None:
+        raise error
+
+
+def _settle(kind: JobKind, job: Job, error: ProviderError | ChapterError) -> None:
+    if _is_server_gone(error) and STOPPING.wait(GONE_TOGETHER_SECONDS):
+        _give_back(job)
+    elif isinstance(error, ModelNotReady) and error.is_coming:
+        postpone(job, seconds=NOT_READY_SECONDS, counts=False)
+    elif not owned(job).exists():
+        _note_loss(job)
+    else:
+        logger.warning("job %s (%s) failed: %s", job.pk, job.kind, type(error).__name__)
+        kind.give_up(job, error)
+
+
+def _settle_unforeseen(kind: JobKind, job: Job, error: Exception) -> None:
+    if STOPPING.is_set():
+        # Whatever may fail while a process comes down.
+        _give_back(job)
+        return
+    if owned(job).exists():
+        logger.error(
+            "job %s (%s) met an error of the program:\n%s", job.pk, job.kind, traceback_of(error)
+        )
+    _settle(kind, job, ProgramFailed(error))
+
+
+def _is_server_gone(error: Exception) -> bool:
+    if isinstance(error, ModelNotReady):
+        return not error.is_coming
+    return isinstance(error, ProviderUnreachable | StreamBroken)
+
+
+def _give_back(job: Job) -> None:
+    if postpone(job, seconds=0, counts=False):
+        logger.info("job %s (%s) is queued again: the worker is being stopped", job.pk, job.kind)
+
+
+def _note_loss(job: Job) -> None:
+    """The GM cancelled it, a re-roll took it, its chapter was reset: no failure."""
+    logger.info("job %s is no longer this worker's; its work is dropped", job.pk)
+
+
+async def _renew(job: Job, watch: Watch) -> bool:
+    """A database that is away for a moment does not end the work; the lease may."""
+    try:
+        return await in_database(renew, job, partial_text=watch.text, progress=watch.progress)
+    except DatabaseError as error:
+        logger.warning("job %s could not be renewed: %s", job.pk, describe(error))
+        return True
+
+
+async def _run_with_lease(kind: JobKind, job: Job) -> BaseException | None:
+    """What the flow failed with, if it did; cancelled or stopped work is raised instead."""
+    watch = Watch()
+    work = asyncio.ensure_future(kind.run(job, watch))
+    started = renewed = time.monotonic()
+    try:
+        while True:
+            done, _ = await asyncio.wait({work}, timeout=NOTICE_SECONDS)
+            if done:
+                return work.exception()
+            if STOPPING.is_set():
+                raise _WorkerStopping
+            if time.monotonic() - started > settings.LONGEST_JOB_SECONDS:
+                return TookTooLong()
+            if time.monotonic() - renewed < RENEW_SECONDS:
+                continue
+            renewed = time.monotonic()
+            if not await _renew(job, watch):
+                _note_loss(job)
+                return None
+    finally:
+        if not work.done():
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)

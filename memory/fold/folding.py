@@ -1,0 +1,159 @@
+"""The present state of a chapter, folded from its memory blocks without a model.
+
+`fold(a + b) == merge(fold(a), fold(b))` for any two runs of blocks, also when one names what the
+other says: a fold keeps what it needs to be joined with what came before.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from django.db.models import Q
+
+from memory.fold.names import key_of, mentions
+from memory.fold.reading import read_block
+from memory.fold.records import Block, Correction, Fold, Question, Record, Scene, Sighting
+from memory.keeping import KeptRecent
+from memory.models import MemoryBlock
+from sessions.models import Session
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The fold of so many blocks, the last of which has this key."""
+
+    count: int = 0
+    last: uuid.UUID | None = None
+    fold: Fold = field(default_factory=Fold)
+
+
+_NOTHING = _Known()
+# By chapter, and by whether it is all of its memory; so many blocks in all.
+_known: KeptRecent[tuple[uuid.UUID, bool], _Known] = KeptRecent(4_096)
+
+
+def fold(blocks: Iterable[Block]) -> Fold:
+    """`blocks` in the order in which they were written."""
+    growing = _GrowingFold()
+    for block in blocks:
+        growing.add(read_block(block))
+    return growing.fold()
+
+
+def merge(earlier: Fold, later: Fold) -> Fold:
+    growing = _GrowingFold()
+    growing.add(earlier)
+    growing.add(later)
+    return growing.fold()
+
+
+def fold_chapter(chapter: Session, *, before: int | None = None) -> Fold:
+    """Each process reads a block once: blocks never change, and every prompt asks for them.
+
+    With `before` only the deltas of earlier prompts, and all that the GM has ruled.
+    """
+    blocks = chapter.memory_blocks.order_by("created_at", "pk")
+    if before is not None:
+        is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
+        blocks = blocks.filter(is_ruling | Q(to_prompt_index__lt=before))
+    key = (chapter.pk, before is None)
+    known = _known.get(key) or _NOTHING
+    # From the last known one on: a chapter may have hundreds, and most prompts find none new.
+    new = list(blocks[max(known.count - 1, 0) :])
+    if known.count:
+        if new and new[0].pk == known.last:
+            del new[0]
+        else:
+            # With a later `before` a delta may stand between a ruling and what is known.
+            known, new = _NOTHING, list(blocks)
+    if new:
+        folded = merge(known.fold, fold(map(block_of, new)))
+        known = _Known(known.count + len(new), new[-1].pk, folded)
+        _known.set(key, known, size=known.count)
+    return known.fold
+
+
+def block_of(block: MemoryBlock) -> Block:
+    return Block(block.type, block.from_prompt_index, block.to_prompt_index, block.json_payload)
+
+
+class _GrowingFold:
+    """A fold that is added to in place: joining frozen ones would copy them for every block."""
+
+    def __init__(self) -> None:
+        self._fold = Fold()
+        self._truths = dict(self._fold.truths)
+        self._threads = dict(self._fold.threads)
+        self._values = dict(self._fold.values)
+        self._ties = dict(self._fold.ties)
+        self._things = dict(self._fold.things)
+        self._people: dict[str, str] = {}
+        self._cast: dict[str, str] = {}
+        self._sightings: dict[str, Sighting] = {}
+        self._questions: dict[str, Question] = {}
+        self._moments = list(self._fold.moments)
+        self._corrections: list[Correction] = []
+        self._scene: Scene | None = None
+
+    def add(self, later: Fold) -> None:
+        # Both look at what stands so far, so they come before what is new is added.
+        self._settle(later.corrections)
+        self._place(later.sightings)
+        _join(self._truths, later.truths)
+        _join(self._threads, later.threads)
+        _join(self._values, later.values)
+        _join(self._ties, later.ties)
+        _join(self._things, later.things)
+        _join(self._questions, later.questions)
+        for key, name in later.people.items():
+            self._people.setdefault(key, name)
+        self._cast.update(later.cast)
+        self._moments += later.moments
+        self._corrections += later.corrections
+        if later.scene:
+            self._scene = self._scene.then(later.scene) if self._scene else later.scene
+        if later.settings:
+            self._fold = replace(self._fold, settings=later.settings)
+
+    def fold(self) -> Fold:
+        return replace(
+            self._fold,
+            cast=self._cast,
+            scene=self._scene,
+            truths=self._truths,
+            threads=self._threads,
+            values=self._values,
+            ties=self._ties,
+            things=self._things,
+            people=self._people,
+            sightings=self._sightings,
+            questions=self._questions,
+            moments=tuple(self._moments),
+            corrections=tuple(self._corrections),
+        )
+
+    def _settle(self, corrections: Iterable[Correction]) -> None:
+        """A ruling settles what was asked before it and names, or tells of, what it withdrew."""
+        for ruling in corrections:
+            answered, withdrawn = key_of(ruling.answers), key_of(ruling.replaces)
+            for key, question in self._questions.items():
+                if key == answered or (withdrawn and mentions(key, withdrawn)):
+                    self._questions[key] = replace(question, is_settled=True)
+
+    def _place(self, later: Mapping[str, Sighting]) -> None:
+        place = self._scene.place if self._scene else ""
+        for key, sighting in later.items():
+            if earlier := self._sightings.get(key):
+                self._sightings[key] = earlier.then(sighting, place)
+            else:
+                self._sightings[key] = (
+                    sighting if sighting.place else replace(sighting, place=place)
+                )
+
+
+def _join(earlier: dict[str, RecordT], later: Mapping[str, RecordT]) -> None:
+    for key, record in later.items():
+        earlier[key] = earlier[key].then(record) if key in earlier else record

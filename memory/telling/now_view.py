@@ -1,0 +1,78 @@
+"""The page's Now view: a fold in sections, each item with the prompts that it came from."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from memory.fold.present import Fact, Whereabouts, present
+from memory.fold.records import Fold, Prompts
+from sessions.roster import Character
+
+
+@dataclass(frozen=True)
+class NowItem:
+    """`replaces` is what a correction of this item names; empty where none can be made."""
+
+    text: str
+    aside: str
+    first: Prompts
+    latest: Prompts
+    replaces: str
+
+
+@dataclass(frozen=True)
+class NowSection:
+    """`key` tells templates apart what `title` tells the reader."""
+
+    key: str
+    title: str
+    items: tuple[NowItem, ...]
+
+
+def now_view(folded: Fold, roster: Sequence[Character] = ()) -> list[NowSection]:
+    """Sections that hold something, in the order of the page; the latest of each kind first,
+    canon and the timeline as they were told."""
+    now = present(folded, roster)
+    scene = [now.scene] if now.scene else []
+    places = [
+        *(
+            NowItem(fact.text, "; ".join(now.around), fact.first, fact.latest, fact.text)
+            for fact in scene
+        ),
+        *(_now_place(one) for one in (*now.cast, *reversed(now.others))),
+    ]
+    sections = [
+        NowSection("canon", "Canon", _now_items(now.canon)),
+        NowSection(
+            "questions", "Contradictions and questions", _uncorrected_items(reversed(now.questions))
+        ),
+        NowSection("open", "Open threads", _now_items(reversed(now.open_threads))),
+        NowSection("where", "Where everyone is", tuple(places)),
+        NowSection("state", "How things stand", _now_items(reversed(now.state))),
+        NowSection("relationships", "Between them", _now_items(reversed(now.relationships))),
+        NowSection("items", "Items and clues", _now_items(reversed(now.items))),
+        NowSection("closed", "Closed threads", _uncorrected_items(reversed(now.closed_threads))),
+        NowSection(
+            "withdrawn", "No longer true", _uncorrected_items(map(_now_instead, now.withdrawn))
+        ),
+        NowSection("timeline", "Timeline", _now_items(now.timeline)),
+    ]
+    return [section for section in sections if section.items]
+
+
+def _now_items(facts: Iterable[Fact]) -> tuple[NowItem, ...]:
+    return tuple(
+        NowItem(fact.text, fact.aside, fact.first, fact.latest, fact.text) for fact in facts
+    )
+
+
+def _uncorrected_items(facts: Iterable[Fact]) -> tuple[NowItem, ...]:
+    """What is asked or over: there is nothing to withdraw in it."""
+    return tuple(replace(item, replaces="") for item in _now_items(facts))
+
+
+def _now_instead(fact: Fact) -> Fact:
+    return replace(fact, aside=f"now: {fact.aside}") if fact.aside else fact
+
+
+def _now_place(one: Whereabouts) -> NowItem:
+    return NowItem(one.text, "", one.first, one.latest, one.text)

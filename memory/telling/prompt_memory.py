@@ -1,0 +1,45 @@
+"""Memory as prompts carry it: one compact text a block, oldest first."""
+
+import uuid
+from dataclasses import dataclass
+from functools import lru_cache
+
+from memory.models import MemoryBlock
+from memory.telling.rendering import render_delta_brief, render_memory
+from sessions.models import Session
+
+
+@dataclass(frozen=True)
+class Recollection:
+    """A block in full and, for a delta, in the brief form that small windows fall back to."""
+
+    full: str
+    brief: str
+    is_delta: bool
+    is_lock: bool = False
+
+
+def recall(chapter: Session) -> list[Recollection]:
+    block_ids = chapter.memory_blocks.order_by("created_at").values_list("pk", flat=True)
+    return [_render(block_id) for block_id in block_ids]
+
+
+def recall_lock(chapter: Session) -> str:
+    """Agent 0's block; empty before the lock is done."""
+    locks = chapter.memory_blocks.filter(type=MemoryBlock.Type.WORLD_CHAPTER_LOCK)
+    block_id = locks.values_list("pk", flat=True).first()
+    return _render(block_id).full if block_id else ""
+
+
+@lru_cache(maxsize=2_048)
+def _render(block_id: uuid.UUID) -> Recollection:
+    """Once a process and block: blocks never change, and every prompt asks for all of them."""
+    block = MemoryBlock.objects.get(pk=block_id)
+    (full,) = render_memory([block])
+    is_delta = block.type == MemoryBlock.Type.TURN_DELTA
+    return Recollection(
+        full,
+        render_delta_brief(block) if is_delta else "",
+        is_delta,
+        is_lock=block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK,
+    )

@@ -1,0 +1,233 @@
+"""Where a chapter stands, as XML for prompts: one element a line, so that a budget can shed lines.
+
+What was said once and stays comes first, in the order in which it was said, and only grows at its
+end; what each summary changes comes after it. So a provider's prefix cache keeps the most. All that
+a person or a model wrote is escaped: it can close no element and forge none.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum, StrEnum
+from functools import lru_cache
+from xml.sax.saxutils import escape, quoteattr
+
+from memory.fold.names import key_of
+from memory.fold.present import Fact, Present, Whereabouts, present
+from memory.fold.records import Fold, Prompts
+from sessions.models import Session
+from sessions.roster import Character
+
+# Characters of the timeline's one line a summary, and of whatever a small window is told in short.
+TOLD_LIMIT = 100
+LINE_LIMIT = 160
+# The elements of memory and of session state: what a person or a model wrote opens and closes none,
+# here or elsewhere in a prompt.
+ELEMENTS = frozenset(
+    {
+        *("memory", "session_state", "state", "prompt_index", "last_summarized_prompt_index"),
+        *("character", "boundary", "world", "themes", "rules", "powers", "lore", "premise", "time"),
+        *("threats", "goals", "canon", "open", "found", "closed", "told", "no_longer_true"),
+        *("between", "now", "elsewhere", "unclear", "pressing", "around", "where", "location"),
+    }
+)
+_SETTINGS = ("World", "Themes", "Rules", "Powers", "Lore", "Premise", "Time", "Threats", "Goals")
+_MINIMAL_SETTINGS = ("World", "Rules", "Premise")
+
+
+class Detail(StrEnum):
+    """How much is told; the names are those of the models' tiers."""
+
+    FULL = "full"
+    MEDIUM = "medium"
+    MINIMAL = "minimal"
+
+
+class Rank(IntEnum):
+    """What gives way first when there is no room: the lowest."""
+
+    TIMELINE = 0
+    CLOSED_THREADS = 1
+    OTHERS = 2
+    RELATIONSHIPS = 3
+    ITEMS = 4
+    STATE = 5
+    QUESTIONS = 6
+    SETTING = 7
+    PLACES = 8
+    WITHDRAWN = 9
+    OPEN_THREADS = 10
+    BOUNDARIES = 11
+    CANON = 12
+    # What the lock's own text says beside it, and is true no more.
+    OVERRULED = 13
+
+
+@dataclass(frozen=True)
+class StateLine:
+    """An element on a line of its own; `said` is its text as memory has it."""
+
+    text: str
+    rank: Rank
+    said: str
+
+
+def memory_lines(
+    folded: Fold,
+    roster: Sequence[Character] = (),
+    *,
+    detail: Detail = Detail.FULL,
+    beside_lock: bool = False,
+    told_before: int | None = None,
+) -> list[StateLine]:
+    """What memory holds now.
+
+    With `beside_lock` the lock's own text stands in the prompt too: what it says is left out. So is
+    what happened from prompt `told_before` on, where the prompt has that word for word.
+    """
+    now = present(folded, roster)
+    if told_before is not None:
+        earlier = tuple(one for one in now.timeline if one.latest.last < told_before)
+        now = replace(now, timeline=earlier)
+    lines = [
+        *([] if beside_lock else _settings(now, detail)),
+        *_chronicle(now, detail, beside_lock=beside_lock),
+        *_changing(now, detail, beside_lock=beside_lock),
+    ]
+    return _once(lines)
+
+
+def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:
+    """Where play stands: changes with every prompt, so it belongs behind what does not."""
+    lines = [
+        _element("prompt_index", str(chapter.prompt_index)),
+        _element("last_summarized_prompt_index", str(chapter.last_summarized_prompt_index)),
+    ]
+    return lines if detail is Detail.MINIMAL else [_element("state", chapter.state), *lines]
+
+
+def cast_lines(cast: Sequence[Character]) -> list[str]:
+    return [_element("character", one.name, slot=str(one.slot), color=one.color) for one in cast]
+
+
+def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
+    """What the story must not show holds in every window."""
+    labels = _MINIMAL_SETTINGS if detail is Detail.MINIMAL else _SETTINGS
+    told = {setting.label: setting.texts for setting in now.settings}
+    for text in told.get("Boundaries", ()):
+        yield _line("boundary", text, Rank.BOUNDARIES)
+    for label in labels:
+        for text in told.get(label, ()):
+            yield _line(label.lower(), text, Rank.SETTING)
+
+
+def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[StateLine]:
+    """By the prompts that first said it; a thread that ended moves to where it did."""
+    entries: list[tuple[Prompts, StateLine]] = [
+        (fact.first, _line("canon", fact.text, Rank.CANON))
+        for fact in now.canon
+        if not (beside_lock and fact.is_in_lock)
+    ]
+    entries += [
+        (fact.first, _line("open", fact.text, Rank.OPEN_THREADS))
+        for fact in now.open_threads
+        # A mystery of the lock stands again once play has added to it.
+        if not (beside_lock and fact.is_in_lock and not fact.aside)
+    ]
+    entries += [(fact.first, _fact("found", fact, Rank.ITEMS, detail)) for fact in now.items]
+    if detail is not Detail.MINIMAL:
+        entries += [
+            (fact.latest, _fact("closed", fact, Rank.CLOSED_THREADS, detail))
+            for fact in now.closed_threads
+        ]
+    # Last of its prompts, because it may come when the rest of them has long been said.
+    entries += [
+        (prompts, _line("told", text, Rank.TIMELINE, at=str(prompts)))
+        for prompts, text in _timeline(now.timeline)
+    ]
+    # Stable: within one stretch of prompts the kinds stay in this order.
+    return [line for _, line in sorted(entries, key=lambda entry: (entry[0].last, entry[0].first))]
+
+
+def _changing(now: Present, detail: Detail, *, beside_lock: bool) -> Iterator[StateLine]:
+    for fact in now.withdrawn:
+        still_stands = beside_lock and fact.is_in_lock
+        rank = Rank.OVERRULED if still_stands else Rank.WITHDRAWN
+        yield _line("no_longer_true", fact.text, rank)
+    for fact in now.relationships:
+        yield _fact("between", fact, Rank.RELATIONSHIPS, detail)
+    for fact in now.state:
+        yield _fact("now", fact, Rank.STATE, detail)
+    if detail is not Detail.MINIMAL:
+        for text in _together(now.others):
+            yield _line("elsewhere", text, Rank.OTHERS)
+        for fact in now.questions:
+            yield _line("unclear", fact.text, Rank.QUESTIONS)
+        yield from _pressing(now.open_threads)
+        for text in now.around:
+            yield _line("around", text, Rank.QUESTIONS)
+    for text in _together(now.cast):
+        yield _line("where", text, Rank.PLACES)
+    if now.scene:
+        yield _line("location", now.scene.text, Rank.PLACES)
+
+
+def _pressing(threads: Sequence[Fact]) -> Iterator[StateLine]:
+    """What is at stake in the threads that were last spoken of."""
+    latest = max((thread.latest for thread in threads), default=None)
+    for thread in threads:
+        if thread.aside and thread.latest == latest:
+            text = f"{thread.text} ({thread.aside})"
+            yield StateLine(_element("pressing", text), Rank.QUESTIONS, text)
+
+
+def _timeline(moments: Iterable[Fact]) -> Iterator[tuple[Prompts, str]]:
+    told: dict[Prompts, list[str]] = {}
+    for moment in moments:
+        told.setdefault(moment.first, []).append(moment.text)
+    for prompts, texts in told.items():
+        yield prompts, _clipped("; ".join(texts), TOLD_LIMIT)
+
+
+def _together(whereabouts: Iterable[Whereabouts]) -> Iterator[str]:
+    """People at one place in one line: "Mara, Tom: the ferry"."""
+    places: dict[str, tuple[str, list[str]]] = {}
+    for one in whereabouts:
+        places.setdefault(key_of(one.place), (one.place, []))[1].append(one.name)
+    for place, names in places.values():
+        yield f"{', '.join(names)}: {place}"
+
+
+def _fact(tag: str, fact: Fact, rank: Rank, detail: Detail) -> StateLine:
+    if detail is Detail.MINIMAL:
+        return StateLine(_element(tag, _clipped(fact.text, LINE_LIMIT)), rank, fact.text)
+    told = f"{fact.text} ({fact.aside})" if fact.aside else fact.text
+    return StateLine(_element(tag, told), rank, fact.text)
+
+
+def _line(tag: str, text: str, rank: Rank, **attributes: str) -> StateLine:
+    return StateLine(_element(tag, text, **attributes), rank, text)
+
+
+# A long chapter has a thousand, and each summary changes a few of them.
+@lru_cache(maxsize=16_384)
+def _element(tag: str, text: str, **attributes: str) -> str:
+    assert tag in ELEMENTS, "Others' texts could forge it."
+    told = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
+    return f"<{tag}{told}>{escape(text)}</{tag}>"
+
+
+def _clipped(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    start = text[: limit - 1].rpartition(" ")[0] or text[: limit - 1]
+    return f"{start}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _once(lines: list[StateLine]) -> list[StateLine]:
+    """What is said twice stays where it is shed last."""
+    kept: dict[str, int] = {}
+    for at, line in enumerate(lines):
+        key = line.said.casefold()
+        if key not in kept or line.rank > lines[kept[key]].rank:
+            kept[key] = at
+    return [lines[at] for at in sorted(kept.values())]

@@ -1,0 +1,127 @@
+"""A worker says that it lives, and what it has counted."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from celery.signals import worker_shutdown
+from celery.utils.nodenames import default_nodename
+from django.core.management import CommandError, call_command
+from django.db import OperationalError
+from django.utils import timezone
+
+from agents.models import WorkerHeartbeat
+from agents.running.heartbeats import is_alive, last_heartbeat, store_heartbeat
+from storyengine.celery import Heartbeat, app
+from storyengine.operations import heartbeat
+from storyengine.operations.heartbeat import HeartbeatThread
+from storyengine.operations.tests.reading import Written
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LONG = 30.0
+
+
+@dataclass(eq=False)
+class Worker:
+    hostname: str
+    app = app
+
+
+@pytest.fixture
+def beats(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    """Released after each beat; there is no pause between them."""
+    done = threading.Semaphore(0)
+    store: Callable[..., None] = store_heartbeat
+
+    def note(*arguments: object, **options: object) -> None:
+        try:
+            store(*arguments, **options)
+        finally:
+            done.release()
+
+    monkeypatch.setattr(heartbeat, "store_heartbeat", note)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.01)
+    return done
+
+
+def test_a_worker_has_one_from_its_start_to_its_end(
+    beats: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "_LAST_SECONDS", LONG)
+    assert Heartbeat in app.steps["worker"]
+    worker = Worker("celery@here")
+    step = Heartbeat(worker)
+    step.start(worker)
+    assert step.thread.daemon
+    assert beats.acquire(timeout=LONG)
+    assert beats.acquire(timeout=LONG)
+    assert is_alive(last_heartbeat())
+    row = WorkerHeartbeat.objects.get()
+    assert row.name == "celery@here"
+    assert "storyengine_jobs" in row.counts
+    step.stop(worker)
+    assert step.thread.is_alive(), "Other steps may still be stopping."
+    worker_shutdown.send(sender=worker)
+    assert not step.thread.is_alive()
+    assert not is_alive(last_heartbeat())
+
+
+def test_a_database_that_is_away_does_not_end_it(
+    beats: threading.Semaphore, monkeypatch: pytest.MonkeyPatch, written: Written
+) -> None:
+    store: Callable[..., None] = vars(heartbeat)["store_heartbeat"]
+    failures = iter([OperationalError("The lamp is dark.")])
+
+    def fail_once(*arguments: object, **options: object) -> None:
+        for error in failures:
+            raise error
+        store(*arguments, **options)
+
+    monkeypatch.setattr(heartbeat, "store_heartbeat", fail_once)
+    thread = HeartbeatThread("celery@here")
+    thread.start()
+    assert beats.acquire(timeout=LONG)
+    thread.is_over.set()
+    thread.join(timeout=LONG)
+    assert WorkerHeartbeat.objects.exists()
+    assert "OperationalError" in written.all
+    assert "lamp" not in written.all
+
+
+@pytest.mark.parametrize("days", [-2, 2])
+def test_one_that_has_not_been_heard_of_for_long_is_forgotten(days: int) -> None:
+    store_heartbeat("celery@gone", {})
+    WorkerHeartbeat.objects.update(beat_at=timezone.now() + timedelta(days=days))
+    assert not is_alive(last_heartbeat())
+    store_heartbeat("celery@here", {})
+    assert WorkerHeartbeat.objects.get().name == "celery@here"
+
+
+def test_one_from_before_the_clock_was_set_back_neither_lives_nor_hides_another() -> None:
+    store_heartbeat("celery@then", {})
+    later = timezone.now() + timedelta(hours=1)
+    WorkerHeartbeat.objects.update(beat_at=later)
+    assert not is_alive(later)
+    assert not is_alive(last_heartbeat())
+    store_heartbeat("celery@here", {})
+    assert is_alive(last_heartbeat())
+
+
+class TestHealthOfAContainer:
+    def test_its_own_worker_has_to_live(self) -> None:
+        name = default_nodename("")
+        with pytest.raises(CommandError, match="no sign of life"):
+            call_command("worker_lives")
+        store_heartbeat(name, {})
+        call_command("worker_lives")
+        store_heartbeat(name, {}, is_last=True)
+        with pytest.raises(CommandError, match=name):
+            call_command("worker_lives")
+
+    def test_another_s_does_not_count(self) -> None:
+        store_heartbeat("celery@another-container", {})
+        with pytest.raises(CommandError):
+            call_command("worker_lives")

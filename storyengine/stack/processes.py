@@ -1,0 +1,68 @@
+"""Runs the Procfile with honcho, until Ctrl-C, or until the terminal or `make` is gone."""
+
+import os
+import signal
+import sys
+import threading
+from multiprocessing import parent_process
+from types import FrameType
+from typing import Any
+
+import honcho.command
+from honcho.manager import Manager
+from honcho.process import Process
+
+from storyengine.stack.parents import VARIABLE, end_in_order, when_parent_is_gone
+
+STOPPED_BY_CTRL_C = 130
+
+
+class Runner(Process):  # type: ignore[misc]  # honcho has no types
+    """Honcho's, a process that starts one of the Procfile's and reads what it prints.
+
+    It takes no signal, and would read on for ever when honcho was killed.
+    """
+
+    def run(self, *arguments: Any, **options: Any) -> None:
+        self.env[VARIABLE] = str(os.getpid())
+        threading.Thread(target=self._end_with_honcho, daemon=True).start()
+        super().run(*arguments, **options)
+
+    def _end_with_honcho(self) -> None:
+        if honcho_s := parent_process():
+            honcho_s.join()
+            # Then what it has started ends too; see storyengine.stack.parents.
+            os._exit(1)
+
+
+class Runners(Manager):  # type: ignore[misc]  # honcho has no types
+    """Honcho's, which ends in order when its own parent is gone, as `make` when it was killed."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._process_ctor = Runner
+        self._parent = os.getppid()
+
+    def _start(self) -> None:
+        super()._start()
+        # A thread that was there before would be half there in the processes that are forked.
+        when_parent_is_gone(self._parent, end_in_order)
+
+
+def run(arguments: list[str]) -> None:
+    signal.signal(signal.SIGHUP, stop_without_terminal)
+    honcho.command.Manager = Runners
+    try:
+        # The program reads .env itself, where a variable that is set in the shell wins.
+        honcho.command.main(["--env", os.devnull, "start", *arguments])
+    except SystemExit as end:
+        sys.exit(0 if end.code == STOPPED_BY_CTRL_C else end.code)
+
+
+def stop_without_terminal(signum: int, frame: FrameType | None) -> None:
+    """Honcho writes a line before it stops its processes, and would fail at that."""
+    end_in_order()
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

@@ -1,0 +1,135 @@
+"""What did it see? The model calls behind a reply, a block or a draft; a dry run; what was used."""
+
+import uuid
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.calling.call_records import (
+    CallRecord,
+    CallsBehind,
+    agent_label,
+    calls_behind_block,
+    calls_behind_draft,
+    calls_behind_prompt,
+    read_sent_prompt,
+)
+from agents.calling.usage import total_of, usage_by_agent
+from agents.flows.dry_run import look_ahead
+from agents.flows.trials import why_not_tried
+from memory.models import MemoryBlock
+from memory.telling.rendering import readable_block
+from sessions.access import get_chapter
+from sessions.exceptions import UnknownChapter
+from sessions.models import Session
+from storyengine.web.header import header_context
+from storyengine.web.numbers import read_whole_number
+from storyengine.web.render import HttpRequest, show
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The text whose calls are shown, and the tab it stands on."""
+
+    title: str
+    tab: str
+    # Why there may be nothing to show.
+    no_calls: str = "No model call is recorded for it."
+    # The prompt, where it is a reply, and why that cannot be tried again; "" if it can.
+    prompt_index: int = 0
+    why_not_tried: str = ""
+
+    @property
+    def page_class(self) -> str:
+        return "page-grey" if self.tab == "play" else "page-white"
+
+    @property
+    def back_name(self) -> str:
+        return "pages:play" if self.tab == "play" else "pages:draft"
+
+    @property
+    def back_label(self) -> str:
+        return "Back to play" if self.tab == "play" else "Back to the chapter"
+
+
+@require_safe
+def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
+    chapter = get_chapter(session_id)
+    behind = calls_behind_prompt(chapter, number)
+    subject = Subject(
+        f"The reply to prompt {number}",
+        "play",
+        prompt_index=number,
+        why_not_tried=why_not_tried(chapter, number, behind),
+    )
+    return _show_calls(request, chapter, subject, behind)
+
+
+@require_safe
+def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
+    """The memory block at this place, counted from 1 in the order in which they were written."""
+    chapter = get_chapter(session_id)
+    # Their keys alone: a long chapter has hundreds.
+    keys = list(chapter.memory_blocks.order_by("created_at").values_list("pk", flat=True))
+    if not 1 <= number <= len(keys):
+        raise UnknownChapter("There is no such piece of memory in this chapter.")
+    block = chapter.memory_blocks.get(pk=keys[number - 1])
+    is_correction = block.type == MemoryBlock.Type.CANON_CORRECTION
+    title = readable_block(block, chapter.characters).title
+    reason = "You wrote it yourself: no model was asked." if is_correction else Subject.no_calls
+    subject = Subject(f"Memory: {title}", "chapter", reason)
+    return _show_calls(request, chapter, subject, calls_behind_block(chapter, block))
+
+
+@require_safe
+def show_draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> HttpResponse:
+    chapter = get_chapter(session_id)
+    drafts = list(chapter.narrative_drafts.order_by("created_at"))
+    for number, draft in enumerate(drafts, start=1):
+        if draft.pk == draft_id:
+            subject = Subject(f"Draft {number}", "chapter")
+            return _show_calls(request, chapter, subject, calls_behind_draft(chapter, draft))
+    raise UnknownChapter("There is no such draft of this chapter.")
+
+
+@require_POST
+def show_next(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """What the character would be sent with the words in the box; they are not stored."""
+    chapter = get_chapter(session_id)
+    slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
+    text = request.POST.get("user_text", "")
+    context = header_context(chapter, "play") | {
+        "run": look_ahead(chapter, agent_slot=slot, user_text=text),
+        "agent": agent_label(chapter, slot),
+        "has_words": bool(text.strip()),
+    }
+    return show(request, "calls/next.html", context)
+
+
+@require_safe
+def show_usage(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    chapter = get_chapter(session_id)
+    rows = usage_by_agent(chapter)
+    if request.htmx:
+        return show(request, "calls/_usage_by_agent.html", {"rows": rows})
+    context = header_context(chapter, "usage") | {
+        "rows": rows,
+        "total": total_of(row.usage for row in rows),
+    }
+    return show(request, "calls/usage.html", context)
+
+
+def _show_calls(
+    request: HttpRequest, chapter: Session, subject: Subject, behind: CallsBehind
+) -> HttpResponse:
+    call: CallRecord | None = behind.find(request.GET.get("call", ""))
+    context = header_context(chapter, subject.tab) | {
+        "subject": subject,
+        "back": reverse(subject.back_name, args=[chapter.pk]),
+        "behind": behind,
+        "call": call,
+        "prompt": read_sent_prompt(chapter, call) if call else None,
+    }
+    return show(request, "calls/calls.html", context)

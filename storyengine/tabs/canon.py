@@ -1,0 +1,124 @@
+"""Correcting the canon, and answering what memory asks: pages of their own beside Tab 3.
+
+Of their own, so that nothing typed there is swapped away when memory grows.
+"""
+
+import uuid
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from memory.contradictions import canon_facts, read_contradiction
+from memory.corrections import why_not_now, write_answer, write_correction
+from memory.fold.answers import Answer
+from memory.fold.folding import fold_chapter
+from memory.fold.records import Question
+from memory.telling.now_view import now_view
+from sessions.access import get_chapter
+from sessions.exceptions import ChapterError, InvalidInput, WrongState
+from sessions.limits import CANON_CHAR_LIMIT
+from sessions.models import Session
+from storyengine.tabs.now import find_item, find_question, said_in, text_key
+from storyengine.web.header import header_context
+from storyengine.web.render import HttpRequest, show
+
+_CORRECTION = "chapter/correction.html"
+_QUESTION = "chapter/question.html"
+_ANSWERED = ("old", "new", "reason")
+
+
+@require_safe
+def show_correction(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """The form, with the text that it replaces where an item of the Now view leads here."""
+    chapter = get_chapter(session_id)
+    key = request.GET.get("item", "")
+    item = find_item(fold_chapter(chapter), chapter.characters, key) if key else None
+    typed = {"replaces": item.replaces if item else ""}
+    is_gone = bool(key) and item is None
+    return show(request, _CORRECTION, _context(chapter, typed) | {"is_gone": is_gone})
+
+
+@require_POST
+def correct(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    typed = {name: request.POST.get(name, "") for name in ("replaces", "canon", "reason")}
+    try:
+        write_correction(session_id, **typed)
+    except (InvalidInput, WrongState) as error:
+        context = _context(get_chapter(session_id), typed, error)
+        return show(request, _CORRECTION, context, status=error.status)
+    return HttpResponseRedirect(_now_address(session_id))
+
+
+@require_safe
+def show_question(request: HttpRequest, session_id: uuid.UUID, key: str) -> HttpResponse:
+    """With what the question tells of its two facts filled in already."""
+    chapter = get_chapter(session_id)
+    question = _question(chapter, key)
+    return show(request, _QUESTION, _context(chapter, {}) | _asked(chapter, question, {}))
+
+
+@require_POST
+def answer_question(request: HttpRequest, session_id: uuid.UUID, key: str) -> HttpResponse:
+    chapter = get_chapter(session_id)
+    question = _question(chapter, key)
+    typed = {name: request.POST[name] for name in _ANSWERED if name in request.POST}
+    try:
+        answer = _read_answer(request.POST.get("answer", ""))
+        if answer is Answer.TAKE_NEW and typed.get("new") and "old" not in typed:
+            raise InvalidInput(
+                "Choose the fact that the new takes the place of, or “None of these”. "
+                "Nothing was changed."
+            )
+        write_answer(session_id, question.text, answer, **typed)
+    except (InvalidInput, WrongState) as error:
+        chapter = get_chapter(session_id)
+        context = _context(chapter, typed, error) | _asked(chapter, question, typed)
+        return show(request, _QUESTION, context, status=error.status)
+    return HttpResponseRedirect(_now_address(session_id))
+
+
+def _context(
+    chapter: Session, typed: dict[str, str], error: ChapterError | None = None
+) -> dict[str, Any]:
+    return header_context(chapter, "chapter") | {
+        "typed": typed,
+        "error": error,
+        "why_not": "" if error else why_not_now(chapter),
+        "limit": CANON_CHAR_LIMIT,
+        "back": _now_address(chapter.pk),
+    }
+
+
+def _asked(chapter: Session, question: Question, typed: dict[str, str]) -> dict[str, Any]:
+    sections = now_view(fold_chapter(chapter), chapter.characters)
+    told = read_contradiction(question.text, sections)
+    filled_in = {"new": told.new} | ({"old": told.old} if told.old else {})
+    likely = [told.old] if told.old else []
+    return {
+        "question": question,
+        "key": text_key(question.text),
+        "prompts": said_in(question.first, question.latest),
+        "facts": list(dict.fromkeys([*likely, *canon_facts(sections, question.text)])),
+        # No choice is not the same as the choice of none.
+        "typed": filled_in | typed,
+    }
+
+
+def _question(chapter: Session, key: str) -> Question:
+    question = find_question(fold_chapter(chapter), key)
+    if question is None:
+        raise WrongState("Memory holds no such question. Nothing was changed.")
+    return question
+
+
+def _read_answer(text: str) -> Answer:
+    try:
+        return Answer(text)
+    except ValueError:
+        raise InvalidInput("Choose one of the three answers. Nothing was changed.") from None
+
+
+def _now_address(session_id: uuid.UUID) -> str:
+    return reverse("pages:draft", args=[session_id]) + "?show=now#memory"

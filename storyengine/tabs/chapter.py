@@ -1,0 +1,388 @@
+"""Tab 3: memory, the narrator's instructions, and the drafts of the chapter."""
+
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpResponse, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.calling.consent import is_allowed, provider_host
+from agents.exceptions import ModelNotReady, PromptTooLong
+from agents.flows.ending import Setback, find_setback
+from agents.flows.estimates import estimate_build
+from agents.flows.narrating import cancel_build, request_build
+from agents.models import Job
+from agents.running.database import in_database
+from agents.running.jobs import latest_jobs
+from agents.running.recovery import is_left_behind, recover
+from memory.chunks import chunks_to_accept
+from memory.corrections import why_not_now
+from memory.models import MemoryBlock, NarrativeDraft
+from memory.telling.rendering import ReadableBlock, readable_block
+from sessions.access import get_chapter
+from sessions.chapters import save_narrative_agent
+from sessions.limits import (
+    CHUNK_SIZE_PROMPTS,
+    MAX_TARGET_WORDS,
+    MIN_TARGET_WORDS,
+    NARRATIVE_AGENT_CHAR_LIMIT,
+)
+from sessions.models import Session, Turn
+from sessions.states import PLAYABLE, State
+from storyengine.tabs.now import NowPanel, read_now
+from storyengine.tabs.page_status import status_with_memory
+from storyengine.web.header import header_context
+from storyengine.web.model_notice import read_model_notice
+from storyengine.web.numbers import number_up_to, read_whole_number
+from storyengine.web.render import HttpRequest, answer, nothing_new, show
+
+_UPDATE = "chapter/_update.html"
+
+# Memory is shown in pieces of so many blocks: that of a long chapter has hundreds.
+BLOCKS_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class ShownBlock:
+    """A memory block for reading, and as its agent returned it; counted from 1."""
+
+    number: int
+    readable: ReadableBlock
+    json: str
+
+
+@dataclass(frozen=True)
+class ChapterSigns:
+    """By what a page that asks is told whether there is news."""
+
+    chapter: Session
+    jobs: dict[str, Job]
+    block_count: int
+    draft_count: int
+
+    @property
+    def build(self) -> Job | None:
+        return self.jobs.get(Job.Kind.NARRATE)
+
+    @property
+    def is_in_play(self) -> bool:
+        return self.chapter.state in PLAYABLE
+
+    @property
+    def setback(self) -> Setback | None:
+        return find_setback(self.chapter, self.jobs)
+
+    @property
+    def calls_to_accept(self) -> int:
+        return len(chunks_to_accept(self.chapter, is_ending=False))
+
+    @property
+    def poll_seconds(self) -> int:
+        """How often the page asks; 0 when nothing changes by itself."""
+        if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
+            return 2
+        # Its job has come to its end since the chapter was read.
+        if self.chapter.state in (State.LOCKING, State.SUMMARIZING, State.NARRATING):
+            return 2
+        return 10 if self.is_in_play else 0
+
+    @property
+    def memory_version(self) -> str:
+        """Changes whenever the memory cell would show something else."""
+        return _digest(
+            self.chapter.state,
+            self.chapter.is_ending,
+            self.chapter.prompt_index,
+            self.setback.job.error if self.setback else "",
+            self.calls_to_accept,
+            self.block_count,
+        )
+
+    @property
+    def version(self) -> str:
+        shown: list[Any] = [self.memory_version, self.poll_seconds, self.draft_count]
+        if self.build:
+            shown += [self.build.status, self.build.error, self.build.progress]
+            shown += [len(self.build.partial_text)]
+        return _digest(*shown)
+
+
+@dataclass(frozen=True)
+class ChapterPage(ChapterSigns):
+    # A piece of memory: its last block, counted from 1, is the last one unless the address names
+    # another.
+    blocks: list[MemoryBlock]
+    last_block: int
+    drafts: list[NarrativeDraft]
+    # The draft that the address names, counted from 1; 0 when it names none.
+    named_draft: int
+    # Whether the Now view is the panel that the address names, and whether it leaves nothing out.
+    shows_now: bool
+    shows_all: bool
+
+    @property
+    def draft_number(self) -> int:
+        return self.named_draft or len(self.drafts)
+
+    @property
+    def draft(self) -> NarrativeDraft | None:
+        return self.drafts[self.draft_number - 1] if self.draft_number else None
+
+    @property
+    def shown_blocks(self) -> list[ShownBlock]:
+        roster = self.chapter.characters
+        return [
+            ShownBlock(
+                number,
+                readable_block(block, roster),
+                json.dumps(block.json_payload, ensure_ascii=False, indent=2),
+            )
+            for number, block in enumerate(self.blocks, self.earlier_blocks + 1)
+        ]
+
+    @property
+    def earlier_blocks(self) -> int:
+        """How many stand before those that are shown."""
+        return self.last_block - len(self.blocks)
+
+    @property
+    def next_last_block(self) -> int:
+        """The last block of the piece that follows."""
+        return min(self.last_block + BLOCKS_SHOWN, self.block_count)
+
+    @cached_property
+    def now(self) -> NowPanel:
+        return read_now(self.chapter, shows_all=self.shows_all)
+
+    @property
+    def can_correct(self) -> bool:
+        return not why_not_now(self.chapter)
+
+    @property
+    def is_building(self) -> bool:
+        return self.chapter.state == State.NARRATING
+
+    @property
+    def reads_draft(self) -> bool:
+        """An earlier draft is read while a further one is being written."""
+        return self.is_building and bool(self.named_draft)
+
+    @property
+    def shows_draft(self) -> bool:
+        return self.reads_draft or not self.is_building
+
+    @property
+    def words(self) -> int:
+        return int(self.build.progress.get("words", 0)) if self.build else 0
+
+    @property
+    def target_words(self) -> int:
+        asked = self.build.progress.get("target_words") if self.build else None
+        return int(asked or self.chapter.target_words)
+
+    @property
+    def is_pinned(self) -> bool:
+        """An older draft was asked for; otherwise a finished build shows its own."""
+        return self.reads_draft or self.draft_number != len(self.drafts)
+
+    @property
+    def names_of_memory(self) -> dict[str, str]:
+        """What an address names to show what is shown of memory; the newest needs no name."""
+        is_earlier = self.last_block < self.block_count
+        names = {
+            "show": "now" if self.shows_now else "",
+            "all": "1" if self.shows_all else "",
+            "until": str(self.last_block) if is_earlier else "",
+        }
+        return {name: value for name, value in names.items() if value}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The same of all that is shown."""
+        draft = {"draft": str(self.draft_number)} if self.is_pinned else {}
+        return draft | self.names_of_memory
+
+    @property
+    def next_memory_prompt(self) -> int:
+        covered = self.chapter.last_summarized_prompt_index
+        chunk_end = (covered // CHUNK_SIZE_PROMPTS + 1) * CHUNK_SIZE_PROMPTS
+        # What is due already is written with the next prompt.
+        return max(chunk_end, self.chapter.prompt_index + 1)
+
+    @property
+    def can_build(self) -> bool:
+        return self.chapter.state == State.ENDED
+
+    @property
+    def unfinished_build(self) -> Job | None:
+        """The newest build, when it failed or was cancelled."""
+        stopped = (Job.Status.FAILED, Job.Status.CANCELLED)
+        if self.build is None or self.is_building or self.build.status not in stopped:
+            return None
+        return self.build
+
+    @property
+    def is_before_lock(self) -> bool:
+        return self.chapter.state in (State.DRAFT_TAB1, State.LOCKING)
+
+    @property
+    def is_remembering(self) -> bool:
+        return self.chapter.state == State.SUMMARIZING or self.chapter.is_ending
+
+
+@require_safe
+def show_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    page = _read_named(session_id, request.GET)
+    return show(request, "chapter/chapter.html", _context(page))
+
+
+@require_safe
+async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Polled while memory or the chapter is being written; answers only when there is news."""
+    if await in_database(_is_as_seen, session_id, request.GET.get("seen", "")):
+        return nothing_new()
+    return await sync_to_async(_show_news)(request, session_id)
+
+
+def _is_as_seen(session_id: uuid.UUID, seen: str) -> bool:
+    return read_status(session_id).version == seen
+
+
+def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    page = _read_named(session_id, request.GET)
+    context = _context(page) | {"seen_memory": request.GET.get("memory", "")}
+    if page.reads_draft and request.GET.get("reads"):
+        # What is being read, and perhaps selected, is not swapped for the sake of the progress.
+        response = show(request, _UPDATE, context | {"leaves_draft": True})
+        response["HX-Retarget"] = "#build-state"
+        return response
+    return show(request, _UPDATE, context)
+
+
+@require_POST
+def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    words = request.POST.get("target_words")
+    save_narrative_agent(
+        session_id,
+        definition_text=request.POST.get("definition_text"),
+        target_words=None if words is None else read_whole_number(words, "The target length"),
+    )
+    if request.htmx:
+        return nothing_new()
+    return HttpResponseRedirect(reverse("pages:draft", args=[session_id]))
+
+
+@require_safe
+def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """What a build will about take; asked for by the page, which does not wait for it."""
+    chapter = get_chapter(session_id)
+    # The page was shown before the chapter was opened again, or a build was begun elsewhere.
+    if chapter.state != State.ENDED:
+        return nothing_new()
+    context: dict[str, Any] = {"chapter": chapter}
+    if not request.htmx:
+        context |= header_context(chapter, "chapter")
+    try:
+        context["estimate"] = estimate_build(chapter)
+    except PromptTooLong as error:
+        context["refusal"] = str(error)
+    except ModelNotReady:
+        # The page says so already, and how far it is.
+        context["refusal"] = ""
+    template = "chapter/_estimate.html" if request.htmx else "chapter/estimate.html"
+    return show(request, template, context)
+
+
+@require_POST
+def build(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    request_build(session_id)
+    return _answer(request, session_id)
+
+
+@require_POST
+def cancel(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    cancel_build(session_id)
+    return _answer(request, session_id)
+
+
+def _answer(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    page = _read_named(session_id, request.POST)
+    address = reverse("pages:draft", args=[session_id], query=page.names or None)
+    return answer(request, partial=_UPDATE, context=_context(page), page=address)
+
+
+def _read_named(session_id: uuid.UUID, names: QueryDict) -> ChapterPage:
+    """What an address, or the fields of a form, names of it."""
+    return read_page(
+        session_id,
+        names.get("draft", ""),
+        until=names.get("until", ""),
+        shows_now=names.get("show") == "now",
+        shows_all=names.get("all") == "1",
+    )
+
+
+def read_page(
+    session_id: uuid.UUID,
+    draft: str,
+    *,
+    until: str = "",
+    shows_now: bool = False,
+    shows_all: bool = False,
+) -> ChapterPage:
+    """`draft` and `until`, the last memory block to show, are numbers as an address names them."""
+    recover(session_id)
+    chapter = get_chapter(session_id)
+    drafts = list(chapter.narrative_drafts.order_by("created_at"))
+    blocks = chapter.memory_blocks.order_by("created_at")
+    block_count = blocks.count()
+    last_block = number_up_to(block_count, until) or block_count
+    return ChapterPage(
+        chapter=chapter,
+        jobs=latest_jobs(chapter),
+        block_count=block_count,
+        draft_count=len(drafts),
+        blocks=list(blocks[max(last_block - BLOCKS_SHOWN, 0) : last_block]),
+        last_block=last_block,
+        drafts=drafts,
+        named_draft=number_up_to(len(drafts), draft),
+        shows_now=shows_now,
+        shows_all=shows_all,
+    )
+
+
+def read_status(session_id: uuid.UUID) -> ChapterSigns:
+    """Whether there is news, in two queries; what a dead process left is settled first."""
+    signs, turn = _read_status(session_id)
+    if is_left_behind(signs.chapter, signs.jobs, turn):
+        recover(session_id)
+        signs, _ = _read_status(session_id)
+    return signs
+
+
+def _read_status(session_id: uuid.UUID) -> tuple[ChapterSigns, Turn | None]:
+    chapter, turn, blocks, drafts = status_with_memory(session_id)
+    return ChapterSigns(chapter, latest_jobs(chapter), blocks, drafts), turn
+
+
+def _digest(*shown: Any) -> str:
+    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
+
+
+def _context(page: ChapterPage) -> dict[str, Any]:
+    host = provider_host()
+    return header_context(page.chapter, "chapter") | {
+        "page": page,
+        "limit": NARRATIVE_AGENT_CHAR_LIMIT,
+        "min_words": MIN_TARGET_WORDS,
+        "max_words": MAX_TARGET_WORDS,
+        "notice": read_model_notice(),
+        "host": host,
+        "is_allowed": is_allowed(host),
+    }

@@ -1,0 +1,50 @@
+"""The page that says what leaves this machine, for which host, and lets the GM decide."""
+
+import uuid
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.calling.consent import grant, granted_hosts, is_allowed, provider_host, withdraw
+from agents.calling.model_access import provider_label
+from storyengine.web.render import HttpRequest, show
+
+
+@require_safe
+def show_consent(request: HttpRequest) -> HttpResponse:
+    host = provider_host()
+    context = {
+        "host": host,
+        "is_allowed": bool(host) and is_allowed(host),
+        "others": [consent for consent in granted_hosts() if consent.host != host],
+        "model": provider_label(),
+        "back": _chapter_to_return_to(request.GET.get("chapter", "")),
+    }
+    return show(request, "consent/consent.html", context)
+
+
+@require_POST
+def allow(request: HttpRequest) -> HttpResponse:
+    grant(request.POST.get("host", ""))
+    return _return_to_page(request)
+
+
+@require_POST
+def withdraw_host(request: HttpRequest) -> HttpResponse:
+    withdraw(request.POST.get("host", ""))
+    return _return_to_page(request)
+
+
+def _return_to_page(request: HttpRequest) -> HttpResponse:
+    back = _chapter_to_return_to(request.POST.get("chapter", ""))
+    address = reverse("pages:consent")
+    return HttpResponseRedirect(f"{address}?chapter={back}" if back else address)
+
+
+def _chapter_to_return_to(text: str) -> uuid.UUID | None:
+    """Only a chapter's id is taken from the address, so that it can lead nowhere else."""
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,122 @@
+"""Texts to keep: the transcript, one draft, or everything a chapter holds."""
+
+import json
+import uuid
+
+from django.http import HttpResponse
+from django.utils.http import content_disposition_header
+from django.utils.text import slugify
+from django.views.decorators.http import require_safe
+
+from memory.models import MemoryBlock, NarrativeDraft
+from sessions.access import get_chapter, read_at_one_moment
+from sessions.exceptions import UnknownChapter
+from sessions.models import Session
+from sessions.roster import SLOTS, character
+from sessions.transcript import read_transcript
+from sessions.turns import pending_turn, set_aside_turns
+from storyengine.web.render import HttpRequest
+
+_RULE = "=" * 72
+
+
+@require_safe
+def transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    chapter = get_chapter(session_id)
+    return _text_file(chapter, "transcript", read_transcript(chapter, limit=None).plain_text)
+
+
+@require_safe
+def draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> HttpResponse:
+    chapter = get_chapter(session_id)
+    drafts = list(chapter.narrative_drafts.order_by("created_at"))
+    for number, one in enumerate(drafts, start=1):
+        if one.pk == draft_id:
+            name = f"draft-{number}" if len(drafts) > 1 else ""
+            return _text_file(chapter, name, one.chapter_text)
+    raise UnknownChapter("There is no such draft of this chapter.")
+
+
+@require_safe
+def everything(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Setup, memory, transcript and drafts in one file that a person can read."""
+    return read_at_one_moment(session_id, _everything)
+
+
+def _everything(chapter: Session) -> HttpResponse:
+    blocks = chapter.memory_blocks.order_by("created_at")
+    drafts = chapter.narrative_drafts.order_by("created_at")
+    parts = [
+        chapter.title,
+        f"{chapter.get_state_display()}, {chapter.prompt_index} prompts",
+        *_setup(chapter),
+        _part("Transcript", read_transcript(chapter, limit=None).plain_text),
+        *_unsent(chapter),
+        *(_part(f"Memory: {_block_name(block)}", _exact_json(block)) for block in blocks),
+        _part("Narrative instructions", chapter.narrative_agent_definition_text),
+        *(_draft_part(number, one) for number, one in enumerate(drafts, start=1)),
+    ]
+    return _text_file(chapter, "everything", "\n\n".join(parts))
+
+
+def _setup(chapter: Session) -> list[str]:
+    tab1 = chapter.tab1
+    identities = tab1.agent_identity_text_by_slot
+    return [
+        _part("World", tab1.world_text),
+        _part("Chapter", tab1.chapter_text),
+        *(
+            _part(_agent_heading(slot, chapter), identities.get(str(slot), ""))
+            for slot in SLOTS
+            if slot in chapter.selected_agent_slots or identities.get(str(slot))
+        ),
+    ]
+
+
+def _agent_heading(slot: int, chapter: Session) -> str:
+    one = character(slot, chapter.agent_names)
+    absent = "" if slot in chapter.selected_agent_slots else ", not in this chapter"
+    return f"Agent {slot} ({one.color}): {one.name}{absent}"
+
+
+def _unsent(chapter: Session) -> list[str]:
+    """Prompts on their way, broken or set aside: their words are in no event."""
+    pending = pending_turn(chapter)
+    turns = [*set_aside_turns(chapter), *([pending] if pending else [])]
+    return [
+        _part("A prompt that was not answered", f"{turn.user_text}\n\n{turn.partial_text}".strip())
+        for turn in turns
+    ]
+
+
+def _draft_part(number: int, one: NarrativeDraft) -> str:
+    return _part(f"Draft {number}, {one.created_at:%Y-%m-%d %H:%M} UTC", one.chapter_text)
+
+
+def _part(heading: str, text: str) -> str:
+    return f"{_RULE}\n{heading}\n{_RULE}\n\n{text or '(empty)'}"
+
+
+def _block_name(block: MemoryBlock) -> str:
+    if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
+        return "world and chapter"
+    if block.type == MemoryBlock.Type.CANON_CORRECTION:
+        return f"correction of canon, after prompt {block.to_prompt_index}"
+    return f"{block.get_type_display()}, prompts {block.from_prompt_index}-{block.to_prompt_index}"
+
+
+def _exact_json(block: MemoryBlock) -> str:
+    return json.dumps(block.json_payload, ensure_ascii=False, indent=2)
+
+
+def file_stem(chapter: Session) -> str:
+    """The title as the start of a file's name."""
+    return slugify(chapter.title, allow_unicode=True)[:60].strip("-") or "chapter"
+
+
+def _text_file(chapter: Session, kind: str, text: str) -> HttpResponse:
+    stem = file_stem(chapter)
+    name = f"{stem}-{kind}.txt" if kind else f"{stem}.txt"
+    response = HttpResponse(text + "\n", content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    return response

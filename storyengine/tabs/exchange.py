@@ -1,0 +1,34 @@
+"""A chapter as a file that another installation reads, and such a file as a chapter."""
+
+import uuid
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_POST, require_safe
+
+from sessions.access import get_chapter
+from sessions.exceptions import InvalidInput
+from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.importing import import_chapter
+from storyengine.exchange.reading import check_size
+from storyengine.tabs.downloads import file_stem
+from storyengine.web.render import HttpRequest, go
+
+
+@require_safe
+def export_file(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    name = f"{file_stem(get_chapter(session_id))}.chapter.json"
+    response = HttpResponse(export_chapter(session_id).to_json(), content_type="application/json")
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    return response
+
+
+@require_POST
+def import_file(request: HttpRequest) -> HttpResponse:
+    upload = request.FILES.get("file")
+    if upload is None:
+        raise InvalidInput("Choose the file of an exported chapter, then import it.")
+    check_size(upload.size or 0)
+    chapter = import_chapter(upload.read())
+    return go(request, reverse("pages:chapter", args=[chapter.pk]))

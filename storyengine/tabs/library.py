@@ -1,0 +1,101 @@
+"""The list of chapters, and what can be done to a chapter as a whole."""
+
+import uuid
+
+from django.conf import settings
+from django.core.paginator import Paginator
+from django.db.models import Count
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.calling.consent import is_allowed, provider_host
+from agents.calling.model_access import provider_label
+from sessions.access import get_chapter
+from sessions.chapters import (
+    copy_setup,
+    create_chapter,
+    delete_chapter,
+    rename_chapter,
+    reset_chapter,
+)
+from sessions.limits import TITLE_CHAR_LIMIT
+from sessions.models import Session
+from sessions.states import State
+from storyengine.web.render import HttpRequest, go, nothing_new, show
+
+CHAPTERS_A_PAGE = 50
+
+_TAB_OF_STATE = {
+    State.DRAFT_TAB1: "pages:world",
+    State.RESETTING: "pages:world",
+    State.ENDED: "pages:draft",
+    State.NARRATING: "pages:draft",
+}
+
+
+@require_safe
+def library(request: HttpRequest) -> HttpResponse:
+    host = provider_host()
+    counted = Session.objects.annotate(draft_count=Count("narrative_drafts"))
+    # Said again, because a query that counts forgets the model's own order.
+    chapters = counted.order_by("-last_played_at", "pk")
+    pages = Paginator(chapters, CHAPTERS_A_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "pages": pages,
+        "chapters": pages.object_list,
+        "model": provider_label(),
+        "host": host,
+        "is_allowed": is_allowed(host),
+        "title_limit": TITLE_CHAR_LIMIT,
+        "is_embedded": settings.LLM == "embedded",
+    }
+    return show(request, "library/library.html", context)
+
+
+@require_POST
+def new_chapter(request: HttpRequest) -> HttpResponse:
+    chapter = create_chapter(request.POST.get("title", ""))
+    return go(request, reverse("pages:world", args=[chapter.pk]))
+
+
+@require_safe
+def open_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """A chapter's address leads to the tab that its state makes the interesting one."""
+    chapter = get_chapter(session_id)
+    tab = _TAB_OF_STATE.get(State(chapter.state), "pages:play")
+    return HttpResponseRedirect(reverse(tab, args=[session_id]))
+
+
+@require_POST
+def rename(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    rename_chapter(session_id, request.POST.get("title", ""))
+    if request.htmx:
+        return nothing_new()
+    return HttpResponseRedirect(reverse("pages:library"))
+
+
+@require_POST
+def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    chapter = copy_setup(session_id)
+    return go(request, reverse("pages:world", args=[chapter.pk]))
+
+
+@require_safe
+def confirm_delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """The question that the list asks in a dialog, for browsers without scripts."""
+    chapter = get_chapter(session_id)
+    context = {"chapter": chapter, "draft_count": chapter.narrative_drafts.count()}
+    return show(request, "library/delete.html", context)
+
+
+@require_POST
+def delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    delete_chapter(session_id)
+    return go(request, reverse("pages:library"))
+
+
+@require_POST
+def reset(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    chapter = reset_chapter(session_id)
+    return go(request, reverse("pages:world", args=[chapter.pk]))

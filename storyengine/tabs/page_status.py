@@ -1,0 +1,85 @@
+"""As much of a chapter as decides whether a page shows something old, in one query.
+
+Open pages ask every two seconds; what they show is read only when there is news.
+"""
+
+import threading
+import uuid
+from functools import cached_property
+
+from django.db.models import (
+    Count,
+    F,
+    FilteredRelation,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+)
+from django.db.models.functions import Coalesce
+
+from memory.models import MemoryBlock, NarrativeDraft
+from sessions.access import get_chapter
+from sessions.models import Session, Turn
+
+_PREFIX = "pending_"
+_FIELDS = ("turn_id", "run_id", "kind", "status", "agent_slot", "lease_until")
+
+
+def status_with_turns(session_id: uuid.UUID) -> tuple[Session, Turn | None, str]:
+    """The chapter, what decides how its pending turn is shown, and the key of its newest one."""
+    chapter = _get(_prepared.with_turns, session_id)
+    return chapter, _pending_of(chapter), vars(chapter)["newest_key"] or ""
+
+
+def status_with_memory(session_id: uuid.UUID) -> tuple[Session, Turn | None, int, int]:
+    """The chapter, its pending turn, and how many memory blocks and drafts it has."""
+    chapter = _get(_prepared.with_memory, session_id)
+    found = vars(chapter)
+    return chapter, _pending_of(chapter), found["block_count"], found["draft_count"]
+
+
+class _Prepared(threading.local):
+    """Queries that are put together once a thread: that takes as long as asking the database.
+
+    Not once for all threads, because compiling a query writes to the queries within it.
+    """
+
+    @cached_property
+    def with_turns(self) -> "QuerySet[Session]":
+        newest = Turn.objects.filter(session=OuterRef("pk")).order_by("-submitted_at")
+        key = Subquery(newest.values("submission_key")[:1])
+        return _with_pending_turn().annotate(newest_key=key)
+
+    @cached_property
+    def with_memory(self) -> "QuerySet[Session]":
+        return _with_pending_turn().annotate(
+            block_count=_count(MemoryBlock.objects.filter(session=OuterRef("pk"))),
+            draft_count=_count(NarrativeDraft.objects.filter(session=OuterRef("pk"))),
+        )
+
+
+_prepared = _Prepared()
+
+
+def _with_pending_turn() -> "QuerySet[Session]":
+    """There is one at most, so that no chapter comes twice."""
+    pending = FilteredRelation("turns", condition=Q(turns__status__in=Turn.PENDING))
+    columns = {_PREFIX + name: F(f"pending__{name}") for name in _FIELDS}
+    return Session.objects.annotate(pending=pending, **columns)
+
+
+def _pending_of(chapter: Session) -> Turn | None:
+    found = {name: vars(chapter)[_PREFIX + name] for name in _FIELDS}
+    return Turn(session_id=chapter.pk, **found) if found["turn_id"] else None
+
+
+def _count(rows: "QuerySet[MemoryBlock] | QuerySet[NarrativeDraft]") -> Coalesce:
+    grouped = rows.order_by().values("session").annotate(count=Count("*")).values("count")
+    return Coalesce(Subquery(grouped, output_field=IntegerField()), 0)
+
+
+def _get(chapters: "QuerySet[Session]", session_id: uuid.UUID) -> Session:
+    found = next(iter(chapters.filter(pk=session_id).order_by()), None)
+    return found or get_chapter(session_id)

@@ -1,0 +1,153 @@
+"""Tab 2: the transcript, the prompt cell, and what happens to a chapter in play."""
+
+import uuid
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.core.paginator import Paginator
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.flows.ending import reopen, request_end, retry_summary
+from agents.flows.memory_calls import find_memory_behind
+from agents.flows.replies import keep_reply
+from agents.running.database import in_database
+from sessions.access import get_chapter
+from sessions.chapters import choose_panel
+from sessions.transcript import read_prompts
+from sessions.turns import broken_turn, set_aside, set_aside_turns
+from storyengine.tabs.play_page import PlayPage, play_context, read_play, read_play_status
+from storyengine.tabs.world import locking_context
+from storyengine.web.header import header_context
+from storyengine.web.numbers import number_up_to, read_whole_number
+from storyengine.web.render import HttpRequest, answer, go, nothing_new, show
+
+UPDATE = "play/_update.html"
+# Of the whole transcript, which may have thousands.
+PROMPTS_A_PAGE = 250
+
+
+@require_safe
+def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """The tab as the chapter's state makes it; looking at it changes nothing."""
+    page = read_play(session_id)
+    context = play_context(page) | {"words": _words_to_put_in(request, page)}
+    if page.shape == "locking":
+        context |= locking_context(page.chapter, page.jobs)
+    return show(request, "play/play.html", context)
+
+
+@require_safe
+async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Polled while something runs in the background; answers only when there is news."""
+    shape, seen = request.GET.get("shape", ""), request.GET.get("seen", "")
+    if await in_database(_is_as_seen, session_id, shape, seen):
+        return nothing_new()
+    return await sync_to_async(_show_news)(request, session_id)
+
+
+def _is_as_seen(session_id: uuid.UUID, shape: str, seen: str) -> bool:
+    page = read_play_status(session_id)
+    return (page.shape, page.version) == (shape, seen)
+
+
+def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    page = read_play(session_id)
+    # By what is shown, not by the status before it: a chapter may have ended in between.
+    if request.GET.get("shape") != page.shape:
+        return go(request, page_address(session_id))
+    return show(request, UPDATE, play_context(page))
+
+
+@require_POST
+def choose(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
+    choose_panel(session_id, slot)
+    return answer_play(request, session_id) if not request.htmx else nothing_new()
+
+
+@require_POST
+def keep(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    keep_reply(session_id)
+    return answer_play(request, session_id)
+
+
+@require_POST
+def set_turn_aside(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    set_aside(broken_turn(get_chapter(session_id)))
+    return answer_play(request, session_id)
+
+
+@require_POST
+def retry_memory(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    retry_summary(session_id, accept_calls=_accepts_calls(request))
+    return answer_play(request, session_id)
+
+
+@require_safe
+def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """The question that the page asks in a dialog, for browsers without scripts."""
+    page = read_play_status(session_id)
+    if page.shape != "playing":
+        return go(request, page_address(session_id))
+    behind = find_memory_behind(page.chapter, is_ending=True)
+    return show(request, "play/end.html", header_context(page.chapter, "play") | {"behind": behind})
+
+
+@require_POST
+def end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    request_end(session_id, accept_calls=_accepts_calls(request))
+    return go(request, page_address(session_id))
+
+
+@require_POST
+def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    reopen(session_id)
+    return go(request, page_address(session_id))
+
+
+@require_safe
+def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """In pages, of which one holds the prompt that the address names."""
+    chapter = get_chapter(session_id)
+    numbers = Paginator(range(chapter.prompt_index), PROMPTS_A_PAGE)
+    prompt = number_up_to(chapter.prompt_index, request.GET.get("prompt", ""))
+    of_prompt = (prompt - 1) // PROMPTS_A_PAGE + 1
+    pages = numbers.get_page(of_prompt if prompt else request.GET.get("page"))
+    context = header_context(chapter, "play") | {
+        "pages": pages,
+        "transcript": read_prompts(chapter, pages.start_index(), pages.end_index()),
+        "set_aside": [] if pages.has_next() else set_aside_turns(chapter),
+    }
+    return show(request, "play/transcript.html", context)
+
+
+def answer_play(request: HttpRequest, session_id: uuid.UUID, **extra: Any) -> HttpResponse:
+    """The play area as it is now, for htmx; the whole page for a plain form."""
+    page = read_play(session_id)
+    if request.htmx and request.POST.get("shape", page.shape) != page.shape:
+        return go(request, page_address(session_id))
+    if not request.htmx:
+        return HttpResponseRedirect(page_address(session_id))
+    context = play_context(page) | {"with_panels": True} | extra
+    return answer(request, partial=UPDATE, context=context, page=page_address(session_id))
+
+
+def page_address(session_id: uuid.UUID) -> str:
+    return reverse("pages:play", args=[session_id])
+
+
+def _accepts_calls(request: HttpRequest) -> bool:
+    """The form that named the number of calls carries that they are accepted."""
+    return request.POST.get("accept_calls") == "1"
+
+
+def _words_to_put_in(request: HttpRequest, page: PlayPage) -> str:
+    """The words of the broken turn or of the example, when the GM asked for them without script."""
+    asked = request.GET.get("words")
+    if asked == "example":
+        return page.suggestion
+    if page.broken is None or asked != str(page.broken.turn.turn_id):
+        return ""
+    return page.broken.turn.user_text

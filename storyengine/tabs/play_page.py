@@ -1,0 +1,233 @@
+"""Everything Tab 2 shows, read in a number of queries that does not grow with the play."""
+
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from django.conf import settings
+
+from agents.calling.consent import is_allowed, provider_host
+from agents.flows.ending import Setback, find_setback
+from agents.flows.memory_calls import MemoryBehind, find_memory_behind
+from agents.models import Job
+from agents.running.jobs import latest_jobs
+from agents.running.recovery import is_left_behind, recover
+from memory.chunks import chunks_to_accept
+from memory.fold.folding import fold_chapter
+from sessions.access import read_at_one_moment
+from sessions.example import suggested_prompt
+from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
+from sessions.models import Session, Turn
+from sessions.roster import Character, character, next_slot
+from sessions.states import State
+from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
+from sessions.turns import pending_turn
+from storyengine.tabs.now import open_question_count
+from storyengine.tabs.page_status import status_with_turns
+from storyengine.web.header import header_context
+from storyengine.web.model_notice import read_model_notice
+
+
+@dataclass(frozen=True)
+class PendingTurn:
+    """The turn at the transcript's end: being written, or broken and waiting for the GM."""
+
+    turn: Turn
+    character: Character
+    # "8) " before the words of a prompt that is on its way; a broken one has no number.
+    prefix: str
+
+    @property
+    def is_reroll(self) -> bool:
+        return self.turn.kind == Turn.Kind.REROLL
+
+    @property
+    def words(self) -> str:
+        return "" if self.is_reroll else normalize_blank_lines(self.turn.user_text)
+
+    @property
+    def text(self) -> str:
+        return normalize_blank_lines(self.turn.partial_text)
+
+    @property
+    def has_text(self) -> bool:
+        return bool(self.turn.partial_text.strip())
+
+
+@dataclass(frozen=True)
+class PlayPage:
+    chapter: Session
+    pending: PendingTurn | None
+    jobs: dict[str, Job]
+    # The id of the newest submission, by which a browser knows that its words arrived.
+    last_key: str
+    # None in the page's status, and before anything can be played.
+    transcript: Transcript | None = None
+
+    @property
+    def shape(self) -> str:
+        """Which cells there are; when it changes, the page is loaded anew."""
+        match State(self.chapter.state):
+            case State.DRAFT_TAB1 | State.RESETTING:
+                return "draft"
+            case State.LOCKING:
+                return "locking"
+            case State.ENDED | State.NARRATING:
+                return "ended"
+            case _:
+                return "ending" if self.chapter.is_ending else "playing"
+
+    @property
+    def running(self) -> PendingTurn | None:
+        return self.pending if self.pending and self.pending.turn.is_running else None
+
+    @property
+    def broken(self) -> PendingTurn | None:
+        return self.pending if self.pending and self.pending.turn.is_broken else None
+
+    @property
+    def summary(self) -> Job | None:
+        return self.jobs.get(Job.Kind.SUMMARIZE)
+
+    @property
+    def is_summarizing(self) -> bool:
+        return self.chapter.state == State.SUMMARIZING
+
+    @property
+    def setback(self) -> Setback | None:
+        return find_setback(self.chapter, self.jobs)
+
+    @cached_property
+    def behind(self) -> MemoryBehind | None:
+        """What the GM is asked before memory is written on."""
+        return find_memory_behind(self.chapter, is_ending=False)
+
+    @property
+    def asks_at_end(self) -> bool:
+        return bool(chunks_to_accept(self.chapter, is_ending=True))
+
+    @cached_property
+    def open_questions(self) -> int:
+        return open_question_count(fold_chapter(self.chapter))
+
+    @property
+    def is_busy(self) -> bool:
+        """Something changes by itself: the page asks until it has."""
+        # A job that has come to its end since the chapter was read would be asked for no more.
+        waits = self.shape == "ending" or self.is_summarizing
+        return waits or any(job.is_live for job in self.jobs.values())
+
+    @property
+    def can_reroll(self) -> bool:
+        chapter = self.chapter
+        return (
+            self.shape == "playing"
+            and self.running is None
+            and chapter.prompt_index > chapter.last_summarized_prompt_index
+        )
+
+    @property
+    def suggestion(self) -> str:
+        """A beat to begin with, for whoever tries the example."""
+        if self.shape != "playing" or self.pending:
+            return ""
+        return suggested_prompt(self.chapter)
+
+    @property
+    def panel_slot(self) -> int:
+        """The panel to show: while a prompt is answered, the one that comes after it."""
+        chosen, slots = self.chapter.next_agent_slot, list(self.chapter.selected_agent_slots)
+        if self.running and not self.running.is_reroll and chosen == self.running.character.slot:
+            return next_slot(chosen, slots)
+        return chosen if chosen in slots else min(slots)
+
+    @property
+    def panel_character(self) -> Character:
+        return character(self.panel_slot, self.chapter.agent_names)
+
+    @cached_property
+    def version(self) -> str:
+        """Changes whenever the page would show something else."""
+        chapter = self.chapter
+        shown = [
+            self.shape,
+            chapter.state,
+            chapter.prompt_index,
+            chapter.last_summarized_prompt_index,
+            chapter.title,
+            self.last_key,
+            self.setback.job.error if self.setback else "",
+            len(chunks_to_accept(chapter, is_ending=False)),
+            [(job.kind, job.status) for job in self.jobs.values()],
+        ]
+        if self.pending:
+            turn = self.pending.turn
+            shown += [str(turn.turn_id), str(turn.run_id), turn.status]
+        return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
+
+
+def read_play(session_id: uuid.UUID) -> PlayPage:
+    """As it is at one moment: a page that knew of a turn's beginning but not of its end would show
+    an idle chapter with the last character's panel, and never ask again.
+    """
+    recover(session_id)
+    return read_at_one_moment(session_id, _read)
+
+
+def read_play_status(session_id: uuid.UUID) -> PlayPage:
+    """As much of the page as its shape and version need, in two queries: open pages ask for it
+    every two seconds. What a dead process left is settled first.
+    """
+    page = _read_status(session_id)
+    if is_left_behind(page.chapter, page.jobs, page.pending.turn if page.pending else None):
+        recover(session_id)
+        page = _read_status(session_id)
+    return page
+
+
+def play_context(page: PlayPage) -> dict[str, Any]:
+    """The context of Tab 2 and of all its partials."""
+    host = provider_host()
+    return header_context(page.chapter, "play") | {
+        "page": page,
+        "transcript": page.transcript,
+        "window": TAB2_CHAR_LIMIT,
+        "limit": PROMPT_CHAR_LIMIT,
+        "submission_key": str(uuid.uuid4()),
+        "warms": settings.LLM == "embedded" and page.shape == "playing",
+        "notice": read_model_notice(),
+        "host": host,
+        "is_allowed": is_allowed(host),
+    }
+
+
+def _read(chapter: Session) -> PlayPage:
+    newest = chapter.turns.only("submission_key").order_by("-submitted_at").first()
+    page = PlayPage(
+        chapter=chapter,
+        pending=_shown(pending_turn(chapter), chapter),
+        jobs=latest_jobs(chapter),
+        last_key=newest.submission_key if newest else "",
+    )
+    if page.shape in ("draft", "locking"):
+        return page
+    return replace(page, transcript=read_transcript(chapter))
+
+
+def _read_status(session_id: uuid.UUID) -> PlayPage:
+    chapter, turn, last_key = status_with_turns(session_id)
+    return PlayPage(chapter, _shown(turn, chapter), latest_jobs(chapter), last_key)
+
+
+def _shown(turn: Turn | None, chapter: Session) -> PendingTurn | None:
+    if turn is None:
+        return None
+    is_numbered = turn.is_running and turn.kind == Turn.Kind.PROMPT
+    return PendingTurn(
+        turn,
+        character(turn.agent_slot, chapter.agent_names),
+        f"{chapter.prompt_index + 1}) " if is_numbered else "",
+    )

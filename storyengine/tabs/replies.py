@@ -1,0 +1,148 @@
+"""The views that start, stop and stream a reply; agents.flows.replies writes the reply itself."""
+
+import json
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from functools import partial
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest as DjangoHttpRequest
+from django.http import HttpResponse, StreamingHttpResponse
+from django.template.loader import render_to_string
+from django.utils.html import escape
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.flows.replies import start_prompt, start_reroll, stop_reply
+from agents.flows.warmup import warm_reply
+from agents.running.database import in_database
+from agents.running.live import ReplyText, follow
+from sessions.access import get_chapter
+from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownChapter
+from sessions.models import Turn
+from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refusal
+from storyengine.tabs.play import UPDATE, answer_play
+from storyengine.tabs.play_page import play_context, read_play
+from storyengine.web.keep_alive import KEEP_ALIVE, KEEP_ALIVE_SECONDS
+from storyengine.web.numbers import read_whole_number
+from storyengine.web.render import HttpRequest, nothing_new
+
+
+@require_POST
+async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    key = request.POST.get("submission_key", "")
+    start = partial(
+        start_prompt,
+        session_id,
+        agent_slot=read_whole_number(request.POST.get("agent_slot", ""), "The agent"),
+        user_text=request.POST.get("user_text", ""),
+    )
+    try:
+        await start(submission_key=key)
+    except KeyReused:
+        # The answer to the first sending was lost, and the GM wrote something else since.
+        await start(submission_key=str(uuid.uuid4()))
+    except TurnInFlight:
+        # The same form sent again, because its first answer was lost: it has arrived.
+        if not await sync_to_async(_has_arrived)(session_id, key):
+            raise
+    response = await sync_to_async(answer_play)(request, session_id, is_accepted=True)
+    response["HX-Trigger-After-Swap"] = json.dumps({"prompt-accepted": {"key": key}})
+    return response
+
+
+@require_POST
+async def reroll(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    await start_reroll(session_id, submission_key=request.POST.get("submission_key", ""))
+    return await sync_to_async(answer_play)(request, session_id)
+
+
+@require_POST
+async def stop(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    await stop_reply(session_id)
+    # The stream, which every page with a Stop button follows, brings what is shown next.
+    return nothing_new() if request.htmx else await sync_to_async(answer_play)(request, session_id)
+
+
+@require_POST
+async def warm(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """The GM has begun to type: let the embedded model read ahead for the chosen character."""
+    slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
+    await sync_to_async(_check_slot)(session_id, slot)
+    await warm_reply(session_id, slot)
+    return nothing_new()
+
+
+@require_safe
+async def stream(
+    request: HttpRequest, session_id: uuid.UUID, turn_id: uuid.UUID
+) -> StreamingHttpResponse:
+    """The reply as server-sent events: `restart` and `text` with escaped text, then `ended`; or
+    `trouble`, where somebody has to do something before the reply can be stored."""
+    await in_database(_check_turn, session_id, turn_id)
+    response = StreamingHttpResponse(
+        _frames(request, session_id, turn_id), content_type="text/event-stream"
+    )
+    response["Cache-Control"] = "no-store"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def _frames(
+    request: DjangoHttpRequest, session_id: uuid.UUID, turn_id: uuid.UUID
+) -> AsyncIterator[str]:
+    try:
+        async with aclosing(follow(turn_id, pause=KEEP_ALIVE_SECONDS)) as parts:
+            async for part in parts:
+                if part is None:
+                    yield KEEP_ALIVE
+                elif isinstance(part, ReplyText):
+                    yield _frame("restart" if part.is_restart else "text", escape(part.text))
+                else:
+                    yield _frame("ended", await in_database(_render_ended, request, part.turn))
+    except Turn.DoesNotExist:
+        yield _frame("ended", await in_database(render_to_string, "play/_gone.html"))
+    except STORAGE_ERRORS as error:
+        if (refusal := find_storage_refusal(error)) is None:
+            raise
+        # A stream that breaks off is asked for again.
+        if refusal.retry_seconds is None:
+            yield _frame("trouble", render_to_string("_refusal.html", {"error": refusal}))
+
+
+def _frame(event: str, html: str) -> str:
+    lines = html.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    data = "".join(f"data: {line}\n" for line in lines)
+    return f"event: {event}\n{data}\n"
+
+
+def _render_ended(request: DjangoHttpRequest, turn: Turn) -> str:
+    """The play area after the reply, and the words for those who cannot see it."""
+    try:
+        page = read_play(turn.session_id)
+    except UnknownChapter:
+        return render_to_string("play/_gone.html")
+    # After a committed prompt the panel that is shown is the next one already, or the one that
+    # the GM chose meanwhile: it stays.
+    is_committed = turn.status == Turn.Status.COMMITTED
+    context = play_context(page) | {"with_panels": not is_committed, "finished": turn}
+    # A page that comes back to its stream late may belong to a chapter that has ended since: it
+    # asks once more, in its own shape, and is sent on.
+    context["asks_as"] = "playing"
+    return render_to_string(UPDATE, context, request)
+
+
+def _has_arrived(session_id: uuid.UUID, key: str) -> bool:
+    """Also when its reply was committed after it was found to be in flight."""
+    turn = get_chapter(session_id).turns.filter(submission_key=key).first()
+    return turn is not None and not turn.may_run_again
+
+
+def _check_turn(session_id: uuid.UUID, turn_id: uuid.UUID) -> None:
+    if not get_chapter(session_id).turns.filter(pk=turn_id).exists():
+        raise UnknownChapter("There is no such reply in this chapter.")
+
+
+def _check_slot(session_id: uuid.UUID, slot: int) -> None:
+    if slot not in get_chapter(session_id).selected_agent_slots:
+        raise InvalidInput(f"There is no agent {slot} in this chapter.")

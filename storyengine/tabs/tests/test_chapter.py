@@ -1,0 +1,337 @@
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from agents.models import EmbeddedServer, Job
+from agents.tests.replies import turn_delta
+from memory.models import MemoryBlock, NarrativeDraft
+from sessions.models import Session
+from sessions.states import State
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def ended(chapter: Session) -> Session:
+    chapter.state = State.ENDED
+    chapter.save()
+    return chapter
+
+
+def build_button(html: str) -> Element:
+    [button] = [one for one in all_of(html, "button") if one.words == "Build Narrative"]
+    return button
+
+
+def add_draft(chapter: Session, text: str) -> NarrativeDraft:
+    return NarrativeDraft.objects.create(
+        session=chapter, target_words=2500, source_snapshot={}, chapter_text=text
+    )
+
+
+def narrate(chapter: Session, **fields: Any) -> Job:
+    return Job.objects.create(session=chapter, **{"kind": "narrate", "key": "n", **fields})
+
+
+class TestMemory:
+    def test_before_the_lock_it_says_what_will_appear(self, client: Client, draft: Session) -> None:
+        html = get_page(client, draft, "draft")
+        assert "What the story remembers will stand here" in by_id(html, "memory").words
+        assert "disabled" in build_button(html).attributes
+
+    def test_blocks_are_readable_and_their_json_is_at_hand(
+        self, client: Client, chapter: Session
+    ) -> None:
+        html = get_page(client, chapter, "draft")
+        lock, delta = all_of(html, "article", "memory-block")
+        assert "the sea takes one name a year" in lock.words
+        assert "THREAD-7" in delta.words
+        details = all_of(html, "pre")
+        assert '"memory_type": "turn_delta"' in details[1].text
+
+    def test_hostile_memory_is_only_text(self, client: Client, chapter: Session) -> None:
+        MemoryBlock.objects.create(
+            session=chapter,
+            type=MemoryBlock.Type.TURN_DELTA,
+            from_prompt_index=8,
+            to_prompt_index=14,
+            json_payload=turn_delta(8, 14, canon_locks=[HOSTILE], unexpected={HOSTILE: [HOSTILE]}),
+        )
+        html = get_page(client, chapter, "draft")
+        assert HOSTILE not in html
+        assert HOSTILE in all_of(html, "article", "memory-block")[-1].text
+
+    def test_new_memory_appears_without_a_reload(self, htmx: Client, chapter: Session) -> None:
+        asked = by_id(get_page(htmx, chapter, "draft"), "draft-poll").attributes["hx-get"]
+        assert htmx.get(asked).status_code == 204
+        MemoryBlock.objects.create(
+            session=chapter,
+            type=MemoryBlock.Type.TURN_DELTA,
+            from_prompt_index=8,
+            to_prompt_index=14,
+            json_payload=turn_delta(8, 14),
+        )
+        assert "THREAD-14" in by_id(htmx.get(asked).content.decode(), "memory").words
+
+
+class TestNarrator:
+    def test_instructions_and_length_are_saved_one_by_one(
+        self, htmx: Client, ended: Session
+    ) -> None:
+        htmx.post(address(ended, "save-draft"), {"definition_text": "Close to Mara."})
+        htmx.post(address(ended, "save-draft"), {"target_words": "3,000"})
+        ended.refresh_from_db()
+        assert ended.narrative_agent_definition_text == "Close to Mara."
+        assert ended.target_words == 3000
+
+    def test_the_default_length(self, client: Client, ended: Session) -> None:
+        field = by_id(get_page(client, ended, "draft"), "target-words")
+        assert (field.attributes["value"], field.attributes["max"]) == ("2500", "5000")
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"target_words": "5001"},
+            {"target_words": "0"},
+            {"target_words": "lots"},
+            {"target_words": "-5"},
+            {"target_words": ""},
+            {"definition_text": "x" * 5001},
+        ],
+    )
+    def test_what_cannot_be_accepted_is_refused(
+        self, htmx: Client, ended: Session, fields: dict[str, str]
+    ) -> None:
+        assert htmx.post(address(ended, "save-draft"), fields).status_code == 422
+
+    def test_a_plain_form_returns_to_the_tab(self, client: Client, ended: Session) -> None:
+        response = client.post(address(ended, "save-draft"), {"target_words": "100"})
+        assert response["Location"] == address(ended, "draft")
+
+
+class TestEstimate:
+    def test_the_page_asks_for_it_and_does_not_wait(self, htmx: Client, ended: Session) -> None:
+        asked = by_id(get_page(htmx, ended, "draft"), "build-estimate").attributes
+        assert asked["hx-trigger"].startswith("load,")
+        words = by_id(htmx.get(asked["hx-get"]).content.decode(), "build-estimate").words
+        assert re.match(r"About [0-9,]+ tokens in and 4,000 out, in 1 call: ", words)
+
+    def test_it_asks_again_when_another_length_is_saved(self, htmx: Client, ended: Session) -> None:
+        estimate = by_id(self.ask(htmx, ended), "build-estimate").attributes
+        assert estimate["hx-trigger"].endswith("from:#target-words")
+        htmx.post(address(ended, "save-draft"), {"target_words": "5,000"})
+        assert (
+            "8,000 out"
+            in by_id(htmx.get(estimate["hx-get"]).content.decode(), "build-estimate").words
+        )
+
+    def test_a_price_that_is_not_known_is_not_named(
+        self, htmx: Client, ended: Session, settings: Any
+    ) -> None:
+        settings.MODEL_BY_AGENT = {**settings.MODEL_BY_AGENT, 9: "a-model-nobody-knows"}
+        words = by_id(self.ask(htmx, ended), "build-estimate").words
+        assert re.fullmatch(r"About [0-9,]+ tokens in and [0-9,]+ out, in [0-9]+ calls?\.", words)
+
+    def test_a_cap_that_the_build_would_pass(
+        self, htmx: Client, ended: Session, settings: Any
+    ) -> None:
+        settings.CHAPTER_BUDGET = Decimal("0.001")
+        assert "STORYENGINE_CHAPTER_BUDGET" in all_of(self.ask(htmx, ended), "strong")[0].words
+
+    def test_what_cannot_be_built_says_why(self, htmx: Client, ended: Session) -> None:
+        Session.objects.filter(pk=ended.pk).update(narrative_agent_definition_text="x" * 3_000_000)
+        assert "too long" in by_id(self.ask(htmx, ended), "build-estimate").words
+
+    def test_a_chapter_in_play_has_none(self, htmx: Client, chapter: Session) -> None:
+        assert not all_of(get_page(htmx, chapter, "draft"), "p", id="build-estimate")
+        assert htmx.get(address(chapter, "build-estimate")).status_code == 204
+
+    def ask(self, htmx: Client, chapter: Session) -> str:
+        return htmx.get(address(chapter, "build-estimate")).content.decode()
+
+
+class TestBuild:
+    def test_only_an_ended_chapter_can_be_built(self, htmx: Client, chapter: Session) -> None:
+        html = get_page(htmx, chapter, "draft")
+        assert "disabled" in build_button(html).attributes
+        assert "End the chapter on Tab 2 first" in html.replace("\n", " ") or "Tab 2" in html
+        assert htmx.post(address(chapter, "build")).status_code == 409
+
+    def test_it_starts_and_shows_its_progress(self, htmx: Client, ended: Session) -> None:
+        assert "disabled" not in build_button(get_page(htmx, ended, "draft")).attributes
+        html = htmx.post(address(ended, "build")).content.decode()
+        assert all_of(html, "progress")
+        assert "hx-get" in by_id(html, "draft-poll").attributes
+        assert "Cancel" in by_id(html, "draft-area").words
+
+    def test_words_scene_and_text_grow(self, htmx: Client, ended: Session) -> None:
+        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
+        job = narrate(ended)
+        asked = by_id(get_page(htmx, ended, "draft"), "draft-poll").attributes["hx-get"]
+        assert htmx.get(asked).status_code == 204
+        job.progress = {"words": 1904, "target_words": 5000, "scene": 2, "scenes": 3}
+        job.partial_text = f"The light went out. {HOSTILE}"
+        job.save()
+        html = htmx.get(asked).content.decode()
+        assert "scene 2 of 3 · 1,904 of 5,000 words" in by_id(html, "draft-area").words
+        [progress] = all_of(html, "progress")
+        assert progress.attributes["value"] == "1904"
+        assert HOSTILE not in html
+        # The memory that is being read stays as it is.
+        assert not all_of(html, "div", id="memory")
+
+    def test_a_model_that_stands_in_is_nothing_to_wait_for(
+        self, htmx: Client, ended: Session, settings: Settings
+    ) -> None:
+        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
+        narrate(ended, status=Job.Status.RUNNING)
+        settings.LLM = "embedded"
+        EmbeddedServer.objects.create(phase="ready", model="small", message="It stands in.")
+        assert "The narrator is reading" in get_page(htmx, ended, "draft")
+
+    def test_an_earlier_draft_can_be_read_meanwhile(self, htmx: Client, ended: Session) -> None:
+        for number in (1, 2):
+            add_draft(ended, f"Draft text {number}.")
+        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
+        job = narrate(ended, partial_text="The light", progress={"words": 2})
+        for number in (1, 2):
+            html = get_page(htmx, ended, "draft", draft=f"{number}")
+            assert by_id(html, "draft-text").text == f"Draft text {number}."
+            [chosen] = all_of(html, "a", **{"aria-current": "true"})
+            assert chosen.words == f"Draft {number} of 2"
+        assert "2 of 2,500 words" in by_id(html, "build-state").words
+        assert "The light" not in html
+
+        asked = by_id(html, "draft-poll").attributes["hx-get"]
+        job.progress = {"words": 3}
+        job.save()
+        update = htmx.get(asked)
+        assert update["HX-Retarget"] == "#build-state"
+        assert "3 of 2,500 words" in by_id(update.content.decode(), "build-state").words
+        assert "Draft text" not in update.content.decode()
+
+        asked = by_id(update.content.decode(), "draft-poll").attributes["hx-get"]
+        Session.objects.filter(pk=ended.pk).update(state=State.ENDED)
+        Job.objects.filter(pk=job.pk).update(status="done")
+        add_draft(ended, "Draft text 3.")
+        update = htmx.get(asked)
+        assert "HX-Retarget" not in update
+        assert by_id(update.content.decode(), "draft-text").text == "Draft text 2."
+
+    def test_without_asking_the_text_is_shown_as_it_grows(
+        self, htmx: Client, ended: Session
+    ) -> None:
+        add_draft(ended, "The first one.")
+        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
+        narrate(ended, partial_text="The light")
+        [text] = all_of(get_page(htmx, ended, "draft"), "div", "prose")
+        assert text.text == "The light"
+
+    def test_cancel_leaves_the_draft_that_is_read(self, htmx: Client, ended: Session) -> None:
+        for number in (1, 2):
+            add_draft(ended, f"Draft text {number}.")
+        htmx.post(address(ended, "build"))
+        html = get_page(htmx, ended, "draft", draft="1")
+        [cancel] = all_of(html, "form", action=address(ended, "cancel"))
+        fields = {
+            one.attributes["name"]: one.attributes["value"]
+            for one in all_of(html, "input")
+            if cancel in one.parents
+        }
+        html = htmx.post(cancel.attributes["action"], fields).content.decode()
+        assert by_id(html, "draft-text").text == "Draft text 1."
+
+    def test_cancel_leaves_earlier_drafts(self, htmx: Client, ended: Session) -> None:
+        add_draft(ended, "The first one.")
+        htmx.post(address(ended, "build"))
+        html = htmx.post(address(ended, "cancel")).content.decode()
+        assert "The build was cancelled." in html
+        assert by_id(html, "draft-text").text == "The first one."
+        assert not all_of(html, "progress")
+
+    def test_with_nothing_being_built_cancel_is_refused(self, htmx: Client, ended: Session) -> None:
+        assert htmx.post(address(ended, "cancel")).status_code == 409
+
+    def test_a_failed_build_says_what_was_kept(self, client: Client, ended: Session) -> None:
+        narrate(
+            ended, status="failed", error="Too busy. 2 scenes are kept.", partial_text="So far."
+        )
+        html = get_page(client, ended, "draft")
+        [message] = all_of(html, "div", "message-error")
+        assert "2 scenes are kept." in message.words
+        assert "So far." in message.words
+        assert "disabled" not in build_button(html).attributes
+
+
+class TestDrafts:
+    def test_the_newest_is_shown_and_all_are_reachable(
+        self, client: Client, ended: Session
+    ) -> None:
+        for number in (1, 2, 3):
+            add_draft(ended, f"Draft text {number}.")
+        html = get_page(client, ended, "draft")
+        assert by_id(html, "draft-text").text == "Draft text 3."
+        [drafts] = all_of(html, "nav", "drafts")
+        assert drafts.words == "Draft 1Draft 2Draft 3 of 3"
+        assert (
+            by_id(get_page(client, ended, "draft", draft="1"), "draft-text").text == "Draft text 1."
+        )
+
+    @pytest.mark.parametrize("asked", ["9", "0", "-1", "first", "²"])
+    def test_a_draft_that_is_not_there_is_the_newest(
+        self, client: Client, ended: Session, asked: str
+    ) -> None:
+        add_draft(ended, "The only one.")
+        assert (
+            by_id(get_page(client, ended, "draft", draft=asked), "draft-text").text
+            == "The only one."
+        )
+
+    def test_until_there_is_one_download_is_disabled_and_says_why(
+        self, client: Client, ended: Session
+    ) -> None:
+        def download(why: str) -> Element:
+            html = get_page(client, ended, "draft")
+            [button] = [one for one in all_of(html, "button") if one.words == "Download Chapter"]
+            assert why in by_id(html, button.attributes["aria-describedby"]).words
+            return button
+
+        assert "disabled" in download("no draft to download yet").attributes
+        ended.state = State.NARRATING
+        ended.save()
+        narrate(ended, status=Job.Status.RUNNING)
+        assert "disabled" in download("As soon as the first draft is finished").attributes
+        add_draft(ended, "One.")
+        html = get_page(client, ended, "draft")
+        assert "Download Chapter" not in [one.words for one in all_of(html, "button")]
+
+    def test_download_takes_the_one_that_is_shown(self, client: Client, ended: Session) -> None:
+        first, _ = add_draft(ended, "One."), add_draft(ended, "Two.")
+        [link] = [
+            one
+            for one in all_of(get_page(client, ended, "draft", draft="1"), "a")
+            if one.words == "Download Chapter"
+        ]
+        assert link.attributes["href"] == address(ended, "download-draft", first.pk)
+
+    def test_hostile_prose_is_only_text(self, client: Client, ended: Session) -> None:
+        add_draft(ended, HOSTILE)
+        html = get_page(client, ended, "draft")
+        assert HOSTILE not in html
+        assert by_id(html, "draft-text").text == HOSTILE
+
+    def test_the_number_of_queries_is_bounded(
+        self, client: Client, ended: Session, django_assert_max_num_queries: Any
+    ) -> None:
+        for number in range(10):
+            add_draft(ended, f"Draft text {number}.")
+        with django_assert_max_num_queries(10):
+            get_page(client, ended, "draft")

@@ -1,0 +1,95 @@
+import pytest
+from django.test import Client
+
+from agents.calling.consent import grant, is_allowed
+from agents.models import ProviderConsent
+from agents.providers.scripted import ScriptedProvider
+from sessions.models import Session
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import all_of
+
+pytestmark = pytest.mark.django_db
+
+HOST = "models.example.com"
+
+
+@pytest.fixture
+def foreign(provider: ScriptedProvider) -> ScriptedProvider:
+    provider.host = HOST
+    return provider
+
+
+class TestConsent:
+    def test_it_names_the_host_and_what_is_sent(
+        self, client: Client, foreign: ScriptedProvider
+    ) -> None:
+        html = client.get("/consent/").content.decode()
+        assert [one.words for one in all_of(html, "p", "host")] == [HOST]
+        for words in ("identity", "memory", "whole transcript", "Nothing has been sent"):
+            assert words in html
+
+    def test_a_model_on_this_machine_needs_none(self, client: Client) -> None:
+        html = client.get("/consent/").content.decode()
+        assert "your texts stay on this machine" in html
+        assert not all_of(html, "button")
+
+    def test_it_can_be_given_and_withdrawn(self, client: Client, foreign: ScriptedProvider) -> None:
+        client.post("/consent/allow", {"host": HOST})
+        assert is_allowed(HOST)
+        assert "Withdraw the permission" in client.get("/consent/").content.decode()
+        client.post("/consent/withdraw", {"host": HOST})
+        assert not is_allowed(HOST)
+
+    def test_only_the_configured_host_can_be_allowed(
+        self, client: Client, foreign: ScriptedProvider
+    ) -> None:
+        response = client.post("/consent/allow", {"host": "<i>elsewhere</i>"})
+        assert response.status_code == 422
+        assert "<i>" not in response.content.decode()
+        assert not ProviderConsent.objects.exists()
+
+    def test_hosts_of_before_can_be_withdrawn(
+        self, client: Client, foreign: ScriptedProvider
+    ) -> None:
+        grant(HOST)
+        foreign.host = "other.example.com"
+        html = client.get("/consent/").content.decode()
+        assert HOST in html
+        assert "not allowed yet" in html
+
+    def test_it_leads_back_to_the_chapter(
+        self, client: Client, chapter: Session, foreign: ScriptedProvider
+    ) -> None:
+        html = client.get(f"/consent/?chapter={chapter.pk}").content.decode()
+        assert address(chapter, "chapter") in {one.attributes["href"] for one in all_of(html, "a")}
+        response = client.post("/consent/allow", {"host": HOST, "chapter": str(chapter.pk)})
+        assert response["Location"] == f"/consent/?chapter={chapter.pk}"
+
+    def test_an_address_cannot_make_it_lead_elsewhere(
+        self, client: Client, foreign: ScriptedProvider
+    ) -> None:
+        response = client.get("/consent/", {"chapter": "https://evil.example/"})
+        assert "evil.example" not in response.content.decode()
+
+    def test_tab_2_leads_there_while_nothing_can_be_answered(
+        self, client: Client, chapter: Session, foreign: ScriptedProvider
+    ) -> None:
+        def links() -> set[str]:
+            html = client.get(address(chapter, "play")).content.decode()
+            return {one.attributes["href"] for one in all_of(html, "a")}
+
+        there = f"/consent/?chapter={chapter.pk}"
+        assert there in links()
+        grant(HOST)
+        assert there not in links()
+
+    def test_the_lock_leads_there_first(
+        self, client: Client, draft: Session, foreign: ScriptedProvider
+    ) -> None:
+        html = client.get(address(draft, "play")).content.decode()
+        assert f"/consent/?chapter={draft.pk}" in {
+            one.attributes["href"] for one in all_of(html, "a")
+        }
+        assert address(draft, "lock") not in {
+            one.attributes["action"] for one in all_of(html, "form")
+        }

@@ -1,0 +1,106 @@
+import json
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from memory.models import MemoryBlock
+from sessions.models import Session
+from sessions.tests.factories import make_chapter
+from storyengine.exchange.chapter_file import MAX_FILE_BYTES
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import all_of
+
+pytestmark = pytest.mark.django_db
+
+
+def upload(client: Client, content: bytes, name: str = "chapter.json") -> Any:
+    return client.post(reverse("pages:import"), {"file": SimpleUploadedFile(name, content)})
+
+
+class TestExport:
+    def test_it_is_a_file_named_after_the_chapter(self, client: Client, chapter: Session) -> None:
+        response = client.get(address(chapter, "export"))
+        assert response["Content-Type"] == "application/json"
+        assert response["Content-Disposition"] == (
+            'attachment; filename="the-dark-lamp.chapter.json"'
+        )
+        assert json.loads(response.content)["chapter"]["title"] == "The Dark Lamp"
+
+    @pytest.mark.parametrize("name", ["library", "confirm-delete", "world"])
+    def test_it_is_offered_where_a_chapter_can_go(
+        self, client: Client, chapter: Session, name: str
+    ) -> None:
+        page = "/" if name == "library" else address(chapter, name)
+        links = all_of(client.get(page).content.decode(), "a", href=address(chapter, "export"))
+        assert links
+
+
+class TestImport:
+    def test_the_library_asks_for_a_file_whether_it_is_empty_or_not(self, client: Client) -> None:
+        for _ in range(2):
+            html = client.get("/").content.decode()
+            [form] = all_of(html, "form", action=reverse("pages:import"))
+            assert form.attributes["enctype"] == "multipart/form-data"
+            assert all_of(html, "input", type="file", name="file")
+            make_chapter()
+
+    def test_it_opens_the_chapter_of_the_file(self, client: Client, chapter: Session) -> None:
+        content = client.get(address(chapter, "export")).content
+        response = upload(client, content)
+        copy = Session.objects.exclude(pk=chapter.pk).get()
+        assert response["Location"] == address(copy, "chapter")
+        page = client.get(address(copy, "play")).content.decode()
+        assert "reply 8" in page
+
+    def test_a_file_on_disk_is_read_as_well(self, client: Client, chapter: Session) -> None:
+        """Django keeps what is longer than 2.5 MB in a file."""
+        content = client.get(address(chapter, "export")).content
+        response = upload(client, content + b" " * 3_000_000)
+        assert response.status_code == 302
+
+    def test_another_sites_form_is_refused(self, chapter: Session) -> None:
+        client = Client(enforce_csrf_checks=True)
+        content = client.get(address(chapter, "export")).content
+        assert upload(client, content).status_code == 403
+        assert Session.objects.count() == 1
+
+    def test_a_bad_file_is_refused_on_a_page_that_says_why(self, client: Client) -> None:
+        response = upload(client, b'{"format": "storyengine-chapter", "version": 1}')
+        assert response.status_code == 422
+        page = response.content.decode()
+        assert "This file cannot be imported" in page
+        assert "exported_at is missing" in page
+        assert all_of(page, "a", href="/")
+        assert not Session.objects.exists()
+
+    def test_a_file_over_the_limit_is_refused(self, client: Client) -> None:
+        response = upload(client, b" " * (MAX_FILE_BYTES + 1))
+        assert response.status_code == 413
+        assert "20,000,000 bytes" in response.content.decode()
+
+    @pytest.mark.parametrize("fields", [{}, {"file": "words"}])
+    def test_no_file_is_refused(self, client: Client, fields: dict[str, str]) -> None:
+        response = client.post(reverse("pages:import"), fields)
+        assert response.status_code == 422
+        assert "Choose the file" in response.content.decode()
+
+    def test_whatever_a_file_holds_is_only_shown(self, client: Client, chapter: Session) -> None:
+        file = json.loads(client.get(address(chapter, "export")).content)
+        evil = "<img src=x onerror=alert(1)>\u202e"
+        file["chapter"]["title"] = evil
+        file["chapter"]["agent_names"] = {"1": evil}
+        file["chapter"]["events"][-1]["text"] = evil + "\u0301" * 10_000
+        file["chapter"]["tab1"]["world_text"] = f"</textarea>{evil}"
+        file["chapter"]["memory_blocks"][0]["json_payload"] = {"canon_locks": [evil], evil: evil}
+        file["chapter"]["memory_blocks"][1]["json_payload"] = {"major_events": {evil: [evil]}}
+        upload(client, json.dumps(file).encode())
+        copy = Session.objects.exclude(pk=chapter.pk).get()
+        assert MemoryBlock.objects.filter(session=copy).count() == 2
+        for name in ("library", "world", "play", "transcript", "draft", "confirm-delete"):
+            page = client.get("/" if name == "library" else address(copy, name))
+            assert page.status_code == 200
+            assert "<img src=x" not in page.content.decode(), name
+            assert "&lt;img src=x" in page.content.decode(), name

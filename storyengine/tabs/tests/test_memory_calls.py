@@ -1,0 +1,165 @@
+"""Memory that is far behind: asked on Tab 2 and at the end, said on Tab 3."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from agents.calling.tests.bookkeeping import chunks_of
+from agents.flows.ending import retry_summary
+from agents.flows.tests.playing import play
+from agents.models import Job
+from agents.providers.exceptions import ProviderRefused
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.replies import world_lock
+from memory.tests.factories import add_lock
+from sessions.models import Session
+from sessions.tests.factories import add_prompts, make_active_chapter
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+
+
+@pytest.fixture
+def behind(db: None) -> Session:
+    """A chapter in play, three chunks and one prompt behind."""
+    chapter = make_active_chapter()
+    add_prompts(chapter, 22)
+    add_lock(chapter, world_lock())
+    return chapter
+
+
+def form_of(html: str, action: str) -> tuple[Element, dict[str, str]]:
+    """The one form that is sent there, and what its fields carry."""
+    elements = read(html)
+    [form] = [one for one in elements if one.attributes.get("action") == action]
+    inputs = [one.attributes for one in elements if one.tag == "input" and form in one.parents]
+    return form, {each["name"]: each["value"] for each in inputs}
+
+
+class TestOnTab2:
+    def test_it_asks_with_the_number_and_about_the_cost(
+        self, client: Client, behind: Session, settings: Settings
+    ) -> None:
+        settings.LLM = "openai"
+        html = get_page(client, behind, "play")
+        [notice] = all_of(html, "div", "notices")
+        assert "Prompts 1-21 are not in it yet" in notice.words
+        assert "3 model calls. About " in notice.words
+        assert "tokens in and" in notice.words
+        assert "$" in notice.words
+        [form] = all_of(html, "form", action=address(behind, "retry-memory"))
+        assert form.words == "Accept 3 calls"
+
+    def test_play_goes_on_until_the_answer(
+        self, client: Client, behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        play(behind)
+        run_jobs()
+        html = get_page(client, behind, "play")
+        assert all_of(html, "textarea")
+        assert "hx-get" not in by_id(html, "play-poll").attributes
+        assert len(provider.history) == 1
+
+    @pytest.mark.parametrize("browser", ["client", "htmx"])
+    def test_the_answer_starts_one_call(
+        self,
+        browser: str,
+        behind: Session,
+        run_jobs: RunJobs,
+        request: pytest.FixtureRequest,
+    ) -> None:
+        visitor: Client = request.getfixturevalue(browser)
+        form, fields = form_of(get_page(visitor, behind, "play"), address(behind, "retry-memory"))
+        response = visitor.post(form.attributes["action"], fields, follow=True)
+        assert "Memory of prompts 1-7 is being written" in response.content.decode()
+        assert "far behind" not in response.content.decode()
+        run_jobs()
+        assert chunks_of(behind) == [(1, 7)]
+
+    def test_a_retry_that_names_no_number_is_refused_with_it(
+        self, htmx: Client, behind: Session
+    ) -> None:
+        response = htmx.post(address(behind, "retry-memory"), {"shape": "playing"})
+        assert response.status_code == 409
+        assert "takes 3 calls" in response.content.decode()
+        assert not Job.objects.exists()
+
+    def test_the_last_failure_is_told_beside_it(
+        self, client: Client, behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        provider.enqueue(ProviderRefused("The key is wrong."))
+        retry_summary(behind.pk, accept_calls=True)
+        run_jobs()
+        Session.objects.update(accepted_calls=0)
+        [notice] = all_of(get_page(client, behind, "play"), "div", "notices")
+        assert "The last try failed: The key is wrong." in notice.words
+        assert not all_of(get_page(client, behind, "play"), "div", "message-error")
+
+    def test_a_poll_hears_of_the_question(
+        self, htmx: Client, behind: Session, provider: ScriptedProvider
+    ) -> None:
+        Session.objects.update(accepted_calls=3)
+        html = get_page(htmx, behind, "play")
+        play(behind)
+        before = by_id(get_page(htmx, behind, "play"), "play-poll").attributes["hx-get"]
+        Session.objects.update(accepted_calls=0)
+        response = htmx.get(before)
+        assert response.status_code == 200
+        assert "far behind" in response.content.decode()
+        assert "far behind" not in html
+
+
+class TestAtTheEnd:
+    def test_the_question_names_the_number_and_the_answer_carries_it(
+        self, client: Client, behind: Session, run_jobs: RunJobs
+    ) -> None:
+        # On a page of its own: a dialog would name the number that was true when it was loaded.
+        play_page = get_page(client, behind, "play")
+        assert not all_of(play_page, "dialog", id="end-dialog")
+        [asks] = all_of(play_page, "form", action=address(behind, "confirm-end"))
+        html = client.get(asks.attributes["action"]).content.decode()
+        form, fields = form_of(html, address(behind, "end"))
+        assert form.words == "Accept 4 calls and end"
+        client.post(form.attributes["action"], fields)
+        run_jobs()
+        assert len(chunks_of(behind)) == 4
+        assert "This chapter is ended." in get_page(client, behind, "play")
+
+    def test_an_end_that_names_no_number_is_refused_with_it(
+        self, htmx: Client, behind: Session
+    ) -> None:
+        response = htmx.post(address(behind, "end"))
+        assert response.status_code == 409
+        assert "takes 4 calls" in response.content.decode()
+        behind.refresh_from_db()
+        assert not behind.is_ending
+
+    def test_what_was_accepted_is_not_asked_again(self, client: Client, behind: Session) -> None:
+        retry_summary(behind.pk, accept_calls=True)
+        html = get_page(client, behind, "confirm-end")
+        form, fields = form_of(html, address(behind, "end"))
+        assert form.words == "End Chapter"
+        assert "accept_calls" not in fields
+
+
+class TestOnTab3:
+    def test_it_says_who_is_asked(self, client: Client, behind: Session) -> None:
+        html = get_page(client, behind, "draft")
+        assert (
+            "It takes 3 model calls, which you have not accepted yet."
+            in by_id(html, "memory").words
+        )
+        assert "The next piece" not in html
+
+    def test_a_poll_hears_of_the_answer(self, htmx: Client, behind: Session) -> None:
+        seen = by_id(get_page(htmx, behind, "draft"), "draft-poll").attributes["hx-get"]
+        Session.objects.update(accepted_calls=3)
+        response = htmx.get(seen)
+        assert response.status_code == 200
+        assert "far behind" not in response.content.decode()
+        assert "The next piece is written after prompt 23." in response.content.decode()

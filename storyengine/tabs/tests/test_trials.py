@@ -1,0 +1,323 @@
+"""Try again with one layer changed: the form, the trial's page, and what its buttons do."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.flows.tests.playing import play
+from agents.flows.trials import LAYER_CHAR_LIMIT, adopt_trial, read_reply
+from agents.models import Job, LLMArtifact
+from agents.providers.exceptions import ProviderError
+from agents.providers.scripted import ScriptedProvider
+from sessions.models import Event, Session
+from sessions.tests.factories import make_active_chapter
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import all_of, by_id, read
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+HOSTILE = "<script>alert('no')</script>"
+
+
+@pytest.fixture
+def played(provider: ScriptedProvider) -> Session:
+    chapter = make_active_chapter(agent_names={"1": f"Mara {HOSTILE}"})
+    provider.enqueue(f"I wait. {HOSTILE}")
+    play(chapter, "The door opens.")
+    return chapter
+
+
+def number_of(chapter: Session, name: str) -> int:
+    return next(one.number for one in read_reply(chapter.pk).layers if one.name == name)
+
+
+def form_of(client: Client, chapter: Session, query: str = "") -> dict[str, str]:
+    """The fields of the form as a browser would send them."""
+    query = query or f"?layer={number_of(chapter, 'AGENT_IDENTITY')}"
+    html = client.get(address(chapter, "try", 1) + query).content.decode()
+    [text] = all_of(html, "textarea", name="text")
+    hidden = all_of(html, "input", type="hidden")
+    fields = {one.attributes["name"]: one.attributes["value"] for one in hidden}
+    return fields | {"text": text.text.removeprefix("\n")}
+
+
+def run(client: Client, chapter: Session, **fields: str) -> Any:
+    sent = form_of(client, chapter) | fields
+    return client.post(address(chapter, "run-trial", 1), sent)
+
+
+def run_one(client: Client, chapter: Session, text: str = "Mara, who laughs.") -> Job:
+    response = run(client, chapter, text=text)
+    assert response.status_code == 302
+    job = Job.objects.latest("created_at")
+    assert response.headers["Location"] == address(chapter, "trial", job.pk)
+    return job
+
+
+def page_of(client: Client, chapter: Session, job: Job) -> str:
+    response = client.get(address(chapter, "trial", job.pk))
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def buttons(html: str) -> list[str]:
+    return [one.words for one in all_of(html, "button") if one.words]
+
+
+class TestTheLink:
+    def test_the_latest_reply_has_one(self, client: Client, played: Session) -> None:
+        html = client.get(address(played, "prompt-calls", 1)).content.decode()
+        [link] = [one for one in all_of(html, "a") if one.words.startswith("Try again")]
+        assert link.attributes["href"] == address(played, "try", 1)
+
+    def test_an_earlier_one_says_why_not(self, client: Client, played: Session) -> None:
+        play(played, "On we go.")
+        html = client.get(address(played, "prompt-calls", 1)).content.decode()
+        assert "cannot be tried again with a changed prompt: play has gone on" in html
+        assert address(played, "try", 1) not in html
+        assert client.get(address(played, "try", 1)).status_code == 409
+
+    def test_memory_and_drafts_have_none(self, client: Client, chapter: Session) -> None:
+        html = client.get(address(chapter, "memory-calls", 2)).content.decode()
+        assert "ried again" not in html
+        assert "Try again" not in html
+
+
+class TestChoosing:
+    def test_every_layer_stands_collapsed_and_can_be_chosen(
+        self, client: Client, played: Session, provider: ScriptedProvider
+    ) -> None:
+        html = client.get(address(played, "try", 1)).content.decode()
+        sent = "".join(message.content for message in provider.history[-1].messages)
+        texts = [one.text for one in all_of(html, "pre", "as-sent")]
+        count = len(read_reply(played.pk).layers)
+        assert len(texts) == len(all_of(html, "details", "layer-text")) == count
+        assert all(text in sent for text in texts)
+        assert not any("open" in one.attributes for one in all_of(html, "details", "layer-text"))
+        links = [one for one in all_of(html, "a") if one.words.startswith("Change this one")]
+        assert [one.attributes["href"] for one in links] == [
+            f"{address(played, 'try', 1)}?layer={number}#layer-{number}"
+            for number in range(1, count + 1)
+        ]
+
+    def test_the_chosen_one_can_be_written_in(self, client: Client, played: Session) -> None:
+        number = number_of(played, "AGENT_IDENTITY")
+        html = client.get(address(played, "try", 1) + f"?layer={number}").content.decode()
+        assert form_of(client, played)["text"].endswith("A ferrywoman.")
+        assert len(all_of(html, "details", "layer-text")) == len(read_reply(played.pk).layers) - 1
+        assert HOSTILE not in html
+        assert by_id(html, "layer-text").attributes["data-limit"] == str(LAYER_CHAR_LIMIT)
+
+    @pytest.mark.parametrize("layer", ["0", "9", "x"])
+    def test_an_unknown_layer_is_refused(self, client: Client, played: Session, layer: str) -> None:
+        assert client.get(address(played, "try", 1) + f"?layer={layer}").status_code == 422
+
+    @pytest.mark.parametrize("text", ["x" * (LAYER_CHAR_LIMIT + 1), "Mara\x00"])
+    def test_what_cannot_be_accepted_is_given_back_with_the_reason(
+        self, client: Client, played: Session, text: str
+    ) -> None:
+        response = run(client, played, text=text)
+        html = response.content.decode()
+        assert response.status_code == 422
+        assert all_of(html, "div", "message-error", role="alert")
+        assert by_id(html, "layer-text").text.removeprefix("\n") == text
+        assert not Job.objects.exists()
+
+    def test_an_unchanged_layer_is_refused(self, client: Client, played: Session) -> None:
+        response = run(client, played)
+        assert response.status_code == 422
+        assert "Nothing is changed in this layer" in response.content.decode()
+
+    def test_without_permission_the_words_stay_and_the_way_is_shown(
+        self, client: Client, played: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.host = "models.example"
+        response = run(client, played, text="Mara, who laughs.")
+        html = response.content.decode()
+        assert response.status_code == 403
+        assert by_id(html, "layer-text").text.strip() == "Mara, who laughs."
+        assert "See what would be sent" in html
+
+    def test_when_play_has_gone_on_the_words_are_given_back(
+        self, client: Client, played: Session
+    ) -> None:
+        fields = form_of(client, played) | {"text": "Mara, who laughs."}
+        play(played, "On we go.")
+        response = client.post(address(played, "run-trial", 1), fields)
+        html = response.content.decode()
+        assert response.status_code == 409
+        assert [one.text.strip() for one in all_of(html, "textarea")] == ["Mara, who laughs."]
+
+
+class TestTheTrial:
+    def test_the_form_sent_twice_is_one_trial(
+        self, client: Client, played: Session, run_jobs: RunJobs
+    ) -> None:
+        fields = form_of(client, played) | {"text": "Mara, who laughs."}
+        answers = [client.post(address(played, "run-trial", 1), fields) for _ in range(2)]
+        run_jobs()
+        answers.append(client.post(address(played, "run-trial", 1), fields))
+        assert len({answer.headers["Location"] for answer in answers}) == 1
+        assert LLMArtifact.objects.count() == 2
+
+    def test_the_form_taken_up_again_with_another_text_is_another_trial(
+        self, client: Client, played: Session
+    ) -> None:
+        fields = form_of(client, played)
+        for text in ("One.", "Two."):
+            client.post(address(played, "run-trial", 1), fields | {"text": text})
+        assert [job.inputs["text"] for job in Job.objects.order_by("created_at")] == [
+            "One.",
+            "Two.",
+        ]
+
+    def test_while_it_runs_the_page_asks_and_can_stop_it(
+        self, client: Client, htmx: Client, played: Session, provider: ScriptedProvider
+    ) -> None:
+        job = run_one(client, played)
+        html = page_of(client, played, job)
+        asked = by_id(html, "trial").attributes["hx-get"]
+        assert buttons(html) == ["Stop"]
+        assert htmx.get(asked).status_code == 204
+        Job.objects.update(partial_text="I run to")
+        assert "I run to" in htmx.get(asked).content.decode()
+        assert client.post(address(played, "stop-trial", job.pk)).status_code == 302
+        update = htmx.get(asked).content.decode()
+        assert "hx-get" not in by_id(update, "trial").attributes
+        assert by_id(update, "trial-said").words == "The trial was not finished."
+        assert "You stopped the trial" in page_of(client, played, job)
+        assert buttons(page_of(client, played, job)) == []
+
+    def test_stopping_one_that_has_just_ended_shows_how_it_ended(
+        self, client: Client, played: Session, run_jobs: RunJobs
+    ) -> None:
+        job = run_one(client, played)
+        run_jobs()
+        response = client.post(address(played, "stop-trial", job.pk), follow=True)
+        assert "Use this reply" in buttons(response.content.decode())
+
+    def test_both_replies_stand_side_by_side_with_what_was_changed(
+        self, client: Client, played: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        job = run_one(client, played, f"Mara, who laughs. {HOSTILE}")
+        provider.enqueue(f"I go. {HOSTILE}")
+        run_jobs()
+        html = page_of(client, played, job)
+        shown = [one.text for one in all_of(html, "div", "trial-reply")]
+        assert shown == [f"I wait. {HOSTILE}", f"I go. {HOSTILE}"]
+        before, after = (one.text for one in all_of(html, "pre", "as-sent"))
+        assert before.endswith("A ferrywoman.")
+        assert after == f"Mara, who laughs. {HOSTILE}"
+        assert by_id(html, "change-label").words == "What was changed: AGENT_IDENTITY"
+        figures = [one.words for one in all_of(html, "dt")]
+        assert figures == ["Model", "Ended", *_FIGURES] * 2
+        assert HOSTILE not in html
+        read(html)
+
+    def test_what_was_left_out_is_said(
+        self, client: Client, played: Session, run_jobs: RunJobs
+    ) -> None:
+        job = run_one(client, played, "")
+        run_jobs()
+        assert "This layer was left out" in page_of(client, played, job)
+
+    def test_a_failure_is_told_and_leads_back_to_the_words(
+        self, client: Client, played: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        job = run_one(client, played)
+        provider.enqueue(ProviderError(f"No line. {HOSTILE}"))
+        run_jobs()
+        html = page_of(client, played, job)
+        assert "No line." in all_of(html, "div", "message-error", role="alert")[0].words
+        assert HOSTILE not in html
+        [link] = [one for one in all_of(html, "a") if one.words == "Change it further"]
+        again = form_of(client, played, query="?" + link.attributes["href"].split("?")[1])
+        assert again["text"] == "Mara, who laughs."
+
+    def test_the_number_of_queries_is_bounded(
+        self, client: Client, played: Session, run_jobs: RunJobs, django_assert_max_num_queries: Any
+    ) -> None:
+        job = run_one(client, played)
+        run_jobs()
+        with django_assert_max_num_queries(12):
+            page_of(client, played, job)
+
+
+_FIGURES = ["Tokens in", "Tokens out", "First words after", "Took", "Cost"]
+
+
+class TestUsingIt:
+    @pytest.fixture
+    def job(
+        self, client: Client, played: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> Job:
+        job = run_one(client, played)
+        provider.enqueue("I go.")
+        run_jobs()
+        return job
+
+    def test_it_leads_to_tab_2_where_the_new_reply_stands(
+        self, client: Client, played: Session, job: Job
+    ) -> None:
+        response = client.post(address(played, "adopt-trial", job.pk))
+        assert response.headers["Location"] == address(played, "play")
+        entries = [
+            one.words
+            for one in all_of(client.get(address(played, "play")).content.decode(), "p", "entry")
+        ]
+        assert entries[-1].endswith("I go.")
+        html = page_of(client, played, job)
+        assert "You used this reply" in html
+        assert "Use this reply" not in buttons(html)
+
+    def test_used_twice_it_stands_once(self, client: Client, played: Session, job: Job) -> None:
+        for _ in range(2):
+            assert client.post(address(played, "adopt-trial", job.pk)).status_code == 302
+        assert Event.objects.filter(role=Event.Role.AGENT).count() == 2
+
+    def test_leaving_changes_nothing(self, client: Client, played: Session, job: Job) -> None:
+        html = page_of(client, played, job)
+        [discard] = [one for one in all_of(html, "a") if one.words == "Discard"]
+        client.get(discard.attributes["href"])
+        assert Event.objects.filter(role=Event.Role.AGENT).count() == 1
+
+    def test_once_play_has_gone_on_it_is_shown_and_cannot_be_used(
+        self, client: Client, played: Session, job: Job
+    ) -> None:
+        play(played, "On we go.")
+        html = page_of(client, played, job)
+        assert "can no longer be used: play has gone on" in " ".join(html.split())
+        assert buttons(html) == []
+        assert client.post(address(played, "adopt-trial", job.pk)).status_code == 409
+
+    def test_what_is_no_trial_of_this_chapter_is_not_found(
+        self, client: Client, chapter: Session, job: Job
+    ) -> None:
+        for name in ("trial", "trial-status"):
+            assert client.get(address(chapter, name, job.pk)).status_code == 404
+        for name in ("stop-trial", "adopt-trial"):
+            assert client.post(address(chapter, name, job.pk)).status_code == 404
+
+    def test_the_calls_name_the_trial_before_and_after(
+        self, client: Client, played: Session, job: Job
+    ) -> None:
+        def listed() -> list[str]:
+            html = client.get(address(played, "prompt-calls", 1)).content.decode()
+            return [one.words for one in all_of(html, "strong", "call-use")]
+
+        assert listed() == ["The reply", "A trial, not used"]
+        adopt_trial(played.pk, job.pk)
+        assert listed() == ["An earlier reply", "The chosen reply"]
+
+    def test_a_post_needs_its_token(self, played: Session, job: Job) -> None:
+        strict = Client(enforce_csrf_checks=True)
+        assert strict.post(address(played, "adopt-trial", job.pk)).status_code == 403
+        html = strict.get(address(played, "trial", job.pk)).content.decode()
+        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', html)
+        assert token is not None
+        fields = {"csrfmiddlewaretoken": token[1]}
+        assert strict.post(address(played, "adopt-trial", job.pk), fields).status_code == 302

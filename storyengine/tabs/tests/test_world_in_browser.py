@@ -1,0 +1,363 @@
+"""What Tab 1's scripts and every tab's colours promise, in a real browser."""
+
+import re
+from typing import Any, cast
+
+import pytest
+from playwright.sync_api import Dialog, FloatRect, Locator, Page, Route, expect
+
+from bench.chapter_client import ChapterClient
+from bench.http_calls import call
+from storyengine.tabs.tests.in_browser import browser as browser
+from storyengine.tabs.tests.in_browser import chapter as chapter
+from storyengine.tabs.tests.in_browser import draft as draft
+from storyengine.tabs.tests.in_browser import open_chapter, open_play, open_world
+from storyengine.tabs.tests.in_browser import page as page
+from storyengine.tabs.tests.in_browser import program as program
+from storyengine.tests.browsing import open_page
+from storyengine.tests.running import ScriptedProgram
+
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+BLACK, WHITE = "rgb(0, 0, 0)", "rgb(255, 255, 255)"
+RED, ORANGE, YELLOW = "rgb(255, 107, 99)", "rgb(255, 160, 77)", "rgb(255, 224, 102)"
+BLUE = "rgb(37, 99, 235)"
+
+
+COUNT_REQUESTS = """() => {
+  window.requestsSent = 0;
+  document.addEventListener("htmx:beforeRequest", () => { window.requestsSent += 1; });
+}"""
+
+
+def save_of(route: Route, chapter: ChapterClient) -> str:
+    """Where this request would go if its page were that chapter's."""
+    return re.sub(r"(?<=/chapters/)[^/]+", chapter.session_id, route.request.url)
+
+
+def box_of(element: Locator) -> FloatRect:
+    box = element.bounding_box()
+    assert box is not None
+    return box
+
+
+def world_text(chapter: ChapterClient) -> str:
+    return cast(str, chapter.read()["tab1"]["world_text"])
+
+
+class TestTab1:
+    def test_the_cap_counts_code_points_and_nothing_over_it_gets_in(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        open_world(page, draft)
+        world, count = page.locator("#world-text"), page.locator("output[for=world-text]")
+        world.fill("😀" * 4998)
+        expect(count).to_have_text("4,998/5,000")
+        world.press("Control+End")
+        world.press("Enter")
+        page.keyboard.insert_text("é")
+        expect(count).to_have_text("5,000/5,000")
+        page.keyboard.type("x")
+        page.keyboard.insert_text("y")
+        expect(count).to_have_text("5,000/5,000")
+        expect(page.locator("#world-text + .refusal")).to_contain_text("1 too many")
+        assert world.input_value().endswith("😀\né")
+
+    def test_leaving_at_once_loses_nothing(self, page: Page, draft: ChapterClient) -> None:
+        open_world(page, draft)
+        page.locator("#world-text").fill("Typed and left.")
+        page.get_by_role("link", name="3 Chapter").click()
+        page.wait_for_url("**/chapter")
+        assert world_text(draft) == "Typed and left."
+
+    def test_what_is_typed_before_the_scripts_come_is_saved(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        held: list[Route] = []
+
+        def hold(route: Route) -> None:
+            held.append(route)
+
+        page.route("**/htmx-2*.js", hold)
+        page.goto(f"/chapters/{draft.session_id}/world", wait_until="commit")
+        page.locator("#world-text").fill("An early word.")
+        expect(page.locator("#saved-state")).to_be_empty()
+        held[0].continue_()
+        expect(page.locator("output[for=world-text]")).to_have_text("14/5,000")
+        expect(page.locator("#saved-state")).to_have_text("saved")
+        assert world_text(draft) == "An early word."
+
+    def test_what_could_not_be_saved_says_so_and_is_tried_again(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        open_world(page, draft)
+        page.route("**/world/save", lambda route: route.abort())
+        page.locator("#world-text").fill("Through a bad line.")
+        expect(page.locator("#saved-state")).to_have_text("not saved")
+        expect(page.locator("#world-text + .refusal")).to_contain_text("Nothing typed is lost")
+        page.unroute("**/world/save")
+        expect(page.locator("#saved-state")).to_have_text("saved")
+        assert world_text(draft) == "Through a bad line."
+
+    def test_what_a_lock_elsewhere_refused_is_not_tried_again_and_keeps_nobody(
+        self, page: Page, chapter: ChapterClient, draft: ChapterClient
+    ) -> None:
+        page.clock.install()
+        open_world(page, draft)
+        # As a page that was opened before the lock.
+        page.route("**/world/save", lambda route: route.continue_(url=save_of(route, chapter)))
+        page.evaluate(COUNT_REQUESTS)
+        page.locator("#world-text").fill("Too late.")
+        expect(page.locator("#world-text + .refusal")).to_contain_text("This chapter is locked now")
+        expect(page.locator("#saved-state")).to_have_text("not saved")
+        page.clock.fast_forward(30_000)
+        assert page.evaluate("window.requestsSent") == 1
+        expect(page.locator("#world-text")).to_have_value("Too late.")
+        asked: list[str] = []
+
+        def leave(dialog: Dialog) -> None:
+            asked.append(dialog.type)
+            dialog.accept()
+
+        page.on("dialog", leave)
+        page.get_by_role("link", name="3 Chapter").click()
+        page.wait_for_url("**/chapter")
+        assert asked == ["beforeunload"]
+
+    def test_a_lock_that_is_refused_says_so_over_its_buttons(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 844})
+            open_world(page, draft)
+            page.get_by_role("link", name="Start chapter").click()
+            dialog = page.locator("#lock-dialog")
+            dialog.get_by_role("button", name="Lock and play").click()
+            refusal = dialog.locator(".message-error")
+            expect(refusal).to_contain_text("both empty")
+            said = box_of(refusal)
+            cancel, lock = (
+                box_of(dialog.get_by_role("button", name=name)) for name in ("Not yet", "Lock")
+            )
+            assert said["y"] + said["height"] <= min(cancel["y"], lock["y"])
+            assert cancel["y"] == pytest.approx(lock["y"], abs=1)
+
+    def test_fewer_agents_hide_panels_and_more_bring_them_back(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        open_world(page, draft)
+        page.get_by_role("radio", name="3 Agent Yellow").check()
+        page.locator("#identity-3").fill("A child.")
+        page.locator("#agent-count").select_option("1")
+        expect(page.locator("#panel-3")).to_be_hidden()
+        expect(page.locator("#panel-1")).to_be_visible()
+        expect(page.get_by_role("radio", name="3 Agent Yellow")).to_be_hidden()
+        page.locator("#agent-count").select_option("7")
+        page.get_by_role("radio", name="3 Agent Yellow").check()
+        expect(page.locator("#identity-3")).to_have_value("A child.")
+
+    def test_the_panel_that_was_looked_at_last_is_shown_again(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        open_world(page, draft)
+        page.get_by_role("radio", name="2 Agent Orange").check()
+        page.reload()
+        expect(page.locator("#panel-2")).to_be_visible()
+        expect(page.locator("#panel-1")).to_be_hidden()
+
+
+class TestLockedTab1:
+    def test_the_text_under_the_veil_can_be_selected_and_copied(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        open_world(page, chapter)
+        world = page.locator("#world-text")
+        veil = "field => getComputedStyle(field.closest('.cell'), '::after').backgroundColor"
+        assert world.evaluate(veil) == "rgba(128, 132, 140, 0.38)"
+        box = world.bounding_box()
+        assert box is not None
+        # As a hand does it, with whatever lies over the text in between.
+        page.mouse.move(box["x"] + 1, box["y"] + 10)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] - 6, box["y"] + 40, steps=5)
+        page.mouse.up()
+        page.keyboard.press("Control+C")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert len(copied) > 40
+        assert world_text(chapter).startswith(copied)
+
+
+class TestColours:
+    def test_the_pages_are_black_grey_and_white_and_their_cells_black_with_white_text(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        for opens, behind, field in (
+            (open_world, BLACK, "#world-text"),
+            (open_play, "rgb(111, 116, 124)", "#prompt-text"),
+            (open_chapter, WHITE, "#definition"),
+        ):
+            opens(page, chapter)
+            expect(page.locator("body")).to_have_css("background-color", behind)
+            text = page.locator(field)
+            expect(text).to_have_css("background-color", BLACK)
+            expect(text).to_have_css("color", WHITE)
+            for cell in page.locator(".cell").all():
+                expect(cell).to_have_css("background-color", BLACK)
+
+    def test_prompts_are_white_and_replies_have_their_agents_colour(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        open_play(page, chapter)
+        entries = page.locator("#transcript .entry")
+        expect(entries.nth(0)).to_have_css("color", WHITE)
+        expect(entries.nth(1)).to_have_css("color", RED)
+
+    def test_panels_are_outlined_in_their_agents_colour(
+        self, page: Page, draft: ChapterClient, chapter: ChapterClient
+    ) -> None:
+        for slot, colour in ((1, RED), (2, ORANGE), (3, YELLOW)):
+            open_world(page, draft)
+            page.locator(f"#shown-{slot}").check()
+            expect(page.locator(f"#panel-{slot}")).to_have_css("border-top-color", colour)
+            open_play(page, chapter)
+            page.locator(f"#panel-{slot}").check()
+            expect(page.locator("#prompt-text")).to_have_css("border-top-color", colour)
+
+    def test_the_buttons_that_the_tabs_are_about_are_blue(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        open_play(page, chapter)
+        end = page.locator(".button-end")
+        expect(end).to_have_text("End Chapter")
+        expect(end).to_have_css("background-color", "rgb(29, 78, 216)")
+        chapter.end(seconds=30)
+        chapter.build_narrative("", 300, seconds=60)
+        open_world(page, chapter)
+        reset = page.get_by_role("button", name="Reset Chapter")
+        expect(reset).to_have_css("background-color", BLUE)
+        open_chapter(page, chapter)
+        build = page.get_by_role("button", name="Build Narrative")
+        expect(build).to_have_css("background-color", BLUE)
+        download = page.get_by_role("link", name="Download Chapter")
+        expect(download).to_have_css("background-color", BLUE)
+
+
+class TestLibrary:
+    def test_on_a_narrow_screen_the_title_field_fits(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.goto("/")
+        page.get_by_text("Rename").first.click()
+        expect(page.get_by_label("New title").first).to_be_in_viewport(ratio=1)
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+
+    def test_a_new_title_can_be_given_up(self, page: Page, draft: ChapterClient) -> None:
+        page.goto("/")
+        rename = page.locator(".rename summary").first
+        title = page.get_by_label("New title").first
+        before = page.locator(".chapter-title").first.inner_text()
+        for give_up in ("Escape", "Cancel"):
+            rename.click()
+            title.fill("Another title")
+            if give_up == "Escape":
+                page.keyboard.press("Escape")
+            else:
+                page.get_by_role("link", name="Cancel").click()
+            expect(title).to_be_hidden()
+            expect(title).to_have_value(before)
+            expect(rename).to_be_focused()
+
+    def test_a_new_title_is_capped_in_code_points(self, page: Page, draft: ChapterClient) -> None:
+        page.goto("/")
+        row = page.locator(".chapter-row").filter(
+            has=page.locator(f"a[href*='{draft.session_id}']")
+        )
+        row.get_by_text("Rename").click()
+        title = row.get_by_label("New title")
+        title.fill("😀" * 120)
+        title.press("End")
+        page.keyboard.type("x")
+        expect(title).to_have_value("😀" * 120)
+        expect(row.locator(".refusal")).to_contain_text("1 too many")
+        row.get_by_role("button", name="Save").click()
+        expect(row.locator(".chapter-title")).to_have_text("😀" * 120)
+
+
+class TestTokens:
+    def test_on_a_narrow_screen_every_figure_is_seen_and_named(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.goto(f"/chapters/{chapter.session_id}/usage")
+        names = page.get_by_role("columnheader").all_inner_texts()[1:]
+        for row in page.locator(".usage tbody tr").all():
+            cells = row.get_by_role("cell")
+            named = "cells => cells.map(one => getComputedStyle(one, '::before').content)"
+            assert cells.evaluate_all(named) == [f'"{name}"' for name in names]
+            for cell in cells.all():
+                box = box_of(cell)
+                assert 0 <= box["x"] <= box["x"] + box["width"] <= 390
+
+
+@pytest.fixture
+def windows(page: Page, draft: ChapterClient) -> tuple[Page, Page]:
+    """Both show Tab 1 as it is while nothing is written."""
+    second = open_page(page.context)
+    for window in (page, second):
+        open_world(window, draft)
+    return page, second
+
+
+def expect_saved(*windows: Page) -> None:
+    for window in windows:
+        expect(window.locator("#saved-state")).to_have_text("saved")
+
+
+def tab1(chapter: ChapterClient) -> dict[str, Any]:
+    return cast(dict[str, Any], chapter.read()["tab1"])
+
+
+class TestTwoWindows:
+    """Tab 1 open twice, while a program writes to it as well."""
+
+    def test_no_window_takes_back_what_it_has_not_seen(
+        self, windows: tuple[Page, Page], draft: ChapterClient, program: ScriptedProgram
+    ) -> None:
+        first, second = windows
+        first.locator("#world-text").fill("The first window's world.")
+        second.locator("#chapter-text").fill("The second window's chapter.")
+        expect_saved(first, second)
+        setup = {"agent_names": {"2": "Kara"}, "agent_identity_text_by_slot": {"2": "A priest."}}
+        answer = call(program.server, "PUT", f"/api/session/{draft.session_id}/tab1", setup)
+        assert answer.status == 200
+        # Neither has any of that on its page.
+        first.locator("#identity-1").fill("A ferrywoman.")
+        second.locator("#name-1").fill("Mara")
+        second.locator("#agent-count").select_option("5")
+        expect_saved(first, second)
+
+        saved = tab1(draft)
+        assert saved["world_text"] == "The first window's world."
+        assert saved["chapter_text"] == "The second window's chapter."
+        identities = saved["agent_identity_text_by_slot"]
+        assert (identities["1"], identities["2"]) == ("A ferrywoman.", "A priest.")
+        chapter = draft.read()
+        assert (chapter["agent_names"]["1"], chapter["agent_names"]["2"]) == ("Mara", "Kara")
+        assert chapter["selected_agent_slots"] == [1, 2, 3, 4, 5]
+
+    def test_the_window_that_writes_last_wins(
+        self, windows: tuple[Page, Page], draft: ChapterClient
+    ) -> None:
+        first, second = windows
+        first.locator("#world-text").fill("Written first.")
+        expect_saved(first)
+        second.locator("#world-text").fill("Written last.")
+        expect_saved(second)
+        assert tab1(draft)["world_text"] == "Written last."
+        first.reload()
+        expect(first.locator("#world-text")).to_have_value("Written last.")

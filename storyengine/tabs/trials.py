@@ -1,0 +1,144 @@
+"""Try again with one layer changed: choosing the layer, and the trial beside the reply."""
+
+import contextlib
+import hashlib
+import json
+import uuid
+from functools import partial
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.flows.trials import (
+    SentLayer,
+    Trial,
+    TriedReply,
+    adopt_trial,
+    read_reply,
+    read_trial,
+    request_trial,
+    stop_trial,
+)
+from agents.models import Job
+from agents.running.recovery import recover
+from sessions.access import get_chapter
+from sessions.exceptions import ChapterError, InvalidInput, KeyReused, WrongState
+from storyengine.web.header import header_context
+from storyengine.web.numbers import read_whole_number
+from storyengine.web.render import HttpRequest, nothing_new, show
+
+_CHOICE = "calls/try.html"
+
+
+@require_safe
+def show_layers(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
+    """The layers of the reply's prompt; the one that the address names can be changed.
+
+    An earlier trial that it names instead is taken up as it was sent.
+    """
+    tried = read_reply(session_id, number)
+    earlier = request.GET.get("trial", "")
+    if earlier:
+        trial = read_trial(session_id, _read_id(earlier))
+        named = (one for one in tried.layers if one.name == trial.layer_name)
+        return show(request, _CHOICE, _choice(tried, next(named, None), trial.text))
+    layer = request.GET.get("layer", "")
+    chosen = tried.find_layer(read_whole_number(layer, "The layer")) if layer else None
+    return show(request, _CHOICE, _choice(tried, chosen))
+
+
+# The namespace of submissions whose form was changed after it had been sent.
+_CHANGED = uuid.UUID("5f3c6f2e-9a55-4c8e-8b9e-0d1e6a8f2b11")
+
+
+@require_POST
+def run(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
+    get_chapter(session_id)
+    layer_number = read_whole_number(request.POST.get("layer", ""), "The layer")
+    text = request.POST.get("text", "")
+    send = partial(
+        request_trial,
+        session_id,
+        prompt_index=number,
+        layer_number=layer_number,
+        text=text,
+        call_id=request.POST.get("call_id", ""),
+    )
+    try:
+        try:
+            job = send(submission_key=request.POST.get("submission_key", ""))
+        except KeyReused:
+            # The same form, taken up again and changed: another trial, once however often it comes.
+            key = request.POST.get("submission_key", "")
+            job = send(submission_key=str(uuid.uuid5(_CHANGED, f"{key}\n{layer_number}\n{text}")))
+    except ChapterError as error:
+        # Refused with the page as it was; where it cannot be shown any more, with the words sent.
+        tried = read_reply(session_id, number)
+        chosen = tried.find_layer(layer_number)
+        context = _choice(tried, chosen, text, error)
+        return show(request, _CHOICE, context, status=error.status)
+    return HttpResponseRedirect(reverse("pages:trial", args=[session_id, job.pk]))
+
+
+@require_safe
+def show_trial(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> HttpResponse:
+    recover(session_id)
+    return show(request, "calls/trial.html", _context(read_trial(session_id, trial_id)))
+
+
+@require_safe
+def status(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> HttpResponse:
+    """Polled while the trial runs; answers only when there is news."""
+    recover(session_id)
+    context = _context(read_trial(session_id, trial_id))
+    if request.GET.get("seen") == context["version"]:
+        return nothing_new()
+    return show(request, "calls/_trial_update.html", context)
+
+
+@require_POST
+def stop(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> HttpResponse:
+    # One that has come to its end meanwhile is shown as it ended.
+    with contextlib.suppress(WrongState):
+        stop_trial(session_id, trial_id)
+    return HttpResponseRedirect(reverse("pages:trial", args=[session_id, trial_id]))
+
+
+@require_POST
+def adopt(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> HttpResponse:
+    adopt_trial(session_id, trial_id)
+    return HttpResponseRedirect(reverse("pages:play", args=[session_id]))
+
+
+def _read_id(text: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        raise InvalidInput("There is no such trial. Nothing was sent.") from None
+
+
+def _choice(
+    tried: TriedReply,
+    chosen: SentLayer | None,
+    text: str | None = None,
+    error: ChapterError | None = None,
+) -> dict[str, Any]:
+    return header_context(tried.chapter, "play") | {
+        "tried": tried,
+        "chosen": chosen,
+        "text": chosen.text if chosen and text is None else text,
+        "error": error,
+        "submission_key": str(uuid.uuid4()),
+    }
+
+
+def _context(trial: Trial) -> dict[str, Any]:
+    job = trial.job
+    shown = [job.status, job.error, len(trial.new_reply), trial.why_not, trial.is_adopted]
+    return header_context(trial.chapter, "play") | {
+        "trial": trial,
+        "is_waiting": job.status == Job.Status.QUEUED,
+        "version": hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16],
+    }

@@ -1,0 +1,86 @@
+from django.urls import URLPattern, URLResolver, include, path
+
+from storyengine.tabs import (
+    calls,
+    canon,
+    chapter,
+    consent,
+    downloads,
+    exchange,
+    library,
+    play,
+    replies,
+    trials,
+    world,
+)
+
+app_name = "pages"
+
+of_a_chapter: list[URLPattern] = [
+    path("", library.open_chapter, name="chapter"),
+    path("rename", library.rename, name="rename"),
+    path("copy", library.copy, name="copy"),
+    path("delete", library.delete, name="delete"),
+    path("delete/confirm", library.confirm_delete, name="confirm-delete"),
+    path("reset", library.reset, name="reset"),
+    # Tab 1
+    path("world", world.show_world, name="world"),
+    path("world/save", world.save, name="save-world"),
+    path("world/example", world.example, name="example"),
+    path("lock", world.lock, name="lock"),
+    path("lock/status", world.lock_status, name="lock-status"),
+    # Tab 2
+    path("play", play.show_play, name="play"),
+    path("play/status", play.status, name="play-status"),
+    path("play/panel", play.choose, name="panel"),
+    path("play/keep", play.keep, name="keep"),
+    path("play/set-aside", play.set_turn_aside, name="set-aside"),
+    path("play/memory", play.retry_memory, name="retry-memory"),
+    path("play/prompt", replies.send_prompt, name="prompt"),
+    path("play/reroll", replies.reroll, name="reroll"),
+    path("play/stop", replies.stop, name="stop"),
+    path("play/warm", replies.warm, name="warm"),
+    path("turns/<uuid:turn_id>/stream", replies.stream, name="stream"),
+    path("end", play.end, name="end"),
+    path("end/confirm", play.confirm_end, name="confirm-end"),
+    path("reopen", play.reopen_chapter, name="reopen"),
+    path("transcript", play.whole_transcript, name="transcript"),
+    # What a model was sent, and what was used
+    path("calls/prompts/<int:number>", calls.show_prompt, name="prompt-calls"),
+    path("calls/memory/<int:number>", calls.show_block, name="memory-calls"),
+    path("calls/drafts/<uuid:draft_id>", calls.show_draft, name="draft-calls"),
+    path("calls/prompts/<int:number>/try", trials.show_layers, name="try"),
+    path("calls/prompts/<int:number>/try/run", trials.run, name="run-trial"),
+    path("trials/<uuid:trial_id>", trials.show_trial, name="trial"),
+    path("trials/<uuid:trial_id>/status", trials.status, name="trial-status"),
+    path("trials/<uuid:trial_id>/stop", trials.stop, name="stop-trial"),
+    path("trials/<uuid:trial_id>/adopt", trials.adopt, name="adopt-trial"),
+    path("calls/next", calls.show_next, name="next-call"),
+    path("usage", calls.show_usage, name="usage"),
+    # Tab 3
+    path("chapter", chapter.show_chapter, name="draft"),
+    path("chapter/status", chapter.status, name="draft-status"),
+    path("chapter/save", chapter.save, name="save-draft"),
+    path("chapter/estimate", chapter.show_estimate, name="build-estimate"),
+    path("chapter/build", chapter.build, name="build"),
+    path("chapter/cancel", chapter.cancel, name="cancel"),
+    path("canon", canon.show_correction, name="canon"),
+    path("canon/correct", canon.correct, name="correct-canon"),
+    path("questions/<slug:key>", canon.show_question, name="question"),
+    path("questions/<slug:key>/answer", canon.answer_question, name="answer-question"),
+    path("downloads/transcript", downloads.transcript, name="download-transcript"),
+    path("downloads/everything", downloads.everything, name="download-everything"),
+    path("downloads/export", exchange.export_file, name="export"),
+    path("downloads/drafts/<uuid:draft_id>", downloads.draft, name="download-draft"),
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", library.library, name="library"),
+    path("chapters/new", library.new_chapter, name="new"),
+    path("chapters/import", exchange.import_file, name="import"),
+    path("chapters/<uuid:session_id>/", include(of_a_chapter)),
+    path("consent/", consent.show_consent, name="consent"),
+    path("consent/allow", consent.allow, name="allow"),
+    path("consent/withdraw", consent.withdraw_host, name="withdraw"),
+    path("model-status", world.model_status, name="model-status"),
+]

@@ -1,0 +1,195 @@
+"""Tab 1: the world, the chapter, the agents; and the lock that starts play."""
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.http import HttpResponse, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.calling.consent import is_allowed, provider_host
+from agents.flows.locking import request_lock
+from agents.models import Job
+from agents.running.database import in_database
+from agents.running.jobs import latest_jobs
+from agents.running.recovery import is_left_behind, recover
+from sessions.access import get_chapter
+from sessions.chapters import SetupChange, save_setup
+from sessions.example import fill_example, is_empty
+from sessions.exceptions import WrongState
+from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
+from sessions.models import Session
+from sessions.roster import SLOTS, Character, character, default_name
+from sessions.states import State
+from storyengine.web.header import header_context
+from storyengine.web.model_notice import read_model_notice
+from storyengine.web.numbers import read_whole_number
+from storyengine.web.render import HttpRequest, go, nothing_new, show
+
+
+class SetupLocked(WrongState):
+    """What is refused now is refused for good: a page that saves by itself stops trying."""
+
+    status = 423
+    title = "This chapter is locked now"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The panel of one slot; hidden ones keep what was typed into them."""
+
+    character: Character
+    identity: str
+    is_hidden: bool
+
+    @property
+    def default_name(self) -> str:
+        return default_name(self.character.slot)
+
+
+@require_safe
+def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    recover(session_id)
+    chapter = get_chapter(session_id)
+    host = provider_host()
+    context = header_context(chapter, "world") | {
+        "panels": _panels(chapter),
+        "counts": list(SLOTS),
+        "limit": TAB1_CHAR_LIMIT,
+        "name_limit": AGENT_NAME_CHAR_LIMIT,
+        "is_editable": chapter.state == State.DRAFT_TAB1,
+        "is_empty": is_empty(chapter),
+        "lock_error": _lock_error(chapter),
+        "host": host,
+        "is_allowed": is_allowed(host),
+        "notice": read_model_notice(),
+    }
+    return show(request, "world/world.html", context)
+
+
+@require_POST
+def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Autosave: whichever fields were sent are saved, the others stay."""
+    try:
+        save_setup(session_id, _read_change(request.POST))
+    except WrongState as error:
+        # While agent 0 reads, the lock may still fail, and Tab 1 opens again.
+        if not get_chapter(session_id).tab1_locked:
+            raise
+        raise SetupLocked(
+            "It has been started since, perhaps in another window, and Tab 1 takes no more "
+            "changes. These words are not saved, but they are still on this page: copy them "
+            "before you leave it. To play with them, load the page anew, choose “New chapter "
+            "with this setup”, and put them in there."
+        ) from error
+    if request.htmx:
+        return nothing_new()
+    return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
+
+
+@require_POST
+def example(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    fill_example(session_id)
+    return go(request, reverse("pages:world", args=[session_id]))
+
+
+@require_POST
+def lock(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    request_lock(session_id)
+    return go(request, reverse("pages:play", args=[session_id]))
+
+
+@require_safe
+async def lock_status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Polled while agent 0 works: what it waits for, then on to the tab that follows."""
+    if await in_database(_is_lock_as_seen, session_id, request.GET.get("seen", "")):
+        return nothing_new()
+    return await sync_to_async(_show_lock_news)(request, session_id)
+
+
+def _is_lock_as_seen(session_id: uuid.UUID, seen: str) -> bool:
+    chapter = get_chapter(session_id)
+    jobs = latest_jobs(chapter)
+    if chapter.state != State.LOCKING or is_left_behind(chapter, jobs, None):
+        return False
+    return bool(locking_context(chapter, jobs)["version"] == seen)
+
+
+def _show_lock_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    recover(session_id)
+    chapter = get_chapter(session_id)
+    if chapter.state != State.LOCKING:
+        tab = "pages:play" if chapter.tab1_locked else "pages:world"
+        return go(request, reverse(tab, args=[session_id]))
+    return show(request, "play/_locking.html", locking_context(chapter, latest_jobs(chapter)))
+
+
+@require_safe
+def model_status(request: HttpRequest) -> HttpResponse:
+    return show(request, "_model_notice.html", {"notice": read_model_notice()})
+
+
+def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]:
+    """`jobs` as `latest_jobs` returns them."""
+    notice = read_model_notice()
+    job = jobs.get(Job.Kind.LOCK)
+    error = job.error if job else ""
+    shown = f"{notice.text if notice else ''}|{error}"
+    version = hashlib.sha256(shown.encode()).hexdigest()[:16]
+    return {
+        "chapter": chapter,
+        "notice": notice,
+        "error": error,
+        "version": version,
+        # When this try was due: an earlier one's time would say nothing.
+        "waits_since": job.run_after if job else None,
+        "is_embedded": settings.LLM == "embedded",
+    }
+
+
+def _panels(chapter: Session) -> list[Panel]:
+    identities = chapter.tab1.agent_identity_text_by_slot
+    return [
+        Panel(
+            character(slot, chapter.agent_names),
+            identities.get(str(slot), ""),
+            slot not in chapter.selected_agent_slots,
+        )
+        for slot in SLOTS
+    ]
+
+
+def _lock_error(chapter: Session) -> str:
+    if chapter.state != State.DRAFT_TAB1:
+        return ""
+    job = latest_jobs(chapter).get(Job.Kind.LOCK)
+    return job.error if job and job.status == Job.Status.FAILED else ""
+
+
+def _read_change(form: QueryDict) -> SetupChange:
+    count = form.get("agent_count")
+    slots = None
+    if count is not None:
+        asked = read_whole_number(count, "The number of agents")
+        slots = list(range(1, min(asked, MAX_AGENTS + 1) + 1))
+    return SetupChange(
+        world_text=form.get("world_text"),
+        chapter_text=form.get("chapter_text"),
+        selected_agent_slots=slots,
+        agent_names=_by_slot(form, "name_"),
+        agent_identity_text_by_slot=_by_slot(form, "identity_"),
+    )
+
+
+def _by_slot(form: QueryDict, prefix: str) -> dict[str, str] | None:
+    """What was sent under `prefix` and a slot, or None."""
+    return {
+        name.removeprefix(prefix): str(text)
+        for name, text in form.items()
+        if name.startswith(prefix)
+    } or None

@@ -1,0 +1,80 @@
+"""A ChapterError becomes a message beside what the GM was doing, or a page; no words are lost."""
+
+from typing import cast
+
+from django.http import HttpRequest as DjangoHttpRequest
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils.deprecation import MiddlewareMixin
+
+from agents.exceptions import ConsentMissing
+from sessions.exceptions import ChapterError
+from storyengine.stack.storage_refusals import find_storage_refusal
+from storyengine.web.render import HttpRequest, show
+
+# The slot inside the form that was sent, else the next one after it, else the page's own.
+_SLOT = "find .refusal, next .refusal, #page-refusal"
+
+
+class RefusalMiddleware(MiddlewareMixin):
+    """Answers a ChapterError that a view let through, with the error's own status; a database that
+    is away and a disk that is full are such.
+    """
+
+    def process_exception(
+        self, request: DjangoHttpRequest, error: Exception
+    ) -> HttpResponse | None:
+        refusal = error if isinstance(error, ChapterError) else find_storage_refusal(error)
+        if refusal is None:
+            return None
+        response = refuse(cast(HttpRequest, request), refusal)
+        for name, value in refusal.headers.items():
+            response[name] = value
+        return response
+
+
+def refuse(request: HttpRequest, error: ChapterError) -> HttpResponse:
+    context = {
+        "error": error,
+        "reload_address": _way_back(request) if error.status in (409, 423) else "",
+        "consent_address": _consent_address(request) if isinstance(error, ConsentMissing) else "",
+    }
+    if request.htmx:
+        response = show(request, "_refusal.html", context, status=error.status)
+        response["HX-Retarget"] = _SLOT
+        response["HX-Reswap"] = "innerHTML"
+        return response
+    leads_to_list = error.status == 404 or _session_id(request) is None
+    context |= {
+        "back": reverse("pages:library") if leads_to_list else _way_back(request),
+        "leads_to_list": leads_to_list,
+        "words": _sent_words(request),
+    }
+    return show(request, "refusal.html", context, status=error.status)
+
+
+def _consent_address(request: HttpRequest) -> str:
+    session_id = _session_id(request)
+    back = f"?chapter={session_id}" if session_id else ""
+    return reverse("pages:consent") + back
+
+
+def _way_back(request: HttpRequest) -> str:
+    session_id = _session_id(request)
+    return reverse("pages:chapter", args=[session_id]) if session_id else reverse("pages:library")
+
+
+def _session_id(request: HttpRequest) -> object | None:
+    match = request.resolver_match
+    return match.kwargs.get("session_id") if match else None
+
+
+def _sent_words(request: HttpRequest) -> list[str]:
+    """What the form carried that a person may have typed, to be copied from the page."""
+    hidden = {
+        *("csrfmiddlewaretoken", "submission_key", "agent_slot", "agent_count"),
+        *("shape", "host", "chapter", "call_id", "layer", "accept_calls"),
+    }
+    return [
+        str(text) for name, text in request.POST.items() if name not in hidden and str(text).strip()
+    ]
