@@ -184,7 +184,7 @@ def test_a_stop_that_cannot_be_settled_is_one_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     provider.enqueue(Script("I step in.", gate=asyncio.Event(), gate_at=1))
-    monkeypatch.setattr(replies, "extend_stopped_text", raising(KeyError(WORDS)))
+    monkeypatch.setattr(replies, "extend_broken_text", raising(KeyError(WORDS)))
 
     async def run() -> None:
         opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
