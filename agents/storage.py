@@ -25,7 +25,8 @@ def find_full_folder() -> Path | None:
     folders = [settings.DATA_FOLDER]
     if connection.vendor == "sqlite":
         folders.append(Path(connection.settings_dict["NAME"]).parent)
-    return next((one for one in folders if free_bytes(one) < LEAST_FREE_BYTES), None)
+    there = (folder for folder in folders if folder.exists())
+    return next((folder for folder in there if free_bytes(folder) < LEAST_FREE_BYTES), None)
 
 
 def free_bytes(folder: Path) -> int:

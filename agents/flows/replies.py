@@ -237,7 +237,7 @@ async def _write_or_fail(turn: Turn, call: PreparedCall | Exception, live: LiveR
                 live.committed = ReplyEnded(turn, events=events if is_all else ())
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
-        await in_database(
+        await in_database_patiently(
             fail_turn, turn, error=str(error), partial_text=live.text, kind=type(error).__name__
         )
     except asyncio.CancelledError:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agents.storage import sqlite_kind
 from storyengine.backups.contents import Contents, Migration
-from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError, say_unreadable
+from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError
 
 _MAGIC = b"SQLite format 3\x00"
 # For whoever writes to the database to let go of it.
@@ -66,20 +66,19 @@ class SqliteStore:
 
 
 def look_at(database: Path, *, seconds: float = LOOKING_SECONDS) -> None:
-    """Raises BackupError where the file is damaged, as far as one comes in this time."""
-    try:
-        with closing(_connect(database, "mode=rw")) as looking:
-            limit = threading.Timer(seconds, looking.interrupt)
-            limit.start()
-            try:
-                # Without comparing each index with its table, which takes seven times as long.
-                _check(looking, "quick_check")
-            finally:
-                limit.cancel()
-                limit.join()
-    except sqlite3.Error as error:
-        if sqlite_kind(error) != sqlite3.SQLITE_INTERRUPT:
-            raise BackupError(say_unreadable(error)) from error
+    """Raises sqlite3.Error where the file is damaged, as far as one comes in this time."""
+    with closing(_connect(database, "mode=rw")) as looking:
+        limit = threading.Timer(seconds, looking.interrupt)
+        limit.start()
+        try:
+            # Without comparing each index with its table, which takes seven times as long.
+            _check(looking, "quick_check")
+        except sqlite3.OperationalError as error:
+            if sqlite_kind(error) != sqlite3.SQLITE_INTERRUPT:
+                raise
+        finally:
+            limit.cancel()
+            limit.join()
 
 
 def _connect(path: Path, options: str) -> sqlite3.Connection:

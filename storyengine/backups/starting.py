@@ -1,5 +1,6 @@
 """What stops the start of the program: a database that it would harm, or could not work with."""
 
+import sqlite3
 from pathlib import Path
 
 from django.db import Error as DatabaseError
@@ -30,7 +31,7 @@ def check_storage() -> None:
         if connection.vendor == "sqlite":
             look_at(_database_file())
         _refuse_newer()
-    except DatabaseError as error:
+    except (DatabaseError, sqlite3.Error) as error:
         said = DISK_IS_FULL if is_disk_full(error) else say_unreadable(error)
         raise BackupError(said) from error
 
