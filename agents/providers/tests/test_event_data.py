@@ -53,7 +53,13 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         read(*[b"data: " + b"x" * 100] * 20)
 
 
-def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("line", [b"data: " + b"x" * 100 + b"\n", b"data:\n"])
+def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
     monkeypatch.setattr(event_data, "MOST_JSON", 1_000)
     with pytest.raises(TooMuch):
-        read(*[b"data: " + b"x" * 100 + b"\n"] * 20)
+        read(*[line] * 300)
+
+
+def test_lines_that_are_no_data_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_data, "MOST_JSON", 1_000)
+    assert read(*[b": still here\n\n"] * 200, b"data: {}\n\n") == [b"{}"]

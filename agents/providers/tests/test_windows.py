@@ -151,6 +151,7 @@ class TestNonsense:
             b"\xff\xfe{}",
             b"[" * 100_000,
             b"9" * 5_000,
+            b"[" + b'{"":0},' * 110_000 + b"0]",
             [],
             {"data": None},
             {"data": [None, 7, "x", [], {"id": None}]},

@@ -1,0 +1,40 @@
+"""Long text is read in time that grows with its length: not as a whole anew with each piece."""
+
+from itertools import chain, repeat
+from time import process_time
+
+import pytest
+
+from agents.providers.answers import Answer
+from agents.providers.event_data import EventData
+
+PIECES = 100_000
+# Some ten times what it takes, and far less than the square would.
+MOST_SECONDS = 20
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({"content": "<think>"}, {"content": "She lies. "}),
+        ({"content": ""}, {"refusal": "I cannot. "}),
+        ({"content": " "}, {"content": " " * 10}),
+    ],
+    ids=["thoughts", "refusal", "blanks"],
+)
+def test_of_an_answer(first: dict[str, str], then: dict[str, str]) -> None:
+    answer = Answer("The server", PIECES)
+    started = process_time()
+    for said in chain([first], repeat(then, PIECES)):
+        assert not answer.take({"choices": [{"delta": said}]})
+    assert process_time() - started < MOST_SECONDS
+
+
+def test_of_a_line() -> None:
+    events = EventData()
+    started = process_time()
+    for piece in chain([b"data: "], repeat(b"x" * 9, PIECES)):
+        assert not events.feed(piece)
+    (data,) = events.feed(b"\n\n")
+    assert len(data) == 9 * PIECES
+    assert process_time() - started < MOST_SECONDS

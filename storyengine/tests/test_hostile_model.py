@@ -1,0 +1,178 @@
+"""The whole program with a model server that means harm, in play and in a worker's job at once."""
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.providers.tests.hostile_server import (
+    ANSWERS,
+    HostileAnswer,
+    HostileServer,
+    hostile_server,
+)
+from bench.chapter_client import ChapterClient
+from bench.http_calls import Answer, Server, call
+from bench.model_replies import ModelReplies
+from bench.session_data import setup_of, synthetic_session
+from storyengine.tests.running import RunningProgram, run_program
+
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures with /proc"),
+]
+
+# The bounds that are shown here.
+MOST_GROWTH_MB = 100
+LONGEST_ANSWER_SECONDS = 2.0
+PAUSE_SECONDS = 0.1
+WAIT = {"Prefer": "wait=60"}
+SETUP = setup_of(synthetic_session(10))
+# Most of the time is spent in waits before retries, which several answers can have together.
+LANES = range(4)
+Answers = Sequence[tuple[str, HostileAnswer]]
+
+
+@dataclass(frozen=True)
+class HarmedProgram(RunningProgram):
+    model: HostileServer
+    # In play already, each with the one of a lane's character.
+    chapters: tuple[ChapterClient, ...]
+
+
+def write(body: dict[str, Any]) -> str:
+    messages = [str(message["content"]) for message in body["messages"]]
+    return ModelReplies(None, chapter_words=300).text_for(int(body["model"][-1]), messages)
+
+
+@pytest.fixture(scope="module")
+def program() -> Iterator[HarmedProgram]:
+    with hostile_server(write) as model:
+        environment = {
+            "STORYENGINE_LLM": "openai",
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "unused",
+            "STORYENGINE_CONTEXT_WINDOW": "128000",
+            "STORYENGINE_CALLS_PER_MINUTE": "100000",
+            "STORYENGINE_CHAPTER_CALLS_PER_MINUTE": "100000",
+            **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
+        }
+        with run_program(environment) as running:
+            chapters = tuple(ChapterClient(running.server) for _ in LANES)
+            for chapter in chapters:
+                chapter.save_setup(SETUP)
+                chapter.lock(seconds=30)
+                chapter.prompt(1, "The door opens.")
+            yield HarmedProgram(running.server, running.processes, model, chapters)
+
+
+@contextmanager
+def little_memory(program: RunningProgram) -> Iterator[None]:
+    """Neither process takes much more at any moment than it had before."""
+    before = {}
+    for name in ("web", "worker"):
+        folder = Path("/proc", str(program.processes.by_name[name].pid))
+        # From here on it counts the most anew.
+        (folder / "clear_refs").write_text("5")
+        before[folder] = _megabytes(folder, "VmRSS")
+    yield
+    grown = {str(folder): _megabytes(folder, "VmHWM") - mb for folder, mb in before.items()}
+    assert max(grown.values()) < MOST_GROWTH_MB, grown
+
+
+def _megabytes(folder: Path, name: str) -> float:
+    found = re.search(rf"{name}:\s+(\d+) kB", (folder / "status").read_text())
+    assert found
+    return int(found[1]) / 1024
+
+
+@contextmanager
+def quick_health(server: Server) -> Iterator[None]:
+    """Whoever asks meanwhile is answered."""
+    seconds: list[float] = []
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(PAUSE_SECONDS):
+            answer = call(server, "GET", "/healthz")
+            assert answer.status == 200
+            seconds.append(answer.seconds)
+
+    with ThreadPoolExecutor(1) as thread:
+        watching = thread.submit(watch)
+        try:
+            yield
+        finally:
+            is_over.set()
+        watching.result()
+    assert max(seconds) < LONGEST_ANSWER_SECONDS
+
+
+def play(program: HarmedProgram, lane: int, answers: Answers) -> None:
+    """Each answer ends as it should, and the next prompt works."""
+    chapter, slot = program.chapters[lane], lane + 1
+    path = f"/api/session/{chapter.session_id}/prompt"
+    for name, answer in answers:
+        with harm(program.model, f'"agent-{slot}"', answer):
+            beat = {"agent_slot": slot, "user_text": f"It sends {name}."}
+            told = call(program.server, "POST", path, beat)
+        if answer.told:
+            assert told.status == 502, (name, told.body[:500])
+            assert answer.told in words_of(told), name
+        else:
+            assert told.status == 201, (name, told.body[:500])
+        chapter.prompt(slot, "The lamp is lit.")
+
+
+def lock(program: HarmedProgram, lane: int, answers: Answers) -> None:
+    """A worker's job fails in words, and works when it is asked for again."""
+    for name, answer in answers:
+        chapter = ChapterClient(program.server)
+        words = f"The lamp of lane {lane} is dark."
+        chapter.save_setup(replace(SETUP, world_text=words))
+        with harm(program.model, words, answer):
+            path = f"/api/session/{chapter.session_id}/lock"
+            told = call(program.server, "POST", path, headers=WAIT, timeout=90)
+        # No answer among them is a world.
+        assert told.status == 502, (name, told.body[:500])
+        assert words_of(told), name
+        chapter.lock(seconds=30)
+
+
+@contextmanager
+def harm(model: HostileServer, words: str, answer: HostileAnswer) -> Iterator[None]:
+    model.answers[words] = answer
+    try:
+        yield
+    finally:
+        del model.answers[words]
+
+
+def words_of(answer: Answer) -> str:
+    """What it says of a failure, which is for the Game Master to read."""
+    detail = str(answer.json()["detail"])
+    assert "The program itself failed" not in detail
+    assert len(detail) < 700
+    return detail
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_its_answers_take_little_and_end_in_words(program: HarmedProgram, kind: str) -> None:
+    answers = list(ANSWERS[kind].items())
+    with ExitStack() as bounds:
+        bounds.enter_context(little_memory(program))
+        bounds.enter_context(quick_health(program.server))
+        threads = bounds.enter_context(ThreadPoolExecutor(2 * len(LANES)))
+        running = [
+            threads.submit(flow, program, lane, answers[lane :: len(LANES)])
+            for flow in (play, lock)
+            for lane in LANES
+        ]
+        for each in running:
+            each.result()
