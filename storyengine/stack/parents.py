@@ -20,7 +20,8 @@ _END_SECONDS = 15.0
 
 def end_with_parent() -> None:
     """For a process that `make run` has started; any other goes on by itself."""
-    if parent := os.environ.get(VARIABLE):
+    # No setting, and not for what this process starts itself.
+    if parent := os.environ.pop(VARIABLE, ""):
         when_parent_is_gone(int(parent), _end)
 
 
