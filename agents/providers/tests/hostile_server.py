@@ -195,8 +195,9 @@ _LENGTH = {
     "a chunk's size without end": _sent(_UNREACHABLE, _CHUNKED, b"1;", then=b"x"),
     "chunks of one byte without end": _sent(_TOO_MUCH, _CHUNKED, then=_chunks(b":")),
     "trailers without end": _sent("", _CHUNKED, _chunks(*_REPLY), b"0\r\n", then=b"X: x\r\n"),
+    # In one piece with the end: what comes later could meet the next question on its way.
     "an answer to nothing": _sent(
-        "", _CHUNKED, _chunks(*_REPLY), b"0\r\n\r\n", _head(), then=_WORDS
+        "", _CHUNKED, _chunks(*_REPLY), b"0\r\n\r\n" + _head(), then=_WORDS
     ),
 }
 _USAGE = {
