@@ -92,18 +92,22 @@ class Answer:
         said = _field(choices[0], part)
         self._has_pieces = self._has_pieces or said is not None
         self._finish_reason = self._finish_reason or _text(choices[0], "finish_reason")
-        self._refusal = (self._refusal + _text(said, "refusal"))[:_SHOWN_OF_A_REFUSAL]
+        if refusal := _text(said, "refusal"):
+            self._refusal = (self._refusal + refusal)[:_SHOWN_OF_A_REFUSAL]
         text = self._opening.take(self._within_limit(said))
         self.has_text = self.has_text or bool(text)
         return text
 
     def _within_limit(self, said: object) -> str:
-        content = _content(said)
-        room = max(self._room, 0)
-        self._room -= len(content) + sum(len(_text(said, name)) for name in _HIDDEN)
-        if self.is_overlong:
-            self._finish_reason = "length"
-        return content[:room]
+        content, room = _content(said), self._room
+        self._room -= len(content)
+        # Most chunks have nothing else: to look for it in each would take longer than all the rest.
+        if isinstance(said, dict) and not (content and len(said) == 1):
+            self._room -= sum(len(_text(said, name)) for name in _HIDDEN)
+        if self._room >= 0:
+            return content
+        self._finish_reason = "length"
+        return content[: max(room, 0)]
 
     def _why_empty(self) -> str:
         if self._refusal:
