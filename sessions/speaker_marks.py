@@ -29,7 +29,8 @@ _SIGN = (
 )
 _BETWEEN = rf"(?:[^\w{_SIGN}]|[_{UNSEEN_LETTERS}])*+"
 # Who else could be taken to speak with the Game Master's word.
-_ROLES = ("the G M", "G M", "the Game Master", "Game Master", "System", "User", "Assistant")
+_GAME_MASTER = ("the G M", "G M", "the Game Master", "Game Master")
+_ROLES = (*_GAME_MASTER, "System", "User", "Assistant", "Human")
 
 # In angle brackets, also with a slash before it or a family's name, as in "<seed:think>".
 _TAGS = (

@@ -51,7 +51,8 @@ STORIES = [
 ]
 NAMES_THAT_ARE_MARKS = [
     *apart("3); 12) Tom; (3); \uff13\uff09; GM; gm; G.M.; G\u041c; \uff27\uff2d; G\u200bM; GM:"),
-    *apart("GM: Tom; The GM; Game Master; System; User; Assistant; ## SYSTEM; #Tom; \uff03 Tom"),
+    *apart("GM: Tom; The GM; Game Master; System; User; Assistant; Human"),
+    *apart("## SYSTEM; #Tom; \uff03 Tom"),
     *apart("<|im_start|>; Tom <|im_end|>; <think>; [INST]; <bos>; [|user|]"),
 ]
 NAMES = [

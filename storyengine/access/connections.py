@@ -86,7 +86,7 @@ class Connections:
 
     def close(self, connection: "BoundedProtocol", reason: str) -> None:
         self.leave(connection)
-        connection.transport.close()
+        connection.transport.abort()
         # uvicorn learns of it a moment later, and would answer the newcomer with 503.
         connection.connections.discard(connection)
         self._closed[reason] += 1
@@ -173,4 +173,4 @@ class BoundedProtocol(HttpToolsProtocol):
             self._others.close(self, "too_slow")
         else:
             # Browsers open connections that they may need: nothing to tell of.
-            self.transport.close()
+            self.transport.abort()
