@@ -12,8 +12,6 @@ from django.conf import settings
 BASE = Path(settings.BASE_DIR)
 # Where the program's own source may ask the environment for more than it hands on.
 READERS = ("storyengine/settings/__init__.py", "storyengine/settings/environment.py")
-# Reads what one process of the program tells another, and nobody sets.
-READS_ITS_PARENT = "storyengine/stack/parents.py"
 # Of compose.
 NOT_READ_HERE = {"POSTGRES_PASSWORD", "PUBLISH_ON", "COMPOSE_PROJECT_NAME"}
 
@@ -62,7 +60,7 @@ def test_nothing_else_asks_the_environment() -> None:
         for path in sources
         if asking.search(path.read_text(encoding="utf-8"))
     }
-    assert found == {*READERS, READS_ITS_PARENT}
+    assert found == set(READERS)
 
 
 def test_the_environment_that_is_recommended_leaves_nothing_to_say(tmp_path: Path) -> None:
