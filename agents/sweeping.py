@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 15.0
 # What is due for so long beside a worker with free hands got no notice, or nobody listens. Less
-# than the pause between two looks: what one of them queued again and rang for is met by the next.
+# than the pause between two looks: what one look queued again, with notice, is met by the next.
 UNHEARD_AFTER = timedelta(seconds=10)
 # How long the work of these hands may take to be given back when the worker ends.
 _LETTING_GO_SECONDS = 5.0

@@ -26,7 +26,7 @@ class State(TextChoices):
 
 
 TRANSITIONS: dict[State, frozenset[State]] = {
-    # Nobody sees it before the last row is stored; see sessions.arriving.
+    # Nobody sees it before the last row is stored; see sessions.importing.
     State.IMPORTING: frozenset({State.DRAFT_TAB1, State.ACTIVE, State.ENDED}),
     State.DRAFT_TAB1: frozenset({State.LOCKING, State.RESETTING}),
     # Back to DRAFT_TAB1 when agent 0 fails: Tab 1 is editable again.

@@ -14,7 +14,7 @@ from agents.providers.exceptions import ProviderUnreachable
 from agents.running.job_kinds import job_kind
 from agents.running.jobs import due_jobs, give_notices_now, requeue_expired
 from sessions.access import lock_chapter
-from sessions.arriving import remove_left_behind
+from sessions.importing import remove_left_behind
 from sessions.log_lines import warn
 from sessions.models import Session, Turn
 from sessions.states import State, try_move

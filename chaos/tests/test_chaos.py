@@ -52,7 +52,7 @@ def test_nothing_is_lost_under_faults(stack: Stack) -> None:
 @pytest.mark.processes
 @pytest.mark.skipif(not WITH_SERVERS, reason="There is no broker that could hang.")
 def test_work_is_done_beside_a_broker_that_hangs(stack: Stack) -> None:
-    """No bell rings, and the worker's connection breaks without a word: its sweep finds the job."""
+    """No notice comes, the worker's connection breaks silently, and its sweep finds the job."""
     client = Client(stack.program, Journal())
     for number, hanging in enumerate([True, False], 1):
         chapter = client.create(small_setup_of(synthetic_session(1), number))

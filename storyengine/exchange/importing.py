@@ -1,6 +1,6 @@
 """A chapter from a file, under ids of its own: all of it, or nothing.
 
-It is stored piece by piece, and there once it is whole (sessions.arriving). No model is called for
+It is stored piece by piece, and there once it is whole (sessions.importing). No model is called for
 it and nothing is queued: memory that is behind is written with the next prompt, as in play, or
 after the GM has accepted the calls (agents.flows.memory_calls).
 """
@@ -13,7 +13,7 @@ from django.utils import timezone
 from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
-from sessions.arriving import arriving, store_rows
+from sessions.importing import importing, store_rows
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from storyengine.exchange.chapter_file import (
@@ -32,7 +32,7 @@ def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session
     chapter = read_chapter_file(content, limits).chapter
     session = _session(chapter)
     block_ids = _new_ids(chapter.memory_blocks)
-    with arriving(session, Tab1Inputs(session=session, **chapter.tab1.model_dump())):
+    with importing(session, Tab1Inputs(session=session, **chapter.tab1.model_dump())):
         store_rows(session, _events(session, chapter.events))
         store_rows(session, _blocks(session, chapter.memory_blocks, block_ids))
         store_rows(session, _drafts(session, chapter.narrative_drafts, block_ids))

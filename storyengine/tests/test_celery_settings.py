@@ -85,7 +85,7 @@ def test_a_page_waits_for_no_broker_longer_than_a_moment() -> None:
 
 
 class TestRetries:
-    """Of a bell that was heard while the database was away."""
+    """A notice came while the database was away."""
 
     @pytest.fixture(autouse=True)
     def _database_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:

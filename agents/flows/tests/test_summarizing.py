@@ -54,7 +54,7 @@ def test_invalid_json_twice_leaves_the_pointer_and_tries_again_later(
     assert chapter.last_summarized_prompt_index == 7
 
 
-def test_the_bell_for_a_summary_waits_a_second_after_a_reply(
+def test_the_notice_of_a_summary_waits_a_second_after_a_reply(
     chapter: Session,
     provider: ScriptedProvider,
     monkeypatch: pytest.MonkeyPatch,

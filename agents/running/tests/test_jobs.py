@@ -35,7 +35,7 @@ def chapter() -> Session:
     return make_active_chapter()
 
 
-def refuse_to_ring(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def refuse_notices(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What the broker was asked for, which is away."""
     asked: list[object] = []
 
@@ -71,7 +71,7 @@ def test_a_broker_out_of_reach_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: Callable[..., object],
 ) -> None:
-    asked = refuse_to_ring(monkeypatch)
+    asked = refuse_notices(monkeypatch)
     chapter = make_chapter()
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
         request_lock(chapter.pk)
@@ -100,7 +100,7 @@ def test_a_broker_that_hangs_is_asked_once_for_all_that_dead_workers_left(
         job = claim(queue_job(chapter.pk, Job.Kind.NARRATE, f"k{number}").pk)
         assert job is not None
         expire(job)
-    asked = refuse_to_ring(monkeypatch)
+    asked = refuse_notices(monkeypatch)
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
         if of_one_chapter:
             recover(chapter.pk)
@@ -110,7 +110,7 @@ def test_a_broker_that_hangs_is_asked_once_for_all_that_dead_workers_left(
     assert set(Job.objects.values_list("status", flat=True)) == {Job.Status.QUEUED}
 
 
-def test_who_asks_for_a_chapter_rings_for_what_a_dead_worker_left(
+def test_who_asks_for_a_chapter_gives_notice_of_what_a_dead_worker_left(
     chapter: Session,
     noticed: list[str],
     django_capture_on_commit_callbacks: Callable[..., object],
@@ -123,7 +123,7 @@ def test_who_asks_for_a_chapter_rings_for_what_a_dead_worker_left(
     assert noticed == [str(job.pk)]
 
 
-def test_the_bell_rings_after_the_commit(
+def test_notice_is_given_after_the_commit(
     noticed: list[str], django_capture_on_commit_callbacks: Callable[..., object]
 ) -> None:
     chapter = make_chapter()

@@ -25,13 +25,13 @@ from agents.providers.scripted import ScriptedProvider
 from agents.running.recovery import recover
 from bench.program import wait_until
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions import arriving
+from sessions import importing
 from sessions.access import get_chapter
 from sessions.exceptions import UnknownChapter
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.turns import open_prompt
-from storyengine.exchange import importing
+from storyengine.exchange import importing as file_importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.chapters import long_chapter_file, make_whole_chapter
@@ -116,12 +116,14 @@ class TestOthers:
         assert imported.events.count() == 20_000
         # Between two of his writes only a few pieces are stored.
         stored = [*writer.seen, 20_000]
-        assert max(after - before for before, after in pairwise(stored)) <= arriving.PIECE_ROWS * 20
+        assert (
+            max(after - before for before, after in pairwise(stored)) <= importing.PIECE_ROWS * 20
+        )
         # On a machine that is so busy that the import itself takes long, everything does.
         assert max(writer.waits) < max(LONGEST_WAIT_SECONDS, seconds / 5)
 
     def test_no_transaction_stores_more_than_a_piece(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        content = long_chapter_file(arriving.PIECE_ROWS * 2)
+        content = long_chapter_file(importing.PIECE_ROWS * 2)
         stored = [0]
 
         def look(_seconds: float) -> None:
@@ -130,17 +132,17 @@ class TestOthers:
             with pytest.raises(UnknownChapter):
                 get_chapter(Session.everything.get().pk)
 
-        monkeypatch.setattr(arriving, "let_others_write", look)
+        monkeypatch.setattr(importing, "let_others_write", look)
         import_chapter(content)
         most = max(after - before for before, after in pairwise(stored))
         # The first has the chapter itself too.
-        assert most <= arriving.PIECE_ROWS + 2
+        assert most <= importing.PIECE_ROWS + 2
         assert len(stored) > 4
 
     def test_long_texts_make_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(arriving, "PIECE_CHARACTERS", 20)
+        monkeypatch.setattr(importing, "PIECE_CHARACTERS", 20)
         events = [Event(text="x" * length) for length in (8, 8, 8, 40, 1)]
-        sizes = [[len(event.text) for event in piece] for piece in arriving._pieces(events)]
+        sizes = [[len(event.text) for event in piece] for piece in importing._pieces(events)]
         assert sizes == [[8, 8], [8], [40], [1]]
 
 
@@ -160,8 +162,8 @@ def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(arriving, "_remove", lambda _chapter: None)
-        patched.setattr(importing, "_turns", die)
+        patched.setattr(importing, "_remove", lambda _chapter: None)
+        patched.setattr(file_importing, "_turns", die)
         with pytest.raises(SystemExit):
             import_chapter(content)
     left = Session.everything.get(state=State.IMPORTING)
@@ -170,7 +172,7 @@ def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
 
 
 def let_lease_run_out() -> None:
-    late = timezone.now() - arriving.ARRIVAL_LEASE - timedelta(seconds=1)
+    late = timezone.now() - importing.IMPORT_LEASE - timedelta(seconds=1)
     Session.everything.filter(state=State.IMPORTING).update(updated_at=late)
 
 
@@ -204,8 +206,8 @@ class TestHalfAnImport:
         self, before: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         content = export_chapter(Session.objects.get().pk).to_json()
-        monkeypatch.setattr(arriving, "let_others_write", lambda _seconds: let_lease_run_out())
-        with pytest.raises(arriving.ArrivalLost, match="Nothing was kept"):
+        monkeypatch.setattr(importing, "let_others_write", lambda _seconds: let_lease_run_out())
+        with pytest.raises(importing.ImportLost, match="Nothing was kept"):
             import_chapter(content)
         assert counts() == before
 
@@ -214,13 +216,13 @@ class TestHalfAnImport:
     ) -> None:
         let_lease_run_out()
         events = half_way.events.count()
-        remove = arriving._remove
+        remove = importing._remove
 
         def renew_first(chapter: "QuerySet[Session]") -> None:
             Session.everything.filter(pk=half_way.pk).update(updated_at=timezone.now())
             remove(chapter)
 
-        monkeypatch.setattr(arriving, "_remove", renew_first)
+        monkeypatch.setattr(importing, "_remove", renew_first)
         recover()
         assert half_way.events.count() == events
 

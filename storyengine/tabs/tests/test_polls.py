@@ -141,7 +141,7 @@ class TestPollsWithNews:
 
 
 class TestNews:
-    """What a glance sees is what the page shows."""
+    """The status of a page tells the same as the page."""
 
     @pytest.mark.parametrize("status", Turn.Status.values)
     def test_a_turn(self, chapter: Session, status: str) -> None:

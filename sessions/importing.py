@@ -1,4 +1,4 @@
-"""A chapter that comes in pieces: there for nobody before its last row is stored.
+"""A chapter that is being imported: there for nobody before its last row is stored.
 
 Each piece is a transaction of its own, so that others can write in between. A chapter whose process
 died on the way is removed by whoever looks for what is left behind (agents.running.recovery).
@@ -21,12 +21,12 @@ from sessions.states import State, try_move
 Row = TypeVar("Row", bound=models.Model)
 
 # Renewed with each piece; whoever has not stored one for so long is taken to be dead.
-ARRIVAL_LEASE = timedelta(minutes=2)
+IMPORT_LEASE = timedelta(minutes=2)
 # A piece is so much at most, unless it is a single row.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
 
 
-class ArrivalLost(ChapterError):
+class ImportLost(ChapterError):
     """Its lease ran out, so that what was stored of the chapter is removed."""
 
     title = "The chapter did not come in"
@@ -39,7 +39,7 @@ class ArrivalLost(ChapterError):
 
 
 @contextmanager
-def arriving(chapter: Session, tab1: Tab1Inputs) -> Iterator[None]:
+def importing(chapter: Session, tab1: Tab1Inputs) -> Iterator[None]:
     """Store the rest of the chapter in the block, with `store_rows`; it is there afterwards, in the
     state that it has now. Where the block fails, nothing is.
     """
@@ -49,29 +49,29 @@ def arriving(chapter: Session, tab1: Tab1Inputs) -> Iterator[None]:
         tab1.save(force_insert=True)
     try:
         yield
-        if not try_move(_arriving(chapter), state, updated_at=timezone.now()):
-            raise ArrivalLost
+        if not try_move(_with_lease(chapter), state, updated_at=timezone.now()):
+            raise ImportLost
     except BaseException:
         # What cannot be removed now is removed when its lease has run out.
         with suppress(DatabaseError):
-            _remove(_importing().filter(pk=chapter.pk))
+            _remove(_being_imported().filter(pk=chapter.pk))
         raise
 
 
 def store_rows(chapter: Session, rows: Iterable[models.Model]) -> None:
-    """Of one model. Raises ArrivalLost."""
+    """Store rows of one model, piece by piece. Raises ImportLost."""
     for piece in _pieces(rows):
         begun = time.monotonic()
         with transaction.atomic():
-            if not _arriving(chapter).update(updated_at=timezone.now()):
-                raise ArrivalLost
+            if not _with_lease(chapter).update(updated_at=timezone.now()):
+                raise ImportLost
             type(piece[0])._default_manager.bulk_create(piece)
         let_others_write(time.monotonic() - begun)
 
 
 def remove_left_behind() -> int:
     """Remove what dead processes have stored of chapters; returns of how many."""
-    dead = _importing().filter(updated_at__lt=timezone.now() - ARRIVAL_LEASE)
+    dead = _being_imported().filter(updated_at__lt=timezone.now() - IMPORT_LEASE)
     left = list(dead.values_list("pk", flat=True))
     for pk in left:
         _remove(dead.filter(pk=pk))
@@ -84,13 +84,13 @@ def let_others_write(seconds: float) -> None:
         time.sleep(seconds)
 
 
-def _importing() -> "models.QuerySet[Session]":
+def _being_imported() -> "models.QuerySet[Session]":
     return Session.everything.filter(state=State.IMPORTING)
 
 
-def _arriving(chapter: Session) -> "models.QuerySet[Session]":
+def _with_lease(chapter: Session) -> "models.QuerySet[Session]":
     """Its row while its lease runs: nothing more is stored of it afterwards."""
-    return _importing().filter(pk=chapter.pk, updated_at__gte=timezone.now() - ARRIVAL_LEASE)
+    return _being_imported().filter(pk=chapter.pk, updated_at__gte=timezone.now() - IMPORT_LEASE)
 
 
 def _pieces(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
