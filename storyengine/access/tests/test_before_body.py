@@ -8,7 +8,7 @@ from django.db import OperationalError
 from django.test import Client
 from pytest_django import Settings
 
-from storyengine.access.tests.exchange import Exchange
+from storyengine.access.tests.asgi_calls import Exchange
 
 TOKEN = "token-of-the-test-0123456789"
 JSON = {"Content-Type": "application/json"}

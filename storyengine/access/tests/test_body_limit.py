@@ -19,7 +19,7 @@ from sessions.tests.factories import make_chapter
 from storyengine.access import body_limit
 from storyengine.access.body_limit import LARGEST_FILE, LARGEST_OF_STRANGERS
 from storyengine.access.headers import HEADERS
-from storyengine.access.tests.exchange import Exchange
+from storyengine.access.tests.asgi_calls import Exchange
 from storyengine.exchange.chapter_file import MAX_FILE_BYTES
 from storyengine.exchange.limits import IMPORT_COMMAND
 

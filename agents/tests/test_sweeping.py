@@ -1,4 +1,4 @@
-"""What the bell was not heard for is taken up by a worker itself, as far as it has hands."""
+"""A worker takes up jobs itself of which no notice was heard, as far as it has hands."""
 
 import threading
 import uuid
@@ -32,7 +32,7 @@ def queue(*, due_for: timedelta) -> uuid.UUID:
 
 @pytest.mark.django_db
 class TestUnheard:
-    def test_what_is_due_for_a_moment_is_left_to_the_bell(self) -> None:
+    def test_what_is_due_for_a_moment_is_left_to_the_notice(self) -> None:
         queue(due_for=UNHEARD_AFTER / 2)
         queue(due_for=-UNHEARD_AFTER)
         assert unheard_jobs(4) == []
@@ -115,7 +115,7 @@ class TestThread:
         assert taken == [job_id]
         thread.join(LONG)
 
-    def test_what_cannot_be_rung_for_is_taken_up_in_the_same_look(
+    def test_what_no_notice_can_be_given_of_is_taken_up_in_the_same_look(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         job = claim(queue(due_for=timedelta(0)))
