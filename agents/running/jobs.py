@@ -117,13 +117,13 @@ def claim(job_id: uuid.UUID) -> Job | None:
 def due_jobs() -> "QuerySet[Job]":
     """Queued jobs that may run now.
 
-    A summary may run only if it starts right after the summary pointer (so chunks are written in
-    order, one at a time) and no re-roll of one of its prompts is in flight.
+    A summary may run only if it starts right after the summary pointer (so stretches are written in
+    order, one at a time) and the attempt at its last turn is chosen.
     """
     its_turn = Session.objects.filter(
-        Q(rerolling_prompt_index=None) | Q(rerolling_prompt_index__gt=OuterRef("to_prompt_index")),
         pk=OuterRef("session_id"),
         last_summarized_prompt_index=OuterRef("from_prompt_index") - 1,
+        turns__chosen=OuterRef("attempt_id"),
     )
     # Conditions on the job itself stay outside the subquery: PostgreSQL checks them again when a
     # second claim has waited for the first.
@@ -273,16 +273,18 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
 def latest_jobs(chapter: Session) -> dict[str, Job]:
     """The newest job of each kind; of the summaries, the one of the next chunk if there is one.
 
-    Trials are left out: each has a page of its own, and none changes the chapter.
+    Summaries of attempts that are not chosen are left out.
     """
     jobs: dict[str, Job] = {}
-    light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "result_text")
+    light = chapter.jobs.defer("inputs", "scenes", "finished_scenes")
     # Every seventh prompt leaves a summary: those before the last written one say nothing any more.
     covered = chapter.last_summarized_prompt_index
-    recent = Q(kind=Job.Kind.SUMMARIZE, to_prompt_index__gte=covered)
-    for job in light.filter(recent | Q(kind__in=(Job.Kind.LOCK, Job.Kind.NARRATE))).order_by(
-        "created_at"
-    ):
+    recent = Q(
+        kind=Job.Kind.SUMMARIZE,
+        to_prompt_index__gte=covered,
+        attempt__chosen_for__isnull=False,
+    )
+    for job in light.filter(recent | ~Q(kind=Job.Kind.SUMMARIZE)).order_by("created_at"):
         earlier = jobs.get(job.kind)
         if earlier is None or _is_next_summary(job, chapter) >= _is_next_summary(earlier, chapter):
             jobs[job.kind] = job

@@ -39,8 +39,11 @@ class LayerDocument(Document):
 
 class CallDocument(Document):
     call_id: UUID
-    turn_id: UUID | None = Field(description="The turn it was made for, of a character's reply.")
-    prompt_index: int | None = Field(description="The prompt that this turn became.")
+    turn_id: UUID | None = Field(description="The same as `attempt_id`.")
+    attempt_id: UUID | None = Field(
+        description="The attempt it was made for, of a character's reply."
+    )
+    prompt_index: int | None = Field(description="The number of that attempt's turn.")
     job_id: UUID | None = Field(description="The job it was made for, of agents 0, 8 and 9.")
     agent_id: int
     agent: str
@@ -201,8 +204,9 @@ def _documents(calls: Iterable[tuple[CallRecord, int, int | None]]) -> Iterable[
         one = call.artifact
         yield CallDocument(
             call_id=one.pk,
-            turn_id=one.turn_id,
-            prompt_index=one.turn.prompt_index if one.turn else None,
+            turn_id=one.attempt_id,
+            attempt_id=one.attempt_id,
+            prompt_index=one.attempt.turn.number if one.attempt and one.attempt.turn else None,
             job_id=one.job_id,
             agent_id=one.agent_id,
             agent=call.agent,

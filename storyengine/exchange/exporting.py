@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from memory.models import MemoryBlock
 from sessions.access import read_at_one_moment
 from sessions.exceptions import UnknownChapter
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.text import scrub_reply
 from storyengine.exchange.chapter_file import (
@@ -42,10 +42,10 @@ _SETTLED = {
     State.NARRATING: State.ENDED,
 }
 _UNANSWERED = (
-    Turn.Status.RUNNING,
-    Turn.Status.FAILED,
-    Turn.Status.STOPPED,
-    Turn.Status.SET_ASIDE,
+    Attempt.Status.RUNNING,
+    Attempt.Status.FAILED,
+    Attempt.Status.STOPPED,
+    Attempt.Status.SET_ASIDE,
 )
 
 
@@ -129,13 +129,13 @@ def _snapshot(stored: dict[str, Any], places: dict[str, int]) -> SourceSnapshot:
 
 def _turns(chapter: Session) -> list[TurnEntry]:
     """A reply that is being written stands as one that was stopped: its words are in no event."""
-    turns = chapter.turns.filter(status__in=_UNANSWERED).order_by("submitted_at", "pk")
+    turns = chapter.attempts.filter(status__in=_UNANSWERED).order_by("submitted_at", "pk")
     return [
         TurnEntry.model_construct(
             **_copy(
                 turn,
                 TurnEntry,
-                status=Turn.Status.STOPPED.value if turn.is_running else turn.status,
+                status=Attempt.Status.STOPPED.value if turn.is_running else turn.status,
                 error=scrub_reply(turn.error)[:ERROR_CHAR_LIMIT],
             )
         )

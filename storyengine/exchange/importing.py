@@ -14,7 +14,7 @@ from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
 from sessions.importing import importing, store_rows
-from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, Event, Session, Tab1Inputs
 from sessions.states import State
 from storyengine.exchange.chapter_file import (
     Chapter,
@@ -98,10 +98,10 @@ def _drafts(
         )
 
 
-def _turns(session: Session, turns: Sequence[TurnEntry]) -> Iterator[Turn]:
+def _turns(session: Session, turns: Sequence[TurnEntry]) -> Iterator[Attempt]:
     for turn_id, turn in zip(_new_ids(turns), turns, strict=True):
-        yield Turn(
-            turn_id=turn_id,
+        yield Attempt(
+            attempt_id=turn_id,
             session=session,
             submission_key=str(uuid.uuid4()),
             lease_until=timezone.now(),

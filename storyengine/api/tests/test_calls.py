@@ -35,7 +35,7 @@ def test_the_newest_come_first_with_their_figures(chapter: Session) -> None:
     newest = listed["items"][0]
     artifact = LLMArtifact.objects.latest("created_at")
     assert newest["call_id"] == str(artifact.pk)
-    assert newest["turn_id"] == str(artifact.turn_id)
+    assert newest["attempt_id"] == str(artifact.attempt_id)
     assert newest["layers"] == artifact.layers
     assert newest["estimated_tokens"] == sum(layer["tokens"] for layer in artifact.layers)
     assert newest["input_tokens"] == artifact.token_counts["input"]

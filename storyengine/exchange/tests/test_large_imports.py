@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.test import Client
 from django.utils import timezone
+from sessions.turns import open_prompt
 
 from agents.flows.ending import retry_summary
 from agents.flows.memory_calls import find_memory_behind
@@ -30,7 +31,6 @@ from sessions.access import get_chapter
 from sessions.exceptions import UnknownChapter
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.states import State
-from sessions.turns import open_prompt
 from storyengine.exchange import importing as file_importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter

@@ -9,6 +9,7 @@ from django.db import OperationalError
 from django.db.models import Model
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sessions.turns import open_prompt, pending_turn, set_aside_turns
 
 from agents.models import Job
 from memory.fold.folding import fold_chapter
@@ -19,7 +20,6 @@ from sessions.models import Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from sessions.transcript import read_transcript
-from sessions.turns import open_prompt, pending_turn, set_aside_turns
 from storyengine.exchange import exporting, importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
