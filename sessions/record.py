@@ -34,10 +34,10 @@ def other_events(chapter: Session, *, from_prompt: int, to_prompt: int) -> "Quer
         prompt_index__gte=from_prompt,
         prompt_index__lte=to_prompt,
     )
-    return events.order_by("prompt_index", "attempt__committed_at", "position")
+    return events.order_by("prompt_index", "attempt__committed_at", "attempt", "position")
 
 
 def attempts_at(turn: Turn) -> list[Attempt]:
     """The committed attempts at the turn with their events, oldest first."""
     committed = turn.attempts.filter(status=Attempt.Status.COMMITTED)
-    return list(committed.order_by("committed_at").prefetch_related("events"))
+    return list(committed.order_by("committed_at", "pk").prefetch_related("events"))

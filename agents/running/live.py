@@ -134,8 +134,8 @@ async def follow(
     """The reply's text so far, then what is added, then how it ended.
 
     With a `pause` also None, every so many seconds. Leaving early does not touch the reply. Raises
-    Attempt.DoesNotExist when the chapter was reset, and at a pause the error of a disk that is full:
-    the reply then waits for room.
+    Attempt.DoesNotExist when the chapter was reset, and at a pause the error of a disk that is
+    full: the reply then waits for room.
     """
     live = LIVE_REPLIES.get(attempt_id)
     if live is not None:

@@ -117,7 +117,7 @@ class TestAReply:
                         await reply_is_over(opened.attempt.pk)
 
         async_to_sync(run)()
-        assert {attempt.status for turn in chapter.turns.all()} == {Attempt.Status.COMMITTED}
+        assert {attempt.status for attempt in chapter.attempts.all()} == {Attempt.Status.COMMITTED}
 
     @pytest.mark.parametrize("usage", LIES.values(), ids=LIES)
     def test_a_lie_counts_as_no_report(

@@ -217,7 +217,7 @@ class TestReadingAhead:
 
         attempt = async_to_sync(run)()
         attempt.refresh_from_db()
-        return turn
+        return attempt
 
     @pytest.mark.parametrize("place", ["get_chapter", "compose_start"])
     @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ from storyengine.access import body_limit
 from storyengine.access.body_limit import LARGEST_FILE, LARGEST_OF_STRANGERS
 from storyengine.access.headers import HEADERS
 from storyengine.access.tests.asgi_calls import Exchange
-from storyengine.exchange.chapter_file import MAX_FILE_BYTES
-from storyengine.exchange.limits import IMPORT_COMMAND
+from storyengine.exchange.limits import IMPORT_COMMAND, MAX_FILE_BYTES
 
 SMALL = 1_100_000
 IMPORTS = ("/chapters/import", "/api/session/import")

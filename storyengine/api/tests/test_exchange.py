@@ -7,7 +7,7 @@ from django.urls import resolve
 
 from sessions.models import Session
 from storyengine.api.tests.calling import address, assert_problem, call
-from storyengine.exchange.chapter_file import MAX_FILE_BYTES
+from storyengine.exchange.limits import MAX_FILE_BYTES
 from storyengine.exchange.tests.chapters import make_whole_chapter
 
 pytestmark = pytest.mark.django_db

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.models import Event, Session, Tab1Inputs, Turn
-from storyengine.exchange import chapter_file
+from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
+from storyengine.exchange import file_parts
 from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
@@ -24,7 +24,7 @@ File = dict[str, Any]
 # Stands in every text that is broken below; no message may say it.
 SECRET = "the heron counts backwards"
 LISTS = ("events", "memory_blocks", "narrative_drafts", "unanswered_turns")
-KINDS = (Session, Tab1Inputs, Event, MemoryBlock, NarrativeDraft, Turn)
+KINDS = (Session, Tab1Inputs, Attempt, Turn, Event, MemoryBlock, NarrativeDraft)
 
 
 def good_file() -> File:
@@ -287,7 +287,7 @@ def test_a_payload_with_an_endless_number() -> None:
 def test_a_list_ends_long_before_memory_does(limits: Limits, name: str) -> None:
     """Even full of the shortest entries, whoever sends it; so does a text."""
     assert getattr(limits, name) <= 1_000_000
-    assert chapter_file.MODEL_TEXT_CHAR_LIMIT <= 1_000_000
+    assert file_parts.MODEL_TEXT_CHAR_LIMIT <= 1_000_000
 
 
 def test_a_list_is_left_at_its_first_wrong_entry() -> None:

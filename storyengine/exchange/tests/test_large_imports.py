@@ -16,7 +16,6 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.test import Client
 from django.utils import timezone
-from sessions.turns import open_prompt
 
 from agents.flows.ending import retry_summary
 from agents.flows.memory_calls import find_memory_behind
@@ -28,8 +27,9 @@ from bench.program import wait_until
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions import importing
 from sessions.access import get_chapter
+from sessions.attempts import open_prompt
 from sessions.exceptions import UnknownChapter
-from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from storyengine.exchange import importing as file_importing
 from storyengine.exchange.exporting import export_chapter
@@ -37,7 +37,7 @@ from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.chapters import long_chapter_file, make_whole_chapter
 
 LONGEST_WAIT_SECONDS = 1.0
-KINDS = (Session, Tab1Inputs, Event, MemoryBlock, NarrativeDraft, Turn)
+KINDS = (Session, Tab1Inputs, Attempt, Turn, Event, MemoryBlock, NarrativeDraft)
 
 
 def counts() -> list[int]:
@@ -142,7 +142,10 @@ class TestOthers:
     def test_long_texts_make_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(importing, "PIECE_CHARACTERS", 20)
         events = [Event(text="x" * length) for length in (8, 8, 8, 40, 1)]
-        sizes = [[len(event.text) for event in piece] for piece in importing._pieces(events)]
+        sizes = [
+            [len(event.text) for event in piece]
+            for piece in importing._pieces([event] for event in events)
+        ]
         assert sizes == [[8, 8], [8], [40], [1]]
 
 
@@ -163,7 +166,7 @@ def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
 
     with monkeypatch.context() as patched:
         patched.setattr(importing, "_remove", lambda _chapter: None)
-        patched.setattr(file_importing, "_turns", die)
+        patched.setattr(file_importing, "_unanswered", die)
         with pytest.raises(SystemExit):
             import_chapter(content)
     left = Session.everything.get(state=State.IMPORTING)
@@ -189,7 +192,7 @@ class TestHalfAnImport:
             answer = client.post(f"{api}/{action}", content_type="application/json")
             assert answer.status_code == 404
         with pytest.raises(UnknownChapter):
-            open_prompt(half_way.pk, agent_slot=1, user_text="Go.", submission_key="k")
+            open_prompt(half_way.pk, actor=1, words="Go.", submission_key="k")
         half_way.refresh_from_db()
         assert half_way.state == State.IMPORTING
 

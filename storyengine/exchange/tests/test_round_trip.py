@@ -9,21 +9,25 @@ from django.db import OperationalError
 from django.db.models import Model
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sessions.turns import open_prompt, pending_turn, set_aside_turns
 
 from agents.models import Job
 from memory.fold.folding import fold_chapter
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.factories import add_delta, add_lock
-from sessions.leases import renew_turns
-from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.attempts import attempts_set_aside, open_prompt, pending_attempt
+from sessions.leases import renew_attempts
+from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from sessions.transcript import read_transcript
 from storyengine.exchange import exporting, importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
-from storyengine.exchange.tests.chapters import add_turn, build_chapter, make_whole_chapter
+from storyengine.exchange.tests.chapters import (
+    add_unanswered,
+    build_chapter,
+    make_whole_chapter,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -31,10 +35,14 @@ pytestmark = pytest.mark.django_db
 _OWN = {
     Session: {"session_id", "updated_at"},
     Tab1Inputs: {"session_id", "saved_at"},
-    Event: {"event_id", "session_id"},
-    MemoryBlock: {"block_id", "session_id"},
-    NarrativeDraft: {"draft_id", "session_id", "source_snapshot"},
-    Turn: {"turn_id", "session_id", "submission_key", "run_id", "lease_until", "updated_at"},
+    Event: {"event_id", "session_id", "attempt_id"},
+    MemoryBlock: {"block_id", "session_id", "attempt_id"},
+    NarrativeDraft: {"draft_id", "session_id", "attempt_id", "job_id", "source_snapshot"},
+    Turn: {"turn_id", "session_id", "chosen_id"},
+    Attempt: {
+        *("attempt_id", "session_id", "turn_id", "source_id"),
+        *("submission_key", "run_id", "lease_until", "updated_at"),
+    },
 }
 
 
@@ -72,9 +80,9 @@ class TestWholeChapter:
             [one] = kind._default_manager.filter(pk=copy.pk).values()
             [other] = kind._default_manager.filter(pk=chapter.pk).values()
             assert without_own(kind, one) == without_own(kind, other)
-        for related in (Event, MemoryBlock, NarrativeDraft, Turn):
-            time = "submitted_at" if related is Turn else "created_at"
-            all_rows = related._default_manager.order_by(time).values()
+        orders = {Attempt: "submitted_at", Turn: "number"}
+        for related in (Attempt, Turn, Event, MemoryBlock, NarrativeDraft):
+            all_rows = related._default_manager.order_by(orders.get(related, "created_at")).values()
             copied, original = (
                 [without_own(related, row) for row in all_rows.filter(session=owner)]
                 for owner in (copy, chapter)
@@ -87,10 +95,10 @@ class TestWholeChapter:
         copy = import_again(chapter)
         assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text
         assert fold_chapter(copy) == fold_chapter(chapter)
-        assert [turn.user_text for turn in set_aside_turns(copy)] == ["Words left behind."]
-        pending = pending_turn(copy)
+        assert [attempt.words for attempt in attempts_set_aside(copy)] == ["Words left behind."]
+        pending = pending_attempt(copy)
         assert pending is not None
-        assert (pending.partial_text, pending.status) == ("Half a re", Turn.Status.FAILED)
+        assert (pending.partial_text, pending.status) == ("Half a re", Attempt.Status.FAILED)
 
     def test_a_draft_names_the_new_blocks(self) -> None:
         copy = import_again(make_whole_chapter())
@@ -101,7 +109,7 @@ class TestWholeChapter:
     def test_the_file_names_no_row_of_this_installation(self) -> None:
         chapter = make_whole_chapter()
         text = export_chapter(chapter.pk).to_json().decode()
-        for kind in (Session, Event, MemoryBlock, NarrativeDraft, Turn):
+        for kind in (Session, Attempt, Turn, Event, MemoryBlock, NarrativeDraft):
             ids = list(kind._default_manager.values_list("pk", flat=True))
             assert ids
             assert not [pk for pk in ids if str(pk) in text]
@@ -116,7 +124,7 @@ class TestWholeChapter:
 
     def test_play_goes_on_from_it(self) -> None:
         copy = import_again(make_whole_chapter())
-        opened = open_prompt(copy.pk, agent_slot=2, user_text="On.", submission_key="on")
+        opened = open_prompt(copy.pk, actor=2, words="On.", submission_key="on")
         assert opened.must_run
 
     def test_an_import_that_fails_half_way_leaves_nothing(
@@ -127,7 +135,7 @@ class TestWholeChapter:
         def break_down(*_: object) -> None:
             raise OperationalError("the disk is full")
 
-        monkeypatch.setattr(importing, "_turns", break_down)
+        monkeypatch.setattr(importing, "_unanswered", break_down)
         with pytest.raises(OperationalError):
             import_chapter(content)
         assert Session.everything.count() == 1
@@ -170,16 +178,16 @@ class TestUnsettled:
 
     def test_a_reply_that_is_being_written_is_one_that_was_stopped(self) -> None:
         chapter = make_whole_chapter()
-        turn = open_prompt(
-            chapter.pk, agent_slot=1, user_text="Who is there?", submission_key="new"
-        ).turn
-        renew_turns([(turn, "It is")])
+        attempt = open_prompt(
+            chapter.pk, actor=1, words="Who is there?", submission_key="new"
+        ).attempt
+        renew_attempts([(attempt, "It is")])
         copy = import_again(chapter)
         assert copy.turn_in_flight is None
-        pending = pending_turn(copy)
+        pending = pending_attempt(copy)
         assert pending is not None
-        assert (pending.status, pending.user_text, pending.partial_text) == (
-            *(Turn.Status.STOPPED, "Who is there?", "It is"),
+        assert (pending.status, pending.words, pending.partial_text) == (
+            *(Attempt.Status.STOPPED, "Who is there?", "It is"),
         )
 
     def test_what_came_while_the_chapter_was_read_is_read_too(
@@ -188,7 +196,7 @@ class TestUnsettled:
         chapter = make_whole_chapter()
         rest = ["One more."]
 
-        def read_late(session: Session) -> list[Any]:
+        def read_late(session: Session) -> Any:
             found = original(session)
             if rest:
                 add_prompts(Session.objects.get(pk=chapter.pk), 1, text=rest.pop())
@@ -198,7 +206,7 @@ class TestUnsettled:
         monkeypatch.setattr(exporting, "_events", read_late)
         file = exported(chapter)
         assert file["chapter"]["prompt_index"] == 11
-        assert file["chapter"]["events"][-2]["text"] == "One more. 11"
+        assert file["chapter"]["turns"][-1]["attempts"][0]["words"] == "One more. 11"
 
     def test_an_agent_that_was_chosen_and_deselected(self) -> None:
         chapter = make_chapter(selected_agent_slots=[1], next_agent_slot=3)
@@ -206,5 +214,5 @@ class TestUnsettled:
 
     def test_a_committed_turn_is_in_its_events_alone(self) -> None:
         chapter = make_whole_chapter()
-        add_turn(chapter, Turn.Status.COMMITTED, prompt_index=10)
-        assert len(exported(chapter)["chapter"]["unanswered_turns"]) == 2
+        add_unanswered(chapter, Attempt.Status.COMMITTED, prompt_index=10)
+        assert len(exported(chapter)["chapter"]["unanswered_attempts"]) == 2

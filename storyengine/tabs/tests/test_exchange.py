@@ -9,7 +9,7 @@ from django.urls import reverse
 from memory.models import MemoryBlock
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
-from storyengine.exchange.chapter_file import MAX_FILE_BYTES
+from storyengine.exchange.limits import MAX_FILE_BYTES
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of
 
