@@ -12,6 +12,8 @@ from memory.models import MemoryBlock
 from sessions.models import Attempt, Session
 from sessions.states import State, try_move
 
+# Whether a block counts now: the lock and rulings always do.
+COUNTS = Q(attempt=None) | Q(attempt__chosen_for__isnull=False)
 # At one turn the delta that ends there stands before the rulings that were made after it.
 _PLACE_AT_ITS_TURN = Case(
     When(type=MemoryBlock.Type.CANON_CORRECTION, then=Value(1)),
@@ -27,7 +29,7 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
     earlier turns count, as for another attempt at that turn; rulings all do.
     """
     is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
-    counts = Q(attempt=None) | Q(attempt__chosen_for__isnull=False)
+    counts = COUNTS
     if before is not None:
         counts &= is_ruling | Q(to_prompt_index__lt=before)
     return chapter.memory_blocks.filter(counts).order_by(

@@ -21,6 +21,11 @@ from sessions.text import clean_line, clean_text
 
 logger = logging.getLogger(__name__)
 
+KEY_REUSED = (
+    "Something else was sent already under this id. Nothing was changed; send yours again under an "
+    "id of its own."
+)
+
 
 @dataclass(frozen=True)
 class OpenedAttempt:
@@ -47,7 +52,7 @@ def open_prompt(
     """
     words = _clean_words(words)
     chapter = get_chapter_to_change(session_id)
-    _check_cast(chapter, actor, witnesses)
+    check_cast(chapter, actor, witnesses)
     prompt = Attempt(
         session=chapter,
         submission_key=clean_key(submission_key),
@@ -74,17 +79,19 @@ def open_reroll(
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
-    chosen = turn.chosen
-    answering = chosen.actor if actor is None else actor
-    _check_cast(chapter, answering, witnesses)
+    key = clean_key(submission_key)
+    # What was sent already means what it meant then, also when another attempt is chosen now.
+    like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
+    answering = like.actor if actor is None else actor
+    check_cast(chapter, answering, witnesses)
     reroll = Attempt(
         session=chapter,
         turn=turn,
         kind=Attempt.Kind.REROLL,
-        submission_key=clean_key(submission_key),
+        submission_key=key,
         actor=answering,
-        words=chosen.words if words is None else _clean_words(words),
-        witnesses=_with_actor(chosen.witnesses if witnesses is None else witnesses, answering),
+        words=like.words if words is None else _clean_words(words),
+        witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, answering),
     )
     given = {"words": words, "actor": actor, "witnesses": witnesses}
     return _open(chapter, reroll, said=[name for name, one in given.items() if one is not None])
@@ -146,6 +153,15 @@ def check_changeable(chapter: Session, number: int, *, in_flight: bool = False) 
         raise TurnInFlight("A reply is being written. Wait for it, or stop it first.")
 
 
+def check_room_for_attempt(turn: Turn) -> None:
+    """Raises WrongState once the turn has as many attempts as it may have."""
+    if turn.attempts.count() >= MAX_ATTEMPTS_OF_A_TURN:
+        raise WrongState(
+            f"There are {MAX_ATTEMPTS_OF_A_TURN} replies to this prompt, and there can be no more. "
+            "Nothing was changed; choose one of them."
+        )
+
+
 def why_not_changeable(chapter: Session, number: int) -> str:
     """Why no other attempt at this turn can be made or chosen; "" where one can."""
     if number != chapter.prompt_index:
@@ -205,11 +221,8 @@ def _open(chapter: Session, new: Attempt, *, said: Sequence[str]) -> OpenedAttem
     """The attempt as it is stored now, or as it was stored before under the same key."""
     earlier = _find_earlier(chapter, new, said)
     if earlier is None:
-        if new.turn is not None and new.turn.attempts.count() >= MAX_ATTEMPTS_OF_A_TURN:
-            raise WrongState(
-                f"There are {MAX_ATTEMPTS_OF_A_TURN} replies to this prompt, and there can be no "
-                "more. Nothing was sent; choose one of them."
-            )
+        if new.turn is not None:
+            check_room_for_attempt(new.turn)
         return OpenedAttempt(_start_run(chapter, new), must_run=True)
     if earlier.is_running:
         raise TurnInFlight("This prompt was sent already; its reply is being written.")
@@ -237,10 +250,7 @@ def _find_earlier(chapter: Session, new: Attempt, said: Sequence[str]) -> Attemp
     if earlier.kind != new.kind:
         raise InvalidInput("This submission's id belongs to something else. Nothing was changed.")
     if any(getattr(earlier, name) != getattr(new, name) for name in said):
-        raise KeyReused(
-            "This was sent already, with other words or to another agent. "
-            "Nothing was changed; send yours again under an id of its own."
-        )
+        raise KeyReused(KEY_REUSED)
     return earlier
 
 
@@ -302,7 +312,8 @@ def _clean_words(words: str) -> str:
     return text
 
 
-def _check_cast(chapter: Session, actor: int, witnesses: Sequence[int] | None) -> None:
+def check_cast(chapter: Session, actor: int, witnesses: Sequence[int] | None) -> None:
+    """Raises InvalidInput unless these are agents of the chapter, each witness once."""
     if actor not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {actor} in this chapter. Nothing was sent.")
     if witnesses is None:

@@ -7,9 +7,11 @@ from django.db import models, transaction
 from django.db.models import Case, F, When
 from django.utils import timezone
 
-from sessions.access import get_chapter, get_chapter_to_change
+from sessions.access import get_chapter, get_chapter_to_change, lock_chapter
 from sessions.attempts import (
+    KEY_REUSED,
     check_changeable,
+    check_room_for_attempt,
     clean_key,
     latest_turn,
     note_attempt,
@@ -31,6 +33,8 @@ def commit_attempt(attempt: Attempt, reply_text: str) -> list[Event] | None:
     Returns None, and writes nothing, when this run may no longer write to the attempt. Afterwards
     the attempt and its chapter are as they are stored, apart from the lease.
     """
+    if not lock_chapter(attempt.session_id):
+        return None
     now = timezone.now()
     # Read anew: a try that was rolled back has changed the attempt at hand.
     is_prompt = attempt.kind == Attempt.Kind.PROMPT
@@ -93,10 +97,12 @@ def edit_reply(
     turn = find_turn(chapter, number)
     key = clean_key(submission_key)
     if earlier := chapter.attempts.filter(submission_key=key).first():
-        if earlier.kind != Attempt.Kind.EDIT or reply_of(earlier).text != text:
-            raise KeyReused("This was sent already, with another text. Nothing was changed.")
+        is_this = earlier.kind == Attempt.Kind.EDIT and earlier.turn_id == turn.pk
+        if not is_this or reply_of(earlier).text != text:
+            raise KeyReused(KEY_REUSED)
         return earlier
     check_changeable(chapter, number)
+    check_room_for_attempt(turn)
     source = turn.chosen
     edit = Attempt.objects.create(
         session=chapter,

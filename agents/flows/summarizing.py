@@ -154,6 +154,7 @@ def give_up(job: Job, error: Exception) -> None:
         else:
             settled = fail(job, str(error), cause=error)
         if settled:
+            cancel_waiting_summary(job.session_id)
             try_move(chapter.filter(state=State.SUMMARIZING), State.ACTIVE, is_ending=False)
 
 

@@ -21,7 +21,7 @@ from agents.models import Job
 from agents.storage import describe
 from sessions.exceptions import ChapterError
 from sessions.log_lines import current_ids, note_after_commit
-from sessions.models import Session
+from sessions.models import Session, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -252,7 +252,10 @@ class Expired:
 
 
 def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
-    """Queue the jobs of dead workers again, unless they were tried too often; gives no notice."""
+    """Queue the jobs of dead workers again, unless they were tried too often; gives no notice.
+
+    The summary of an attempt that is not chosen now is cancelled, as one that waits is.
+    """
     now = timezone.now()
     expired = Job.objects.filter(status=Job.Status.RUNNING, lease_until__lt=now)
     if session_id is not None:
@@ -261,13 +264,17 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
     for job in expired:
         if job.attempts >= MAX_ATTEMPTS:
             hopeless.append(job)
-        elif (
-            owned(job)
-            .filter(lease_until__lt=now)
-            .update(status=Job.Status.QUEUED, lease_token=None, run_after=now, updated_at=now)
-        ):
+            continue
+        is_void = job.kind == Job.Kind.SUMMARIZE and not _is_chosen(job)
+        status = Job.Status.CANCELLED if is_void else Job.Status.QUEUED
+        changes = {"status": status, "lease_token": None, "run_after": now, "updated_at": now}
+        if owned(job).filter(lease_until__lt=now).update(**changes) and not is_void:
             requeued.append(job.pk)
     return Expired(requeued, hopeless)
+
+
+def _is_chosen(job: Job) -> bool:
+    return Turn.objects.filter(chosen=job.attempt_id).exists()
 
 
 def latest_jobs(chapter: Session) -> dict[str, Job]:

@@ -16,6 +16,7 @@ from sessions.exceptions import (
     UnknownTurn,
     WrongState,
 )
+from sessions.limits import MAX_ATTEMPTS_OF_A_TURN
 from sessions.models import Attempt, Session
 from sessions.record import attempts_at, chosen_events
 from sessions.states import State
@@ -122,6 +123,22 @@ def test_an_edited_reply_is_another_attempt_and_is_chosen(chapter: Session) -> N
     assert (edit.kind, edit.source, edit.words) == (Attempt.Kind.EDIT, source, source.words)
     assert told(chapter)[-2:] == ["beat 2", "A reply by\nhand."]
     assert reply_of(source).text == "another reply"
+
+
+def test_an_edit_under_the_key_of_another_turns_edit_is_refused(chapter: Session) -> None:
+    edit_reply(chapter.pk, 2, "By hand.", submission_key="e")
+    add_prompts(chapter, 1)
+    with pytest.raises(KeyReused):
+        edit_reply(chapter.pk, 3, "By hand.", submission_key="e")
+    assert chapter.turns.get(number=3).attempts.count() == 1
+
+
+def test_a_turn_takes_no_edit_beyond_its_fifty_attempts(chapter: Session) -> None:
+    for _ in range(MAX_ATTEMPTS_OF_A_TURN - 2):
+        add_reply(chapter, 2, "Again.", is_chosen=False)
+    with pytest.raises(WrongState, match="50 replies"):
+        edit_reply(chapter.pk, 2, "By hand.")
+    assert chapter.turns.get(number=2).attempts.count() == MAX_ATTEMPTS_OF_A_TURN
 
 
 def test_an_edit_that_is_sent_again_is_the_same(chapter: Session) -> None:

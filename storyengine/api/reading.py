@@ -150,10 +150,6 @@ def is_job_over(job_id: UUID) -> bool:
     return not Job.objects.filter(pk=job_id, status__in=live).exists()
 
 
-def is_attempt_over(attempt_id: UUID) -> bool:
-    return not Attempt.objects.filter(pk=attempt_id, status=Attempt.Status.RUNNING).exists()
-
-
 def is_ending_over(session_id: UUID) -> bool:
     return not Session.objects.filter(pk=session_id, is_ending=True).exists()
 

@@ -3,11 +3,12 @@
 Between two tokens nothing here touches the database.
 """
 
+from asyncio import timeout
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
 from agents.running.database import in_database
 from agents.running.live import ReplyEnded, ReplyPart, ReplyText, follow
@@ -24,6 +25,7 @@ from storyengine.api.problems import (
     to_json,
 )
 from storyengine.api.reading import answer_of, read_answer
+from storyengine.api.waiting import wait_seconds
 from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 from storyengine.web.keep_alive import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 
@@ -35,6 +37,23 @@ async def await_answer(opened: OpenedAttempt) -> TurnAnswer:
             if isinstance(part, ReplyEnded):
                 return await _answer(part)
     raise AssertionError("A followed reply ended without saying how.")
+
+
+async def is_answer_awaited(opened: OpenedAttempt, prefer: str, response: HttpResponse) -> bool:
+    """Wait for the reply as the client prefers; True when it asked to and the reply is there.
+
+    Raises TurnBroken for a reply that failed or was stopped meanwhile.
+    """
+    seconds = wait_seconds(prefer)
+    if seconds is None:
+        return False
+    response["Preference-Applied"] = f"wait={seconds}"
+    try:
+        async with timeout(seconds):
+            await await_answer(opened)
+    except TimeoutError:
+        return False
+    return True
 
 
 def stream_answer(request: HttpRequest, opened: OpenedAttempt) -> StreamingHttpResponse:

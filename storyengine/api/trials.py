@@ -13,13 +13,13 @@ from agents.calling.call_records import CallRecord
 from agents.flows.trials import adopt_trial, read_reply, read_trial, start_trial, stop_trial
 from agents.running.database import in_database
 from agents.running.recovery import recover
-from sessions.exceptions import UnknownChapter
 from sessions.models import Attempt
-from storyengine.api.background import Prefer, is_awaited
+from storyengine.api.background import Prefer
 from storyengine.api.bodies import TrialBody
-from storyengine.api.documents import Document, TurnAnswer, pending_document
-from storyengine.api.problems import CALL, READ, WRITE, TurnFailed, TurnStopped, refusals
-from storyengine.api.reading import is_attempt_over, read_answer
+from storyengine.api.documents import Document, TurnAnswer
+from storyengine.api.problems import CALL, READ, WRITE, refusals
+from storyengine.api.reading import read_answer
+from storyengine.api.streaming import is_answer_awaited
 
 router = Router(tags=["Trials"])
 
@@ -131,10 +131,9 @@ async def run_trial(
         submission_key=idempotency_key,
     )
     trial_id = opened.attempt.pk
-    if await is_awaited(is_attempt_over, trial_id, session_id, prefer, response):
-        await in_database(check_trial, trial_id)
-        return Status(200, await in_database(_read, session_id, trial_id))
-    return Status(202, await in_database(_read, session_id, trial_id))
+    was_awaited = await is_answer_awaited(opened, prefer, response)
+    trial = await in_database(_read, session_id, trial_id)
+    return Status(200 if was_awaited else 202, trial)
 
 
 @router.get(
@@ -172,17 +171,6 @@ _STATUS: dict[str, Literal["running", "done", "failed", "cancelled"]] = {
     Attempt.Status.STOPPED: "cancelled",
     Attempt.Status.SET_ASIDE: "cancelled",
 }
-
-
-def check_trial(attempt_id: UUID) -> None:
-    """Raises TurnBroken for a trial that came to no reply, UnknownChapter for one that is gone."""
-    attempt = Attempt.objects.filter(pk=attempt_id).first()
-    if attempt is None:
-        raise UnknownChapter("The chapter was reset or deleted meanwhile.")
-    if attempt.status == Attempt.Status.FAILED:
-        raise TurnFailed(attempt.error, pending_document(attempt))
-    if attempt.status == Attempt.Status.STOPPED:
-        raise TurnStopped("The trial was stopped before it was done.", pending_document(attempt))
 
 
 def _read(session_id: UUID, trial_id: UUID) -> TrialDocument:

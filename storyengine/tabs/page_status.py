@@ -19,13 +19,12 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
+from memory.blocks import COUNTS
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
 from sessions.models import Attempt, Session
 
 _PREFIX = "pending_"
-# As `memory.blocks.counting_blocks` has it.
-_COUNTS = Q(attempt=None) | Q(attempt__chosen_for__isnull=False)
 _FIELDS = ("attempt_id", "run_id", "kind", "status", "actor", "lease_until")
 
 
@@ -58,7 +57,7 @@ class _Prepared(threading.local):
     @cached_property
     def with_memory(self) -> "QuerySet[Session]":
         return _with_pending_attempt().annotate(
-            block_count=_count(MemoryBlock.objects.filter(_COUNTS, session=OuterRef("pk"))),
+            block_count=_count(MemoryBlock.objects.filter(COUNTS, session=OuterRef("pk"))),
             draft_count=_count(NarrativeDraft.objects.filter(session=OuterRef("pk"))),
         )
 

@@ -12,10 +12,10 @@ from agents.calling.tests.bookkeeping import chunks_of, expire, make_due
 from agents.flows.choosing import choose_reply
 from agents.flows.ending import request_end, retry_summary
 from agents.flows.replies import keep_reply
-from agents.flows.summarizing import write_memory_delta
+from agents.flows.summarizing import give_up, write_memory_delta
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.models import Job
-from agents.providers.exceptions import ProviderBusy, ProviderRefused
+from agents.providers.exceptions import ProviderBusy, ProviderRefused, ProviderUnreachable
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.jobs import claim, latest_jobs, queue_job
 from agents.running.recovery import recover
@@ -225,6 +225,27 @@ def test_a_summary_that_waits_is_cancelled_by_another_choice(
     play(chapter)
     reroll(chapter)
     assert Job.objects.get().status == Job.Status.CANCELLED
+    chapter.refresh_from_db()
+    assert chapter.state == State.ACTIVE
+
+
+def fail_for_now(job: Job) -> None:
+    give_up(job, ProviderUnreachable("The server is gone."))
+
+
+@pytest.mark.parametrize("leave", [expire, fail_for_now])
+def test_a_summary_of_an_attempt_that_is_not_chosen_is_not_tried_again(
+    chapter: Session, provider: ScriptedProvider, leave: Callable[[Job], None]
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    job = claim(Job.objects.get().pk)
+    assert job is not None
+    reroll(chapter)
+    leave(job)
+    recover()
+    job.refresh_from_db()
+    assert job.status == Job.Status.CANCELLED
     chapter.refresh_from_db()
     assert chapter.state == State.ACTIVE
 

@@ -119,6 +119,9 @@ class TestDryRun:
     def test_what_could_not_be_sent_is_refused(self, chapter: Session) -> None:
         refused = self.run(chapter, agent_slot=7, user_text="x")
         assert_problem(refused, 422, "invalid-input")
+        for witnesses in ([4], [1, 1]):
+            refused = self.run(chapter, agent_slot=1, user_text="x", witnesses=witnesses)
+            assert_problem(refused, 422, "invalid-input")
         refused = self.run(make_chapter(), agent_slot=1, user_text="x")
         assert_problem(refused, 409, "wrong-state")
 

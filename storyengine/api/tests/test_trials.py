@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from agents.exceptions import RateLimited
 from agents.flows.tests.playing import play, replies_are_over
 from agents.flows.tests.trying import running_elsewhere, trials_of
 from agents.flows.trials import LAYER_CHAR_LIMIT
@@ -118,6 +119,21 @@ class TestRunning:
         assert problem["detail"] == "The key is wrong."
         pending = problem["pending_turn"]
         assert (pending["kind"], pending["partial_text"]) == ("trial", "I go")
+
+    def test_a_refusal_of_the_engine_is_told_as_one(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(Script("", error=RateLimited("Too many calls.")))
+        assert_problem(run(chapter, Prefer="wait=60"), 429, "rate-limited")
+
+    def test_asked_to_wait_too_short_a_time_it_answers_as_it_is(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        async def answer(document: dict[str, Any]) -> dict[str, Any]:
+            return document
+
+        document = while_it_runs(chapter, provider, answer, Prefer="wait=0")
+        assert document["status"] == "running"
 
     def test_the_same_key_is_the_same_trial(
         self, chapter: Session, provider: ScriptedProvider

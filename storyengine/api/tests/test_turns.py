@@ -210,6 +210,16 @@ class TestReroll:
         assert "A bell rings." in str(provider.history[-1].messages)
         assert "beat 2" not in str(provider.history[-1].messages)
 
+    def test_sent_again_it_means_what_it_meant_before_another_was_chosen(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        body, key = {"witnesses": [1]}, {"Idempotency_Key": "k"}
+        first = call("POST", address(chapter, "reroll"), body, **key)
+        assert first.status_code == 201
+        assert reroll(chapter, {"agent_slot": 3}).status_code == 201
+        again = call("POST", address(chapter, "reroll"), body, **key)
+        assert (again.status_code, again.json()) == (201, first.json())
+
     @pytest.mark.parametrize("body", [None, {}, {"agent_slot": None, "user_text": None}])
     def test_what_is_left_out_is_as_in_the_chosen_attempt(
         self, chapter: Session, provider: ScriptedProvider, body: Any
