@@ -116,7 +116,7 @@ def test_it_ends_the_turn_at_once_and_keeps_its_text(
     )
     assert (texts_of(chapter), chapter.turn_in_flight, LIVE_REPLIES) == ([], None, {})
     [line] = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
-    assert line.startswith(f"turn {attempt.pk} met an error of the program:\n")
+    assert line.startswith(f"attempt {attempt.pk} met an error of the program:\n")
     assert f"{type(error).__name__} at\n" in line
     assert "lamp" not in caplog.text
     # The next try is none the worse for it.
@@ -158,7 +158,7 @@ def test_a_database_that_stays_away_leaves_the_turn_to_its_lease(
     failing_commit(monkeypatch, provider, kind(WORDS))
     attempt = play(chapter)
     assert (attempt.status, LIVE_REPLIES) == (Attempt.Status.RUNNING, {})
-    assert f"turn {attempt.pk}: the database failed: {kind.__name__}" in caplog.text
+    assert f"attempt {attempt.pk}: the database failed: {kind.__name__}" in caplog.text
     assert "lamp" not in caplog.text
 
 
@@ -172,7 +172,7 @@ def test_where_the_turn_cannot_be_ended_its_lease_runs_out(
     monkeypatch.setattr(replies, "fail_attempt", raising(OperationalError(WORDS)))
     attempt = play(chapter)
     assert (attempt.status, LIVE_REPLIES) == (Attempt.Status.RUNNING, {})
-    assert f"turn {attempt.pk} could not be ended: OperationalError" in caplog.text
+    assert f"attempt {attempt.pk} could not be ended: OperationalError" in caplog.text
     Attempt.objects.update(lease_until="2020-01-01T00:00Z")
     assert recover_dead_attempts() == 1
 
