@@ -18,6 +18,7 @@ from agents.models import LLMArtifact
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, follow
 from sessions.breaking import recover_dead_attempts
+from sessions.committing import commit_attempt
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 
@@ -68,8 +69,12 @@ def failing_record(patch: Patch, provider: ScriptedProvider, error: Exception) -
 
 
 def failing_commit(patch: Patch, provider: ScriptedProvider, error: Exception) -> None:
+    def commit_and_fail(attempt: Attempt, text: str) -> None:
+        commit_attempt(attempt, text)
+        raise error
+
     provider.enqueue("I step in.")
-    patch.setattr(replies, "queue_due_summary", raising(error))
+    patch.setattr(replies, "commit_attempt", commit_and_fail)
 
 
 def failing_preparation(patch: Patch, provider: ScriptedProvider, error: Exception) -> None:

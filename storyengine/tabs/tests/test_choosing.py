@@ -175,7 +175,7 @@ class TestRefusals:
         assert form.words == "Reply 2 of 3"
 
     @pytest.mark.parametrize(
-        ("sent", "status"), [("", 422), ("x", 422), ("\x00", 422), (str(uuid.uuid4()), 404)]
+        ("sent", "status"), [("", 422), ("x", 422), ("\x00", 422), (str(uuid.UUID(int=4)), 404)]
     )
     def test_what_is_no_reply_of_the_chapter(
         self, htmx: Client, chapter: Session, sent: str, status: int
