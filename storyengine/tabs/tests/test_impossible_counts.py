@@ -57,7 +57,7 @@ class TestAfterTheUpdate:
         update()
 
     @pytest.fixture
-    def stored(self, before: Any, chapter: Session) -> Callable[..., None]:
+    def stored(self, chapter: Session, before: Any) -> Callable[..., None]:
         """Stores calls as the older program recorded them."""
 
         def store(*reports: dict[str, Any]) -> None:
