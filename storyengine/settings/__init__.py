@@ -259,6 +259,7 @@ LOGGING = {
     "filters": {
         "leave_out_requests": {"()": "storyengine.operations.log_format.LeaveOutRequests"},
         "only_bugs": {"()": "storyengine.operations.log_format.OnlyBugs"},
+        "once_a_minute": {"()": "storyengine.operations.repeated_lines.OnceAMinute"},
     },
     "handlers": _LOG_HANDLERS,
     "root": {"handlers": list(_LOG_HANDLERS), "level": "INFO"},
@@ -268,6 +269,8 @@ LOGGING = {
         # A refusal is an answer; only what broke is logged.
         "django.request": {"level": "ERROR", "filters": ["only_bugs"]},
         "uvicorn": {"level": "WARNING"},
+        # It warns of each request that it refuses.
+        "uvicorn.error": {"filters": ["once_a_minute"]},
         # It says of each try what storyengine.access says in one line.
         "axes": {"level": "ERROR"},
         "celery": {"level": "WARNING"},

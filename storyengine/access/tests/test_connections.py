@@ -120,6 +120,24 @@ class TestTooMany:
         served.may_end.set()
         assert is_answered(stream)
 
+    def test_refusals_fill_no_log(
+        self, serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """uvicorn's own lines, one for each."""
+        logger = logging.getLogger("uvicorn.error")
+        # As they are configured, and such as have not seen other tests.
+        monkeypatch.setattr(logger, "filters", [type(one)() for one in logger.filters])
+        served, visitors = serve(most=1)
+        visitors.send(STREAM)
+        assert served.is_streaming.wait(PATIENCE)
+        for _ in range(5):
+            assert read_until(visitors.send(WHOLE)).startswith(b"HTTP/1.1 503 ")
+            assert read_until(visitors.send(b"nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+        assert [record.message for record in caplog.records] == [
+            "Exceeded concurrency limit.",
+            "Invalid HTTP request received.",
+        ]
+
     def test_an_unfinished_body_does(self, serve: Serve) -> None:
         served, visitors = serve(most=2)
         parked = visitors.send(HALF + b"Content-Length: 9\r\n\r\nx")
