@@ -65,6 +65,7 @@ AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
 # Passwords and tokens apart (see storyengine.access.tokens).
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_CLIENT_IP_CALLABLE = "storyengine.access.visitors.counted_address"
 # What is kept of a failed login is the count; the log has the rest.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
