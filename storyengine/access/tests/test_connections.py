@@ -19,6 +19,7 @@ from storyengine.access.tests.serving import (
     is_answered,
     read_until,
 )
+from storyengine.operations.repeated_lines import OnceAMinute
 
 
 class TestHead:
@@ -126,7 +127,7 @@ class TestTooMany:
         """uvicorn's own lines, one for each."""
         logger = logging.getLogger("uvicorn.error")
         # As they are configured, and such as have not seen other tests.
-        monkeypatch.setattr(logger, "filters", [type(one)() for one in logger.filters])
+        monkeypatch.setattr(logger, "filters", [OnceAMinute() for _ in logger.filters])
         served, visitors = serve(most=1)
         visitors.send(STREAM)
         assert served.is_streaming.wait(PATIENCE)
