@@ -13,10 +13,12 @@ from agents.calling.spending import uncapped_models
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.facts.model_facts import CapabilityFileError, read_known_models
 from agents.providers.openai_compatible import host_of
-from storyengine.access.listening import is_beyond_loopback
+from storyengine.access.listening import (
+    SHORTEST_GOOD_SECRET,
+    is_beyond_loopback,
+    is_held_back,
+)
 from storyengine.settings.private_files import files_for_others
-
-SHORTEST_GOOD_SECRET = 12
 
 # What stands in for the classes that Django's own checks (silenced in the settings) look for.
 PROTECTION = tuple(
@@ -70,19 +72,28 @@ def check_secrets(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
     secrets = (
-        ("STORYENGINE_PASSWORD", settings.PASSWORD, "storyengine.W005"),
-        ("STORYENGINE_API_TOKEN", settings.API_TOKEN, "storyengine.W014"),
+        ("STORYENGINE_PASSWORD", settings.PASSWORD, "storyengine.W005", is_held_back()),
+        ("STORYENGINE_API_TOKEN", settings.API_TOKEN, "storyengine.W014", False),
     )
     return [
-        checks.Warning(
-            f"{name} has fewer than {SHORTEST_GOOD_SECRET} characters.",
-            hint="It alone stands between whoever reaches the program and every story: choose a "
-            "longer one.",
-            id=check_id,
-        )
-        for name, secret, check_id in secrets
+        _short(name, check_id, is_held_back=held_back)
+        for name, secret, check_id, held_back in secrets
         if 0 < len(secret) < SHORTEST_GOOD_SECRET
     ]
+
+
+def _short(name: str, check_id: str, *, is_held_back: bool) -> CheckMessage:
+    hint = (
+        "It alone stands between whoever reaches the program and every story: choose a longer one"
+    )
+    if is_held_back:
+        hint += (
+            ". Until then the program listens on this machine alone. To let other machines reach "
+            "it with this one, say so with STORYENGINE_HOST=0.0.0.0"
+        )
+    return checks.Warning(
+        f"{name} has fewer than {SHORTEST_GOOD_SECRET} characters.", hint=f"{hint}.", id=check_id
+    )
 
 
 @register(Tags.security)

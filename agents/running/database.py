@@ -33,11 +33,25 @@ _THREADS = 2
 database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
     _THREADS, thread_name_prefix="database"
 )
+# What strangers cause, one after the other: nobody waits for it in the threads above.
+_thread_of_strangers = ThreadPoolExecutor(1, thread_name_prefix="strangers")
 
 
 async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run `work` where the ORM may be used."""
-    if database_threads is None:
+    return await _run_in(database_threads, work, *args, **kwargs)
+
+
+async def in_database_for_strangers(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """The same for what anybody can cause as often as he likes: it keeps nobody else waiting."""
+    threads = None if database_threads is None else _thread_of_strangers
+    return await _run_in(threads, work, *args, **kwargs)
+
+
+async def _run_in(
+    threads: ThreadPoolExecutor | None, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+) -> R:
+    if threads is None:
         return await sync_to_async(work)(*args, **kwargs)
     # A thread has no context of its own, and lines of the log take their ids from it.
     context = copy_context()
@@ -49,7 +63,7 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
             connection.close()
         return context.run(work, *args, **kwargs)
 
-    return await asyncio.get_running_loop().run_in_executor(database_threads, run)
+    return await asyncio.get_running_loop().run_in_executor(threads, run)
 
 
 async def open_connection() -> None:

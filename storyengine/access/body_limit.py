@@ -12,13 +12,14 @@ from functools import cached_property
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpResponse
 from django.urls import reverse
 
 from storyengine.access.api_access import API_PREFIX
 from storyengine.access.before_body import refuse_before_body
 from storyengine.access.headers import HEADERS
 from storyengine.access.login_gate import open_paths
+from storyengine.access.problem import problem
 from storyengine.exchange.limits import OVER_THE_NETWORK
 from storyengine.operations.requests import HEADER as REQUEST_ID
 from storyengine.operations.requests import good_id, note_unread
@@ -136,17 +137,7 @@ class _Body:
         path = self.scope["path"]
         if not path.startswith(API_PREFIX):
             return HttpResponse(detail, status=status, content_type="text/plain; charset=utf-8")
-        return JsonResponse(
-            {
-                "type": f"urn:storyengine:{kind}",
-                "title": title,
-                "status": status,
-                "detail": detail,
-                "instance": path,
-            },
-            status=status,
-            content_type="application/problem+json",
-        )
+        return problem(status, title, detail, kind=kind, instance=path)
 
     async def _answer(self, response: HttpResponse) -> None:
         method, path, status = self.scope["method"], self.scope["path"], response.status_code

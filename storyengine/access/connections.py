@@ -1,12 +1,14 @@
-"""How many connections are open, and how long one may take to say what it wants.
+"""How many connections are open, and how long one may take to say what it wants and to read.
 
 uvicorn waits for a request's first lines for ever. A few hundred connections that never finish them
-would hold all that the system lets a process open, and every new one would be reset.
+would hold all that the system lets a process open, and every new one would be reset. In the same
+way it waits for ever until a client has read its answer.
 """
 
 import asyncio
 import logging
 import resource
+import socket
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +25,11 @@ HEAD_SECONDS = 15.0
 # between and after the parts of a body.
 LARGEST_HEAD = 32_000
 MOST_HEADERS = 100
+# Without reading anything of what waits to be sent.
+UNREAD_SECONDS = 60.0
+# So much of an answer the system takes ahead of who reads it; Linux doubles it. It would take
+# megabytes, and a slow reader would seem to read nothing for minutes.
+_TAKEN_AHEAD = 128_000
 
 # More would be of no use to one process.
 _MOST_CONNECTIONS = 1_000
@@ -46,15 +53,18 @@ def raise_file_limit() -> int:
 class Connections:
     """Those that are open, of which `most` may be; beside them the process needs files of its own.
 
-    Where one too many comes, that one is closed which waits longest without a whole request.
+    Where one too many comes, that one is closed which waits longest without a whole request; where
+    none does, the one that has left its answer unread for longest.
     """
 
     most: int
     # In the order in which they began to wait.
     _waiting: "dict[BoundedProtocol, None]" = field(default_factory=dict)
     _busy: "set[BoundedProtocol]" = field(default_factory=set)
+    # Of the busy ones those that do not read, in the order in which they stopped.
+    _unread: "dict[BoundedProtocol, None]" = field(default_factory=dict)
     _closed: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("too_many", "too_slow"), 0)
+        default_factory=lambda: dict.fromkeys(("too_many", "too_slow", "unread"), 0)
     )
     _next_line: float = 0.0
 
@@ -65,24 +75,42 @@ class Connections:
     def __len__(self) -> int:
         return len(self._waiting) + len(self._busy)
 
-    def wait(self, connection: "BoundedProtocol") -> None:
-        """It has no whole request."""
-        self._busy.discard(connection)
+    def join(self, connection: "BoundedProtocol") -> None:
+        """It is new."""
+        longest = next(iter(self._waiting), None) or next(iter(self._unread), None)
         self._waiting[connection] = None
-        if len(self) > self.most:
-            longest = next(iter(self._waiting))
-            # Where all others are being answered, uvicorn answers this one with 503.
-            if longest is not connection:
-                self.close(longest, "too_many")
+        # Where all others are being answered and read, uvicorn answers this one with 503.
+        if len(self) > self.most and longest is not None:
+            self.close(longest, "too_many")
+
+    @property
+    def unread(self) -> int:
+        """How many leave their answers unread."""
+        return len(self._unread)
+
+    def wait(self, connection: "BoundedProtocol") -> None:
+        """It was answered."""
+        if connection in self._busy:
+            self.leave(connection)
+            self._waiting[connection] = None
 
     def work(self, connection: "BoundedProtocol") -> None:
+        """It has sent a whole request."""
         if connection in self._waiting:
             del self._waiting[connection]
             self._busy.add(connection)
 
+    def stop_reading(self, connection: "BoundedProtocol") -> None:
+        if connection in self._busy:
+            self._unread[connection] = None
+
+    def read_on(self, connection: "BoundedProtocol") -> None:
+        self._unread.pop(connection, None)
+
     def leave(self, connection: "BoundedProtocol") -> None:
         self._waiting.pop(connection, None)
         self._busy.discard(connection)
+        self._unread.pop(connection, None)
 
     def close(self, connection: "BoundedProtocol", reason: str) -> None:
         self.leave(connection)
@@ -100,7 +128,9 @@ class Connections:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's own, with an end to waiting for a request's head, and to the head."""
+    """uvicorn's own, with an end to the head of a request, to waiting for it, and to waiting for a
+    client that does not read.
+    """
 
     def __init__(self, connections: Connections, **options: Any) -> None:
         super().__init__(**options)
@@ -108,15 +138,21 @@ class BoundedProtocol(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         # How much came that was no body, since there was something else.
         self._head_size = 0
+        self._reading_deadline: asyncio.TimerHandle | None = None
+        # How much waited to be sent when that deadline was set.
+        self._unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        connected: socket.socket = transport.get_extra_info("socket")
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _TAKEN_AHEAD)
         self._expect_head()
-        self._others.wait(self)
+        self._others.join(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._others.leave(self)
         self._stop_expecting_head()
+        self._stop_expecting_reader()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -151,8 +187,19 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         has_another = bool(self.pipeline)
         super().on_response_complete()
-        if not has_another and not self.transport.is_closing():
+        if not has_another:
             self._others.wait(self)
+            # uvicorn is told of no rest that is small, and leaves one open that has any.
+            self._expect_reader()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._others.stop_reading(self)
+        self._expect_reader()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._others.read_on(self)
 
     def _is_idle(self) -> bool:
         """Nothing is being answered."""
@@ -174,3 +221,25 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             # Browsers open connections that they may need: nothing to tell of.
             self.transport.abort()
+
+    def _expect_reader(self) -> None:
+        self._stop_expecting_reader()
+        self._unsent = self.transport.get_write_buffer_size()
+        self._reading_deadline = self.loop.call_later(UNREAD_SECONDS, self._look_for_reader)
+
+    def _stop_expecting_reader(self) -> None:
+        if self._reading_deadline is not None:
+            self._reading_deadline.cancel()
+            self._reading_deadline = None
+
+    def _look_for_reader(self) -> None:
+        self._reading_deadline = None
+        unsent = self.transport.get_write_buffer_size()
+        # While an answer is being written, and is read, its end has not come yet.
+        is_over = not unsent or not (self.flow.write_paused or self._is_idle())
+        if is_over:
+            return
+        if unsent < self._unsent:
+            self._expect_reader()
+        else:
+            self._others.close(self, "unread")

@@ -6,6 +6,8 @@ from ipaddress import ip_address
 
 from django.conf import settings
 
+# In characters: a shorter one can be guessed, given time.
+SHORTEST_GOOD_SECRET = 12
 # As it is written for all addresses of a kind.
 _EVERY_IPV4, _EVERY_IPV6 = "0.0.0.0", "::"  # noqa: S104
 
@@ -15,8 +17,14 @@ class CannotListen(OSError):
 
 
 def listening_host() -> str:
-    """Where nothing is chosen: all IPv4 addresses, but only behind a password."""
-    return settings.HOST or (_EVERY_IPV4 if settings.PASSWORD else "127.0.0.1")
+    """Where nothing is chosen: all IPv4 addresses, but only behind a password that is not short."""
+    is_guarded = len(settings.PASSWORD) >= SHORTEST_GOOD_SECRET
+    return settings.HOST or (_EVERY_IPV4 if is_guarded else "127.0.0.1")
+
+
+def is_held_back() -> bool:
+    """Whether it would listen on all addresses if its password were longer."""
+    return 0 < len(settings.PASSWORD) < SHORTEST_GOOD_SECRET and not settings.HOST
 
 
 def is_beyond_loopback() -> bool:
@@ -33,6 +41,7 @@ def describe_address() -> str:
         name, reach = host, "on this address alone"
     else:
         name, reach = ("localhost" if host == "127.0.0.1" else host), "on this machine only"
+        reach += ", because STORYENGINE_PASSWORD is short" if is_held_back() else ""
     name = f"[{name}]" if ":" in name else name
     return f"http://{name}:{settings.PORT} ({reach})"
 

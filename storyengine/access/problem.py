@@ -3,9 +3,16 @@
 from django.http import JsonResponse
 
 
-def problem(status: int, title: str, detail: str) -> JsonResponse:
-    return JsonResponse(
-        {"type": "about:blank", "title": title, "status": status, "detail": detail},
-        status=status,
-        content_type="application/problem+json",
-    )
+def problem(
+    status: int, title: str, detail: str, *, kind: str = "", instance: str = ""
+) -> JsonResponse:
+    """Without a `kind` of its own it says no more than its status does."""
+    content = {
+        "type": f"urn:storyengine:{kind}" if kind else "about:blank",
+        "title": title,
+        "status": status,
+        "detail": detail,
+    }
+    if instance:
+        content["instance"] = instance
+    return JsonResponse(content, status=status, content_type="application/problem+json")

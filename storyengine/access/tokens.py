@@ -5,6 +5,9 @@ from them: a program with an old token keeps no Game Master from the login page.
 """
 
 import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum, auto
 from threading import Lock
 
@@ -13,8 +16,9 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
-from agents.running.database import in_database
+from agents.running.database import in_database, in_database_for_strangers
 from sessions.log_lines import warn
+from storyengine.access.visitors import counted_address
 from storyengine.stack.storage_refusals import STORAGE_ERRORS
 
 logger = logging.getLogger(__name__)
@@ -22,7 +26,7 @@ logger = logging.getLogger(__name__)
 _COUNTED_AS = {"username": "token of the API"}
 _VERDICT = "storyengine.token"
 # As for passwords (see storyengine.access.views): those sent at once would all be tried before the
-# first wrong one is counted.
+# first wrong one is counted. Only wrong ones wait for it.
 _one_try = Lock()
 
 
@@ -42,15 +46,32 @@ def verdict_on(request: HttpRequest) -> Verdict | None:
 def try_token(request: HttpRequest) -> Verdict | None:
     token = _given(request)
     if token and settings.API_TOKEN:
-        with _one_try:
-            request.META[_VERDICT] = _try(token, request.META.get("REMOTE_ADDR"))
+        visitor = _visitor(request)
+        if is_right(request):
+            verdict = _look_for_pause(visitor, _waiting.count(visitor))
+        else:
+            with _waiting.one_more(visitor):
+                verdict = _count_wrong(visitor)
+        request.META[_VERDICT] = verdict
     return verdict_on(request)
 
 
 async def atry_token(request: HttpRequest) -> Verdict | None:
-    if _given(request) and settings.API_TOKEN:
-        return await in_database(try_token, request)
-    return None
+    """The same in the event loop, and once for a request: also where it is asked for before its
+    body is taken. A right token does not wait for wrong ones.
+    """
+    if not (_given(request) and settings.API_TOKEN):
+        return None
+    scope = getattr(request, "scope", {})
+    if _VERDICT not in scope:
+        visitor = _visitor(request)
+        if is_right(request):
+            scope[_VERDICT] = await in_database(_look_for_pause, visitor, _waiting.count(visitor))
+        else:
+            with _waiting.one_more(visitor):
+                scope[_VERDICT] = await in_database_for_strangers(_count_wrong, visitor)
+    request.META[_VERDICT] = scope[_VERDICT]
+    return verdict_on(request)
 
 
 def is_right(request: HttpRequest) -> bool:
@@ -63,20 +84,69 @@ def _given(request: HttpRequest) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _try(token: str, address: str | None) -> Verdict:
-    # All that is kept of a try: nothing that was sent with it.
+class _Waiting:
+    """Wrong ones that are not counted in the database yet, by whom they come from.
+
+    A right one that was sent among many guesses does not overtake them.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[str | None] = Counter()
+        self._one_change = Lock()
+
+    def count(self, visitor: HttpRequest) -> int:
+        return self._counts[counted_address(visitor)]
+
+    @contextmanager
+    def one_more(self, visitor: HttpRequest) -> Iterator[None]:
+        address = counted_address(visitor)
+        with self._one_change:
+            self._counts[address] += 1
+        try:
+            yield
+        finally:
+            with self._one_change:
+                self._counts[address] -= 1
+                if not self._counts[address]:
+                    del self._counts[address]
+
+
+_waiting = _Waiting()
+
+
+def _visitor(request: HttpRequest) -> HttpRequest:
+    """All that is kept of a try: nothing that was sent with it."""
     visitor = HttpRequest()
-    visitor.META["REMOTE_ADDR"] = address
-    is_right = constant_time_compare(token, settings.API_TOKEN)
+    visitor.META["REMOTE_ADDR"] = request.META.get("REMOTE_ADDR")
+    return visitor
+
+
+def _look_for_pause(visitor: HttpRequest, waiting: int) -> Verdict:
+    """On a right token."""
     try:
-        is_paused = AxesProxyHandler.is_locked(visitor, _COUNTED_AS)
-        if is_right and not is_paused:
-            return Verdict.RIGHT
-        warn(logger, "token refused", address=address, tried=not is_paused)
-        if not is_paused:
-            AxesProxyHandler.user_login_failed(__name__, _COUNTED_AS, visitor)
-            is_paused = getattr(visitor, "axes_locked_out", False)
+        failures = AxesProxyHandler.get_failures(visitor, _COUNTED_AS) + waiting
     except STORAGE_ERRORS:
-        # Nothing can be counted; whoever has the token learns from the view what is wrong.
-        return Verdict.RIGHT if is_right else Verdict.WRONG
+        # Whoever has the token learns from the view what is wrong.
+        return Verdict.RIGHT
+    if failures < settings.AXES_FAILURE_LIMIT:
+        return Verdict.RIGHT
+    _note_refusal(visitor, was_looked_at=False)
+    return Verdict.PAUSED
+
+
+def _count_wrong(visitor: HttpRequest) -> Verdict:
+    try:
+        with _one_try:
+            is_paused = AxesProxyHandler.is_locked(visitor, _COUNTED_AS)
+            _note_refusal(visitor, was_looked_at=not is_paused)
+            if not is_paused:
+                AxesProxyHandler.user_login_failed(__name__, _COUNTED_AS, visitor)
+                is_paused = getattr(visitor, "axes_locked_out", False)
+    except STORAGE_ERRORS:
+        # Nothing can be counted.
+        return Verdict.WRONG
     return Verdict.PAUSED if is_paused else Verdict.WRONG
+
+
+def _note_refusal(visitor: HttpRequest, *, was_looked_at: bool) -> None:
+    warn(logger, "token refused", address=visitor.META["REMOTE_ADDR"], tried=was_looked_at)

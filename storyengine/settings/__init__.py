@@ -65,6 +65,7 @@ AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
 # Passwords and tokens apart (see storyengine.access.tokens).
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_CLIENT_IP_CALLABLE = "storyengine.access.visitors.counted_address"
 # What is kept of a failed login is the count; the log has the rest.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
@@ -259,6 +260,7 @@ LOGGING = {
     "filters": {
         "leave_out_requests": {"()": "storyengine.operations.log_format.LeaveOutRequests"},
         "only_bugs": {"()": "storyengine.operations.log_format.OnlyBugs"},
+        "once_a_minute": {"()": "storyengine.operations.repeated_lines.OnceAMinute"},
     },
     "handlers": _LOG_HANDLERS,
     "root": {"handlers": list(_LOG_HANDLERS), "level": "INFO"},
@@ -268,6 +270,8 @@ LOGGING = {
         # A refusal is an answer; only what broke is logged.
         "django.request": {"level": "ERROR", "filters": ["only_bugs"]},
         "uvicorn": {"level": "WARNING"},
+        # It warns of each request that it refuses.
+        "uvicorn.error": {"filters": ["once_a_minute"]},
         # It says of each try what storyengine.access says in one line.
         "axes": {"level": "ERROR"},
         "celery": {"level": "WARNING"},

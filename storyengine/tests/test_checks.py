@@ -142,6 +142,23 @@ def test_a_weak_guard_is_named_at_every_start(
     assert check_id in {one.id for one in run_checks(tags=["security"])}
 
 
+@pytest.mark.parametrize(
+    ("host", "is_held_back"),
+    [("", True), ("0.0.0.0", False), ("127.0.0.1", False)],  # noqa: S104
+)
+def test_a_short_password_opens_to_this_machine_unless_a_host_is_chosen(
+    settings: Settings, host: str, is_held_back: bool
+) -> None:
+    settings.PASSWORD, settings.HOST, settings.HTTPS = "11-of-them-", host, False
+    [message] = checks.check_secrets()
+    hint = str(message.hint)
+    assert ("listens on this machine alone" in hint) is is_held_back
+    assert ("STORYENGINE_HOST=0.0.0.0" in hint) is is_held_back
+    # Nothing of it crosses the network.
+    is_beyond = host == "0.0.0.0"  # noqa: S104
+    assert [one.id for one in checks.check_access()] == ["storyengine.W007"] * is_beyond
+
+
 class TestServers:
     @pytest.mark.parametrize(
         "changes",

@@ -1,11 +1,13 @@
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from django.core.cache import cache
 from pytest_django import Settings
 
 from storyengine.access.game_master import store_password_once
+from storyengine.access.tests.serving import Serve, Served, Visitors
 
 PASSWORD = "correct horse battery staple"
 
@@ -35,3 +37,18 @@ def free_port(settings: Settings) -> int:
         port: int = probe.getsockname()[1]
     settings.PORT = port
     return port
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with ExitStack() as stack:
+
+        def start(most: int = 100) -> tuple[Served, Visitors]:
+            served = Served(most)
+            served.thread.start()
+            stack.callback(served.thread.join)
+            stack.callback(setattr, served.server, "should_exit", True)
+            stack.callback(served.may_end.set)
+            return served, Visitors(served.port, stack)
+
+        yield start

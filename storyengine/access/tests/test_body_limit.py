@@ -111,6 +111,7 @@ def test_the_answer_is_in_the_form_of_who_asked() -> None:
     assert api.headers[b"content-type"] == b"application/problem+json"
     problem = json.loads(api.body)
     assert (problem["status"], problem["type"]) == (413, "urn:storyengine:too-large")
+    assert (problem["title"], problem["instance"]) == ("Too large", "/api/session/import")
     assert "21,000,000 bytes" in problem["detail"]
     # A chapter that grew so large can still come in, and nothing else can.
     assert IMPORT_COMMAND in problem["detail"]

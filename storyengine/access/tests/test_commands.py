@@ -88,6 +88,8 @@ def test_what_is_weak_is_said_at_the_start(free_port: int, tmp_path: Path) -> No
         "PORT": str(free_port),
         "STORYENGINE_DATA": str(tmp_path),
         "STORYENGINE_PASSWORD": "11-of-them-",
+        # As somebody has chosen who knows that.
+        "STORYENGINE_HOST": "0.0.0.0",  # noqa: S104
         "STORYENGINE_API_TOKEN": "11-of-them-",
     }
     for name in ("DATABASE_URL", "CELERY_BROKER_URL"):

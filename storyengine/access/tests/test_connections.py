@@ -1,104 +1,25 @@
 """How many connections are open, and how long one may take to say what it wants."""
 
-import asyncio
 import logging
 import resource
-import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
-from threading import Event, Thread
-from typing import Any, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
-import uvicorn
 
 from bench.program import wait_until
 from storyengine.access import connections
-from storyengine.access.connections import BoundedProtocol, Connections, raise_file_limit
-
-HALF = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
-WHOLE = HALF + b"\r\n"
-# Of a socket of these tests: far longer than any answer takes.
-PATIENCE = 30.0
-
-
-class Served:
-    """A server of this process, whose one page streams until it is told to end."""
-
-    def __init__(self, most: int) -> None:
-        self.may_end, self.is_streaming = Event(), Event()
-        self.connections = Connections(most)
-        listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = listener.getsockname()[1]
-        config = uvicorn.Config(
-            self._answer,
-            http=cast(Any, partial(BoundedProtocol, self.connections)),
-            limit_concurrency=most + 1,
-            interface="asgi3",
-            lifespan="off",
-            log_config=None,
-        )
-        self.server = uvicorn.Server(config)
-        self.thread = Thread(target=self.server.run, args=([listener],))
-
-    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        while (await receive()).get("more_body"):
-            pass
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
-        if scope["path"] == "/stream":
-            self.is_streaming.set()
-            await asyncio.to_thread(self.may_end.wait, PATIENCE)
-        await send({"type": "http.response.body", "body": b"ended"})
-
-
-class Visitors:
-    def __init__(self, port: int, stack: ExitStack) -> None:
-        self.port, self._stack = port, stack
-
-    def send(self, *parts: bytes) -> socket.socket:
-        visitor = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
-        self._stack.callback(visitor.close)
-        for part in parts:
-            visitor.sendall(part)
-        return visitor
-
-
-def is_answered(visitor: socket.socket) -> bool:
-    return b"ended" in read_until(visitor, b"ended")
-
-
-def read_until(visitor: socket.socket, end: bytes = b"\0") -> bytes:
-    """What comes until `end`, or until the connection is closed."""
-    read = b""
-    while end not in read:
-        try:
-            part = visitor.recv(65_536)
-        except ConnectionResetError:
-            break
-        if not part:
-            break
-        read += part
-    return read
-
-
-Serve = Callable[..., Any]
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    with ExitStack() as stack:
-
-        def start(most: int = 100) -> tuple[Served, Visitors]:
-            served = Served(most)
-            served.thread.start()
-            stack.callback(served.thread.join)
-            stack.callback(setattr, served.server, "should_exit", True)
-            stack.callback(served.may_end.set)
-            return served, Visitors(served.port, stack)
-
-        yield start
+from storyengine.access.connections import Connections, raise_file_limit
+from storyengine.access.tests.serving import (
+    HALF,
+    PATIENCE,
+    STREAM,
+    WHOLE,
+    Serve,
+    is_answered,
+    read_until,
+)
+from storyengine.operations.repeated_lines import OnceAMinute
 
 
 class TestHead:
@@ -124,7 +45,7 @@ class TestHead:
     @pytest.mark.usefixtures("_no_patience")
     def test_a_stream_takes_as_long_as_it_takes(self, serve: Serve) -> None:
         served, visitors = serve()
-        stream = visitors.send(WHOLE.replace(b"/ ", b"/stream "))
+        stream = visitors.send(STREAM)
         assert served.is_streaming.wait(PATIENCE)
         # One that came later was waited for in vain, and for as long.
         assert read_until(visitors.send(HALF)) == b""
@@ -194,11 +115,29 @@ class TestTooMany:
 
     def test_what_is_being_answered_does_not(self, serve: Serve) -> None:
         served, visitors = serve(most=1)
-        stream = visitors.send(WHOLE.replace(b"/ ", b"/stream "))
+        stream = visitors.send(STREAM)
         assert served.is_streaming.wait(PATIENCE)
         assert read_until(visitors.send(WHOLE)).startswith(b"HTTP/1.1 503 ")
         served.may_end.set()
         assert is_answered(stream)
+
+    def test_refusals_fill_no_log(
+        self, serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """uvicorn's own lines, one for each."""
+        logger = logging.getLogger("uvicorn.error")
+        # As they are configured, and such as have not seen other tests.
+        monkeypatch.setattr(logger, "filters", [OnceAMinute() for _ in logger.filters])
+        served, visitors = serve(most=1)
+        visitors.send(STREAM)
+        assert served.is_streaming.wait(PATIENCE)
+        for _ in range(5):
+            assert read_until(visitors.send(WHOLE)).startswith(b"HTTP/1.1 503 ")
+            assert read_until(visitors.send(b"nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+        assert [record.message for record in caplog.records] == [
+            "Exceeded concurrency limit.",
+            "Invalid HTTP request received.",
+        ]
 
     def test_an_unfinished_body_does(self, serve: Serve) -> None:
         served, visitors = serve(most=2)

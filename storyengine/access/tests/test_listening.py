@@ -29,7 +29,18 @@ def opened() -> Iterator[list[socket.socket]]:
         ("", "", ["127.0.0.1"], "http://localhost:{port} (on this machine only)"),
         ("", "127.0.0.2", ["127.0.0.2"], "http://127.0.0.2:{port} (on this machine only)"),
         ("", "::1", ["::1"], "http://[::1]:{port} (on this machine only)"),
-        ("secret", "", [EVERY_IPV4], "http://localhost:{port} (on every address of this machine)"),
+        (
+            *("12-of-them--", "", [EVERY_IPV4]),
+            "http://localhost:{port} (on every address of this machine)",
+        ),
+        (
+            *("11-of-them-", "", ["127.0.0.1"]),
+            "http://localhost:{port} (on this machine only, because STORYENGINE_PASSWORD is short)",
+        ),
+        (
+            *("secret", EVERY_IPV4, [EVERY_IPV4]),
+            "http://localhost:{port} (on every address of this machine)",
+        ),
         ("secret", "127.0.0.1", ["127.0.0.1"], "http://localhost:{port} (on this machine only)"),
         (
             *("secret", "::", [EVERY_IPV4, "::"]),

@@ -130,7 +130,7 @@ def test_a_database_that_is_away_keeps_nobody_out(
     def fail(*args: object) -> bool:
         raise OperationalError
 
-    monkeypatch.setattr("axes.handlers.proxy.AxesProxyHandler.is_locked", fail)
+    monkeypatch.setattr("axes.handlers.database.AxesDatabaseHandler.get_failures", fail)
     assert client.get("/api/openapi.json", headers=RIGHT).status_code == 200
     assert client.get("/api/openapi.json", headers=WRONG).status_code == 401
 

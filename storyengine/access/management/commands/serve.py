@@ -54,7 +54,7 @@ class AnnouncedServer(uvicorn.Server):
 class Command(BaseCommand):
     help = (
         "Serve pages and API: on STORYENGINE_HOST, without it on loopback, or on all addresses if "
-        "a password is set."
+        "a password of 12 characters or more is set."
     )
     # `prepare` runs them, once for all processes.
     requires_system_checks = []

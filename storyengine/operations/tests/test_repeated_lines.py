@@ -1,0 +1,45 @@
+"""Lines that anybody can cause as often as he likes."""
+
+import logging
+
+from storyengine.operations.repeated_lines import OnceAMinute
+
+REFUSED = "Exceeded concurrency limit."
+
+
+class Minutes:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def line(words: str = REFUSED, level: int = logging.WARNING) -> logging.LogRecord:
+    return logging.LogRecord("uvicorn.error", level, __file__, 1, words, (), None)
+
+
+def test_one_a_minute_is_written_with_the_count() -> None:
+    minutes = Minutes()
+    once = OnceAMinute(minutes)
+    first = line()
+    assert once.filter(first)
+    assert not hasattr(first, "fields")
+    for _ in range(1_000):
+        minutes.now += 0.05
+        assert not once.filter(line())
+    minutes.now = 60.0
+    later = line()
+    assert once.filter(later)
+    assert getattr(later, "fields", {}) == {"times": 1_001}
+    minutes.now = 200.0
+    last = line()
+    assert once.filter(last)
+    assert not hasattr(last, "fields")
+
+
+def test_it_keeps_no_other_words_and_no_bug_back() -> None:
+    once = OnceAMinute(Minutes())
+    assert once.filter(line())
+    assert once.filter(line("Invalid HTTP request received."))
+    for _ in range(2):
+        assert once.filter(line("Exception in ASGI application\n", logging.ERROR))
