@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from itertools import takewhile
 
 import httpx2
 
@@ -109,12 +108,14 @@ class StreamedReply:
         texts: list[str] = []
         with suppress(Failure, *READ_ERRORS):
             async with asyncio.timeout(self._limits.trailer):
-                while True:
-                    for data in takewhile(lambda _: not self._is_marked, self._found):
+                while not self._is_marked:
+                    data = next(self._found, None)
+                    if data is not None:
                         texts.append(self._take(data))
-                    if self._is_marked or (piece := await anext(self._pieces, None)) is None:
+                    elif (piece := await anext(self._pieces, None)) is not None:
+                        self._found = iter(self._events.feed(piece))
+                    else:
                         break
-                    self._found = iter(self._events.feed(piece))
         return "".join(texts)
 
     async def _drain(self) -> None:
