@@ -18,6 +18,7 @@ class TimeOuts:
     """Seconds to wait. The first word may take minutes: a local model reads the prompt first."""
 
     connect: float = 10
+    # Also of all of an answer that is not streamed: nobody sees a word of it before its end.
     first_text: float = 600
     between_texts: float = 120
     # For the usage report and the end marker, once the reply is complete, and for what a server
@@ -25,7 +26,7 @@ class TimeOuts:
     trailer: float = 5
     # For the end of the response, once there is nothing more to tell.
     drain: float = 0.1
-    # A whole reply has as long as its first text may take, and this for each token of its limit.
+    # A stream has as long in all as its first text may take, and this for each token of its limit.
     a_token: float = 1
 
     def whole(self, output_limit: int) -> float:
