@@ -250,7 +250,9 @@ async def _fail_unforeseen(turn: Turn, live: LiveReply, error: Exception) -> Non
     kind = type(failed).__name__
     try:
         logger.error("turn %s met an error of the program:\n%s", turn.pk, traceback_of(error))
-        await in_database(fail_turn, turn, error=str(failed), partial_text=live.text, kind=kind)
+        await in_database_patiently(
+            fail_turn, turn, error=str(failed), partial_text=live.text, kind=kind
+        )
     except Exception as again:  # noqa: BLE001  (its lease runs out, and the flushed text is kept)
         logger.error("turn %s could not be ended: %s", turn.pk, type(again).__name__)
 

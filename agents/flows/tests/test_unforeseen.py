@@ -19,6 +19,7 @@ from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, follow
 from sessions.models import Session, Turn
 from sessions.tests.factories import make_active_chapter
+from sessions.turns import fail_turn as end_turn
 from sessions.turns import recover_stale_turns
 
 pytestmark = pytest.mark.django_db
@@ -162,12 +163,37 @@ def test_a_database_that_stays_away_leaves_the_turn_to_its_lease(
     assert "lamp" not in caplog.text
 
 
+def test_a_database_that_is_busy_for_a_moment_does_not_lose_the_end(
+    chapter: Session,
+    provider: ScriptedProvider,
+    monkeypatch: Patch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("agents.running.database.PAUSES", (0, 0))
+    failing_answer(monkeypatch, provider, MemoryError())
+    tries = 0
+
+    def fail_turn(turn: Turn, **said: Any) -> bool:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise OperationalError("database is locked")
+        return end_turn(turn, **said)
+
+    monkeypatch.setattr(replies, "fail_turn", fail_turn)
+    turn = play(chapter)
+    assert (turn.status, turn.partial_text, tries) == (Turn.Status.FAILED, "I step", 3)
+    assert turn.error.startswith("The program itself failed at this (MemoryError).")
+    assert "could not be ended" not in caplog.text
+
+
 def test_where_the_turn_cannot_be_ended_its_lease_runs_out(
     chapter: Session,
     provider: ScriptedProvider,
     monkeypatch: Patch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr("agents.running.database.PAUSES", ())
     failing_answer(monkeypatch, provider, MemoryError())
     monkeypatch.setattr(replies, "fail_turn", raising(OperationalError(WORDS)))
     turn = play(chapter)
