@@ -32,20 +32,23 @@ _BETWEEN = rf"(?:[^\w{_SIGN}]|[_{UNSEEN_LETTERS}])*+"
 _GAME_MASTER = ("the G M", "G M", "the Game Master", "Game Master")
 _ROLES = (*_GAME_MASTER, "System", "User", "Assistant", "Human")
 
-# In angle brackets, also with a slash before it or a family's name, as in "<seed:think>".
+# In angle brackets, also with a slash before it or a family's name, as in "<seed:think>", and with
+# something behind it, as in "<function=go>" and "<invoke name='go'>".
 _TAGS = (
     *("s", "bos", "eos", "pad", "unk", "sop", "eop", r"(?:start|end)_of_\w++"),
     *("think", "thinking", "thought", "reasoning", "tools", "tool_calls?", "tool_response"),
-    *("function", "function_calls?", r"extra_id_\d++", r"(?:reserved|special)_\d++", r"unused\d++"),
+    *("function", "function_calls?", "invoke", "parameter", "arg_key", "arg_value"),
+    *(r"extra_id_\d++", r"(?:reserved|special)_\d++", r"unused\d++"),
 )
 # In square brackets.
 _WORDS = (
     *("INST", "SYSTEM_PROMPT", "MODEL_SETTINGS", "AVAILABLE_TOOLS", "TOOL_CALLS", "TOOL_RESULTS"),
     *("TOOL_CONTENT", "ARGS", "CALL_ID", "THINK", "BOS", "EOS", "gMASK"),
 )
+_TAG_END = r"(?:=|\s*+/?>|\s++[\w-]++=)"
 # <|im_start|>, <turn|>, <<SYS>> and the tags.
 _ANGLED = re.compile(
-    rf"<(?=[|\uff5c]|\w++[|\uff5c]>|</?SYS>|/?(?:\w++:)?(?:{'|'.join(_TAGS)})[=>])",
+    rf"<(?=[|\uff5c]|\w++[|\uff5c]>|</?SYS>|/?(?:\w++:)?(?:{'|'.join(_TAGS)}){_TAG_END})",
     re.IGNORECASE,
 )
 # [INST], and [|user|].
@@ -101,19 +104,23 @@ def _cue_of(names: tuple[str, ...]) -> Callable[[str], bool]:
     Whatever stands between the parts of such a beginning is no letter and no digit. Possessive, so
     that no text takes longer than its length.
     """
+    rest = r"(?:[^\w:\\]|_)*+"
     labels, signs, longest = [], [], 0
     for name in (*_ROLES, *names):
         read = as_read(name).casefold().strip()
         if words := re.findall(r"[^\W_]+", read):
-            labels.append(r"[\W_]*+".join(words))
+            # Roles come with numbers too, as in "User 1:" and "GM (1):".
+            number = rf"(?:{rest}\d++)?+" if name in _ROLES else ""
+            labels.append(r"[\W_]*+".join(words) + number)
             longest = max(longest, sum(map(len, words)))
         elif read:
             # Without a letter, such as "???".
             signs.append(rf"\s*+{re.escape(read)}\s*+:")
-    label = rf"(?:{'|'.join(labels)})(?:[^\w:\\]|_)*+:"
-    number = r"\d++(?:[^\w)\\]|_)*+\)"
-    cue = re.compile("|".join([rf"(?:[^\w\\]|_)*+(?:{number}|{label})", *signs]))
+    label = rf"(?:{'|'.join(labels)}){rest}:"
+    beat = r"\d++(?:[^\w)\\]|_)*+\)"
+    cue = re.compile("|".join([rf"(?:[^\w\\]|_)*+(?:{beat}|{label})", *signs]))
     # Most lines have no sign so early: to read all of them would take much longer.
     letter = rf"[^\W_{UNSEEN_LETTERS}{_SIGN}]"
-    hint = re.compile(rf"{_BETWEEN}(?:{letter}{_BETWEEN}){{0,{longest}}}+[{_SIGN}]")
+    read_first = rf"(?:{letter}{_BETWEEN}){{0,{longest}}}+(?:\d{_BETWEEN})*+"
+    hint = re.compile(rf"{_BETWEEN}{read_first}[{_SIGN}]")
     return lambda line: bool(hint.match(line) and cue.match(as_read(line).casefold()))

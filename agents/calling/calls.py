@@ -19,7 +19,7 @@ from django.db import transaction
 from agents.calling import rates
 from agents.calling.consent import check_consent
 from agents.calling.model_access import current_provider, model_facts, model_name
-from agents.calling.reported_usage import believed
+from agents.calling.reported_usage import MostTokens, believed, most_tokens
 from agents.calling.spending import check_budget
 from agents.facts.model_facts import ModelFacts
 from agents.models import LLMArtifact
@@ -81,7 +81,7 @@ class PreparedCall:
     provider: Provider
     request: ModelRequest
     prompt: AssembledPrompt
-    context_window: int
+    most: MostTokens
     # What it is made for, for the record.
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
@@ -173,9 +173,9 @@ def prepare_call(
         cache_key=hashlib.sha256(f"{session_id} {agent.agent_id}".encode()).hexdigest()[:32],
         extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
     )
-    return PreparedCall(
-        agent, session_id, provider, request, prompt, facts.context_window, attempt_id, job_id
-    )
+    window = facts.context_window if facts.is_window_told else None
+    most = most_tokens(request, weight=prompt.weight, window=window)
+    return PreparedCall(agent, session_id, provider, request, prompt, most, attempt_id, job_id)
 
 
 def fit_prompt(agent: Agent, facts: ModelFacts, compose: Compose) -> AssembledPrompt:
@@ -238,12 +238,8 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
     finally:
         if not outcome.finished and not outcome.error:
             outcome.error = "Broke off."
-        outcome.usage = believed(
-            outcome.finished.usage if outcome.finished else None,
-            call.request,
-            weight=call.prompt.weight,
-            context_window=call.context_window,
-        )
+        reported = outcome.finished.usage if outcome.finished else None
+        outcome.usage = believed(reported, call.most)
         _note(call, outcome)
         try:
             await in_database_patiently(_record, call, outcome)
@@ -372,13 +368,18 @@ def _token_counts(usage: Usage | None) -> dict[str, int]:
 
 
 def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
-    """Of a call without a report; hidden reasoning, which leaves no trace, is not in it."""
+    """Of a call without a report; hidden reasoning, which leaves no trace, is not in it.
+
+    A server that heeds no limit may send more than it was asked for, and than anybody pays.
+    """
     if outcome.usage is not None or not outcome.may_cost:
         return {}
     weight_per_token = read_weight_per_token(call.request.model, call.agent.agent_id)
     return {
-        "estimated_input": sum(record.tokens for record in call.prompt.records),
-        "estimated_output": math.ceil(weigh(outcome.text) / weight_per_token),
+        "estimated_input": min(sum(layer.tokens for layer in call.prompt.records), call.most.read),
+        "estimated_output": min(
+            math.ceil(weigh(outcome.text) / weight_per_token), call.most.written
+        ),
     }
 
 

@@ -72,11 +72,12 @@ def model_facts(agent_id: int) -> ModelFacts:
     if settings.LLM == "embedded" and _substitute is None:
         # Read first: its name may be another one than before.
         window = _ready_server().context_window
-        return replace(facts_of(model_name(agent_id)), context_window=window)
+        facts = facts_of(model_name(agent_id))
+        return replace(facts, context_window=window, is_window_told=True)
     model = model_name(agent_id)
     facts = facts_of(model)
     reported = _reported_window(model, facts)
-    return facts if reported is None else with_window(facts, reported)
+    return facts if reported is None else with_window(facts, reported, is_told=True)
 
 
 def models_worth_asking_about() -> list[str]:

@@ -53,6 +53,8 @@ class ModelFacts:
     output_price: Dollars = None
     cached_price: Dollars = None
     is_known: bool = True
+    # By the server, or by the GM: any other window may be smaller than the one that there is.
+    is_window_told: bool = False
 
 
 _FACTS: TypeAdapter[ModelFacts] = TypeAdapter(ModelFacts)
@@ -77,26 +79,27 @@ def _facts_of(
     """The numbers as they are set, 0 where they are not."""
     if known := _find_known(model, own_file):
         is_set = known.open_weights and context_window
-        return with_window(known, context_window) if is_set else known
+        return with_window(known, context_window, is_told=True) if is_set else known
     default = read_default()
     listed = find_listed(model, base_url)
     window = context_window or (listed and listed.context_window) or default.context_window
     unknown = replace(default, max_output=max_output or default.max_output, is_known=False)
-    return with_window(unknown, window)
+    return with_window(unknown, window, is_told=bool(context_window))
 
 
-def with_window(facts: ModelFacts, window: int) -> ModelFacts:
+def with_window(facts: ModelFacts, window: int, *, is_told: bool) -> ModelFacts:
     """The same model with another context window, and the tier that goes with it.
 
-    A window that is large tells nothing of a known model, but an unknown one is told everything
-    in it; one that is small cannot hold everything, whatever the model is.
+    `is_told`: the server or the GM has said it. A window that is large tells nothing of a known
+    model, but an unknown one is told everything in it; one that is small cannot hold everything,
+    whatever the model is.
     """
     tier = facts.tier
     if not facts.is_known and window >= _FULL_TIER_WINDOW:
         tier = "full"
     elif tier == "full" and window < _FULL_TIER_LEAST:
         tier = "medium"
-    return replace(facts, context_window=window, tier=tier)
+    return replace(facts, context_window=window, tier=tier, is_window_told=is_told)
 
 
 def _find_known(model: str, own_file: str) -> ModelFacts | None:
@@ -122,6 +125,8 @@ def read_known_models(own_file: str) -> list[tuple[str, ModelFacts]]:
         for entry in _read(file).get("model", []):
             patterns = _patterns_in(file, entry.pop("pattern", ""))
             facts = _facts_in(file, ", ".join(patterns), {**defaults, **entry})
+            is_told = file != _FILE and "context_window" in entry
+            facts = replace(facts, is_window_told=is_told)
             known += [(pattern.lower(), facts) for pattern in patterns]
     return known
 

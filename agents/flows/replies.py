@@ -266,7 +266,7 @@ async def _fail_unforeseen(attempt: Attempt, live: LiveReply, error: Exception) 
     kind = type(failed).__name__
     try:
         logger.error("attempt %s met an error of the program:\n%s", attempt.pk, traceback_of(error))
-        await in_database(
+        await in_database_patiently(
             fail_attempt, attempt, error=str(failed), partial_text=live.text, kind=kind
         )
     except Exception as again:  # noqa: BLE001  (its lease runs out, and the stored text is kept)

@@ -183,7 +183,7 @@ class OpenAICompatibleProvider(Provider):
             raise
 
     async def _ask(self, request: ModelRequest) -> object:
-        """The answer as a whole."""
+        """The answer as a whole, which has as long in all as a stream has for its first text."""
         async with (
             asyncio.timeout(self._time_outs.first_text),
             self._response_to(request, {"stream": False}) as response,

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from itertools import takewhile
 
 import httpx2
 
@@ -19,6 +18,7 @@ class TimeOuts:
     """Seconds to wait. The first word may take minutes: a local model reads the prompt first."""
 
     connect: float = 10
+    # Also of all of an answer that is not streamed: nobody sees a word of it before its end.
     first_text: float = 600
     between_texts: float = 120
     # For the usage report and the end marker, once the reply is complete, and for what a server
@@ -26,7 +26,7 @@ class TimeOuts:
     trailer: float = 5
     # For the end of the response, once there is nothing more to tell.
     drain: float = 0.1
-    # A whole reply has as long as its first text may take, and this for each token of its limit.
+    # A stream has as long in all as its first text may take, and this for each token of its limit.
     a_token: float = 1
 
     def whole(self, output_limit: int) -> float:
@@ -109,12 +109,14 @@ class StreamedReply:
         texts: list[str] = []
         with suppress(Failure, *READ_ERRORS):
             async with asyncio.timeout(self._limits.trailer):
-                while True:
-                    for data in takewhile(lambda _: not self._is_marked, self._found):
+                while not self._is_marked:
+                    data = next(self._found, None)
+                    if data is not None:
                         texts.append(self._take(data))
-                    if self._is_marked or (piece := await anext(self._pieces, None)) is None:
+                    elif (piece := await anext(self._pieces, None)) is not None:
+                        self._found = iter(self._events.feed(piece))
+                    else:
                         break
-                    self._found = iter(self._events.feed(piece))
         return "".join(texts)
 
     async def _drain(self) -> None:

@@ -18,6 +18,7 @@ PIECES = [
         "GM",
         "System",
         "???",
+        "User",
         "words",
         "7",
     ),
@@ -38,6 +39,12 @@ CUES = [
     *apart("T\u00ado\u200bm: I; \u0422\u043em: I; To\u0301m: I; \U0001d413\U0001d428\U0001d426: I"),
     *apart("Tom\u3164: I; \u3164Tom: I; Tom\u2236 I; \u202eTom: I; 7 of 9: I; ада: I; ???: I"),
     *apart("dr who: I; Dr.  Who: I; Dr.\u00a0Who: I; Mara O\u2019Neil: I; \N{FOX FACE}: I"),
+    *apart(
+        "User 1: Go; GM (1): You; GM1: You; user_2 : Go; Assistant #12: I; **System** [3]: Obey"
+    ),
+    *apart("Human \uff11\uff1a Go; the GM \u2460: You; User 007: Go"),
+    f"User {'1' * 40}: Go",
+    f"{'0' * 40}2) You",
     *apart("GM: You; G.M.: You; Game Master: You; the GM: You; System: You; SYSTEM: You; user: Go"),
 ]
 # What does not.
@@ -45,6 +52,7 @@ STORIES = [
     *apart("I say: 2) is true.; Tomorrow: rain.; Tom says: no; Tom, come: now; Tom (no): I"),
     *apart("Atom: small; The year 2 (two); 2 lamps (both dark); 7:30) late; Dr: no; O'Neil: I"),
     *apart(
+        "User one: Go; Userin 1: Go; Tom 2: I; GM 1; GM 1 (2); 1 GM: I; System 7 fails: dark; "
         "Mara: I; The system: broken; Systems: broken; \\Tom: I; \\2) You; ??: I; : I; ); GM; 2"
     ),
     *("", "\n", "1. One\n2. Two", "I wait.\n\nThen I go; Tom: he stays."),
@@ -52,6 +60,7 @@ STORIES = [
 NAMES_THAT_ARE_MARKS = [
     *apart("3); 12) Tom; (3); \uff13\uff09; GM; gm; G.M.; G\u041c; \uff27\uff2d; G\u200bM; GM:"),
     *apart("GM: Tom; The GM; Game Master; System; User; Assistant; Human"),
+    *apart("User 1; GM (1); Assistant #2"),
     *apart("## SYSTEM; #Tom; \uff03 Tom"),
     *apart("<|im_start|>; Tom <|im_end|>; <think>; [INST]; <bos>; [|user|]"),
 ]
@@ -65,6 +74,11 @@ TAGS = [
     *apart(
         "<tool_response>; <tools>; <function=go>; </function>; <function_call>; <function_calls>"
     ),
+    *apart("<parameter=city>; </parameter>; <parameter name='city'>; <invoke>; </invoke>"),
+    *apart(
+        "<invoke name='go'>; <invoke\n  name=go>; <arg_key>; </arg_key>; <arg_value>; <Invoke >"
+    ),
+    *apart("<x:invoke name='go'>; <function name='go'>; <tool_call id=1>; <think/>; <think />"),
     *apart("<start_of_turn>; <start_of_image>; <extra_id_0>; <reserved_106>; <minimax:tool_call>"),
 ]
 WORDS = [
@@ -131,7 +145,8 @@ def test_a_speaker_in_brackets_is_not_left_whole() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    apart("<b>; <tool>; <end>; a<b; <said>; [Think]; [INSTANT]; [x]; <strong>; <thinking of"),
+    apart("<b>; <tool>; <end>; a<b; <said>; [Think]; [INSTANT]; [x]; <strong>; <thinking of")
+    + apart("<invoked>; <parameters>; <arg>; <invoke the name = x; <invoke; <param name='x'>"),
 )
 def test_other_tags_stay(text: str) -> None:
     assert without_chat_marks(text) == text

@@ -146,26 +146,26 @@ class TestWindow:
     """Settings before the server, the server before the list, the list before the default."""
 
     @pytest.mark.parametrize(
-        ("model", "base_url", "setting", "report", "window"),
+        ("model", "base_url", "setting", "report", "window", "is_told"),
         [
-            (UNKNOWN, HERE, 0, None, 8_192),
-            (UNKNOWN, HERE, 0, WindowReport(40_960), 40_960),
-            (UNKNOWN, HERE, 0, WindowReport(2_048), 2_048),
-            (UNKNOWN, HERE, 16_000, WindowReport(40_960), 16_000),
-            (LISTED, OPENROUTER, 0, None, 128_000),
-            (LISTED, OPENROUTER, 0, WindowReport(40_960), 40_960),
-            (UNKNOWN, HERE, 0, WindowReport(131_072, is_ceiling=True), 8_192),
-            (UNKNOWN, HERE, 0, WindowReport(2_048, is_ceiling=True), 2_048),
-            ("gpt-4o", OPENROUTER, 0, WindowReport(4_096), 128_000),
+            (UNKNOWN, HERE, 0, None, 8_192, False),
+            (UNKNOWN, HERE, 0, WindowReport(40_960), 40_960, True),
+            (UNKNOWN, HERE, 0, WindowReport(2_048), 2_048, True),
+            (UNKNOWN, HERE, 16_000, WindowReport(40_960), 16_000, True),
+            (LISTED, OPENROUTER, 0, None, 128_000, False),
+            (LISTED, OPENROUTER, 0, WindowReport(40_960), 40_960, True),
+            (UNKNOWN, HERE, 0, WindowReport(131_072, is_ceiling=True), 8_192, False),
+            (UNKNOWN, HERE, 0, WindowReport(2_048, is_ceiling=True), 2_048, True),
+            ("gpt-4o", OPENROUTER, 0, WindowReport(4_096), 128_000, False),
             # On this machine a model may run with less than it can take.
-            ("gpt-4o", HERE, 0, WindowReport(4_096), 4_096),
-            ("gpt-4o", HERE, 0, WindowReport(999_999), 128_000),
+            ("gpt-4o", HERE, 0, WindowReport(4_096), 4_096, True),
+            ("gpt-4o", HERE, 0, WindowReport(999_999), 128_000, False),
             # Open weights have the window that whoever serves them gives them.
-            (OPEN, OPENROUTER, 0, None, 32_768),
-            (OPEN, OPENROUTER, 0, WindowReport(16_384), 16_384),
-            (OPEN, OPENROUTER, 0, WindowReport(40_960), 40_960),
-            (OPEN, OPENROUTER, 0, WindowReport(131_072, is_ceiling=True), 32_768),
-            (OPEN, OPENROUTER, 8_192, WindowReport(40_960), 8_192),
+            (OPEN, OPENROUTER, 0, None, 32_768, False),
+            (OPEN, OPENROUTER, 0, WindowReport(16_384), 16_384, True),
+            (OPEN, OPENROUTER, 0, WindowReport(40_960), 40_960, True),
+            (OPEN, OPENROUTER, 0, WindowReport(131_072, is_ceiling=True), 32_768, False),
+            (OPEN, OPENROUTER, 8_192, WindowReport(40_960), 8_192, True),
         ],
     )
     def test_whose_word_counts(
@@ -176,11 +176,13 @@ class TestWindow:
         setting: int,
         report: WindowReport | None,
         window: int,
+        is_told: bool,
     ) -> None:
         hosted.MODEL, hosted.OPENAI_BASE_URL, hosted.CONTEXT_WINDOW = model, base_url, setting
         store_reports({model: report})
-        assert model_facts(1).context_window == window
-        assert model_facts(1).max_output == facts_of(model).max_output
+        facts = model_facts(1)
+        assert (facts.context_window, facts.is_window_told) == (window, is_told)
+        assert facts.max_output == facts_of(model).max_output
 
     def test_a_known_hosted_model_costs_a_prompt_no_query(
         self, hosted: Settings, django_assert_num_queries: DjangoAssertNumQueries

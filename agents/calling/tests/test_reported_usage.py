@@ -8,8 +8,8 @@ from asgiref.sync import async_to_sync
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.calling.model_access import substitute_provider
-from agents.calling.reported_usage import believed
+from agents.calling.model_access import model_facts, substitute_provider
+from agents.calling.reported_usage import believed, most_tokens
 from agents.calling.spending import check_budget, spending_of
 from agents.flows.replies import start_prompt
 from agents.flows.tests.playing import reply_is_over
@@ -31,18 +31,15 @@ LIES: dict[str, dict[str, Any]] = {
     "400 digits written": {"prompt_tokens": 1, "completion_tokens": 10**400},
     "more than was sent": {"prompt_tokens": 50_000, "completion_tokens": 1},
     "more than was allowed": {"prompt_tokens": 1, "completion_tokens": 50_000},
-    "more from a cache": {
-        "prompt_tokens": 1,
-        "completion_tokens": 1,
-        "prompt_tokens_details": {"cached_tokens": 2**64 - 1},
-    },
     "no number": {"prompt_tokens": True, "completion_tokens": True},
     "less than none": {"prompt_tokens": -(2**64), "completion_tokens": 1},
 }
 
 
-def is_believed(usage: Usage, request: ModelRequest = REQUEST, window: int = WINDOW) -> bool:
-    return believed(usage, request, weight=WEIGHT, context_window=window) is not None
+def read(
+    usage: Usage, request: ModelRequest = REQUEST, window: int | None = WINDOW
+) -> Usage | None:
+    return believed(usage, most_tokens(request, weight=WEIGHT, window=window))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +54,7 @@ def is_believed(usage: Usage, request: ModelRequest = REQUEST, window: int = WIN
     ],
 )
 def test_what_can_be_true_is_believed(usage: Usage) -> None:
-    assert is_believed(usage)
+    assert read(usage) == usage
 
 
 @pytest.mark.parametrize(
@@ -65,27 +62,32 @@ def test_what_can_be_true_is_believed(usage: Usage) -> None:
     [
         Usage(6_000, 1),
         Usage(1, 1_500),
-        Usage(1_000, 1, 1_001),
         Usage(2**64 - 1, 1),
         Usage(1, 10**400),
         Usage(-1, 1),
         Usage(1, -1),
-        Usage(1, 1, -1),
     ],
 )
 def test_what_cannot_is_no_report(usage: Usage) -> None:
-    assert not is_believed(usage)
+    assert read(usage) is None
 
 
-def test_a_prompt_costs_no_more_than_the_window() -> None:
-    assert is_believed(Usage(2_000, 1), window=2_000)
-    assert not is_believed(Usage(2_001, 1), window=2_000)
+@pytest.mark.parametrize("cached", [1_001, -1, 2**64 - 1])
+def test_what_cannot_come_from_a_cache_leaves_the_rest_of_the_report(cached: int) -> None:
+    assert read(Usage(1_000, 300, cached)) == Usage(1_000, 300)
+
+
+def test_a_prompt_costs_no_more_than_a_window_that_was_told() -> None:
+    assert read(Usage(2_000, 1), window=2_000)
+    assert read(Usage(2_001, 1), window=2_000) is None
+    assert read(Usage(5_000, 1), window=None)
+    assert read(Usage(5_001, 1), window=None) is None
 
 
 def test_a_schema_that_is_sent_along_may_cost_tokens() -> None:
     usage = Usage(6_000, 1)
-    assert not is_believed(usage)
-    assert is_believed(usage, replace(REQUEST, json_schema={"description": "long " * 300}))
+    assert read(usage) is None
+    assert read(usage, replace(REQUEST, json_schema={"description": "long " * 300}))
 
 
 @given(st.text())
@@ -106,13 +108,13 @@ class TestAReply:
     def chapter(self) -> Session:
         return make_active_chapter()
 
-    def play(self, chapter: Session, *answers: Answer) -> None:
+    def play(self, chapter: Session, *answers: Answer, beat: str = "Go.") -> None:
         async def run() -> None:
             async with chat_server(*answers) as server:
                 with substitute_provider(provider_at(server.base_url)):
                     for number in range(len(answers)):
                         opened = await start_prompt(
-                            chapter.pk, actor=1, words="Go.", submission_key=str(number)
+                            chapter.pk, actor=1, words=beat, submission_key=str(number)
                         )
                         await reply_is_over(opened.attempt.pk)
 
@@ -140,6 +142,37 @@ class TestAReply:
         calls = [record for record in caplog.records if record.getMessage() == "model call"]
         assert len(calls) == 2
         assert not any("output" in vars(call)["fields"] for call in calls)
+
+    @pytest.mark.parametrize("usage", [None, {"prompt_tokens": 1, "completion_tokens": 50_000}])
+    def test_no_estimate_is_above_what_the_call_can_have_cost(
+        self, chapter: Session, settings: Any, usage: dict[str, Any] | None
+    ) -> None:
+        settings.MAX_OUTPUT = 400
+        # More than the server was asked for, and less than is cut off.
+        self.play(chapter, says("I step in. " * 1_500, usage=usage))
+        call = LLMArtifact.objects.get()
+        assert call.token_counts == {}
+        assert call.estimated_output == 400 * 1.25 + 64
+
+    def test_a_cache_that_had_more_than_was_read_had_nothing(self, chapter: Session) -> None:
+        details = {"prompt_tokens_details": {"cached_tokens": 2**64 - 1}}
+        self.play(
+            chapter, says("Yes.", usage={"prompt_tokens": 90, "completion_tokens": 2} | details)
+        )
+        call = LLMArtifact.objects.get()
+        assert call.token_counts == {"input": 90, "output": 2, "cached": 0}
+        assert (call.estimated_input, call.estimated_output) == (0, 0)
+
+    @pytest.mark.parametrize(("window", "is_kept"), [(0, True), (8_192, False)])
+    def test_a_window_that_is_only_guessed_bounds_no_report(
+        self, chapter: Session, settings: Any, window: int, is_kept: bool
+    ) -> None:
+        settings.CONTEXT_WINDOW = window
+        answer = says("Yes.", usage={"prompt_tokens": 8_193, "completion_tokens": 2})
+        self.play(chapter, answer, beat="\N{FOX FACE}" * 1_200)
+        call = LLMArtifact.objects.get()
+        assert model_facts(1).context_window == 8_192
+        assert bool(call.token_counts) == is_kept
 
     def test_the_truth_is_kept(self, chapter: Session) -> None:
         details = {"prompt_tokens_details": {"cached_tokens": 20}}

@@ -238,6 +238,15 @@ def test_a_file_of_ones_own_comes_first(own_file: Path) -> None:
     assert facts_of("gpt-4o-mini").context_window == 128_000
 
 
+def test_only_a_window_of_ones_own_file_was_told(own_file: Path) -> None:
+    own_file.write_text(
+        '[[model]]\npattern = "gpt-4o"\ncontext_window = 4000\n'
+        '[[model]]\npattern = "o4-mini"\ntier = "full"\n'
+    )
+    told = {model: facts_of(model).is_window_told for model in ("gpt-4o", "o4-mini", "gpt-5.2")}
+    assert told == {"gpt-4o": True, "o4-mini": False, "gpt-5.2": False}
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -17,7 +17,7 @@ from agents.flows.warmup import warm_next_reply
 from agents.models import LLMArtifact
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, follow
-from sessions.breaking import recover_dead_attempts
+from sessions.breaking import fail_attempt, recover_dead_attempts
 from sessions.committing import commit_attempt
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
@@ -167,12 +167,37 @@ def test_a_database_that_stays_away_leaves_the_turn_to_its_lease(
     assert "lamp" not in caplog.text
 
 
+def test_a_database_that_is_busy_for_a_moment_does_not_lose_the_end(
+    chapter: Session,
+    provider: ScriptedProvider,
+    monkeypatch: Patch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("agents.running.database.PAUSES", (0, 0))
+    failing_answer(monkeypatch, provider, MemoryError())
+    tries = 0
+
+    def fail_later(attempt: Attempt, **said: Any) -> bool:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise OperationalError("database is locked")
+        return fail_attempt(attempt, **said)
+
+    monkeypatch.setattr(replies, "fail_attempt", fail_later)
+    attempt = play(chapter)
+    assert (attempt.status, attempt.partial_text, tries) == (Attempt.Status.FAILED, "I step", 3)
+    assert attempt.error.startswith("The program itself failed at this (MemoryError).")
+    assert "could not be ended" not in caplog.text
+
+
 def test_where_the_turn_cannot_be_ended_its_lease_runs_out(
     chapter: Session,
     provider: ScriptedProvider,
     monkeypatch: Patch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr("agents.running.database.PAUSES", ())
     failing_answer(monkeypatch, provider, MemoryError())
     monkeypatch.setattr(replies, "fail_attempt", raising(OperationalError(WORDS)))
     attempt = play(chapter)

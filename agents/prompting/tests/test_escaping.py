@@ -38,6 +38,7 @@ texts = st.lists(
                 "*",
             ),
             *("<", "</", "/", ">", "&lt;", "<|", "</s>", "[", "[/INST]", "<<SYS>>", "<3", "words"),
+            *("<parameter=", "<invoke", "</invoke>", " name=", "<arg_key>", "arg_value>"),
             *("<think>", "bos>", "[TOOL_CALLS", "]", "\u203f", "\u3164"),
             *(
                 "## USER_PROMPT",
@@ -59,6 +60,8 @@ def test_no_text_passes_for_a_part_of_the_prompt(text: str) -> None:
     escaped = without_forgeries(text)
     assert not {f"## {name}" for name in NAMES} & set(escaped.splitlines())
     assert not re.search(rf"</?({'|'.join(ELEMENTS)})\b", escaped, re.IGNORECASE)
+    calls = r"</?(arg_key|arg_value)>|</?(parameter|invoke)(>|=| name=)"
+    assert not re.search(calls, escaped, re.IGNORECASE)
     marks = r"<\||</?(s|bos|think)>|\[/?(INST|TOOL_CALLS)\]|<</?SYS>>"
     assert not re.search(marks, escaped, re.IGNORECASE)
 
@@ -119,6 +122,8 @@ def test_an_element_is_escaped_however_it_is_spelt(name: str) -> None:
 def test_no_mark_of_a_chat_template_is_left_whole() -> None:
     marks = "<|im_end|> <start_of_turn> <<SYS>> <\uff5cUser\uff5c> </s> <bos> <tool_call> <think>"
     assert without_forgeries(marks) == re.sub("<+", lambda found: f"&lt;{found[0][1:]}", marks)
+    calls = "<parameter=x> </parameter> <invoke> <invoke name='x'> <arg_key> </arg_value>"
+    assert without_forgeries(calls) == calls.replace("<", "&lt;")
     assert without_forgeries("[/INST] [TOOL_CALLS]") == "[/INST\\] [TOOL_CALLS\\]"
 
 

@@ -160,6 +160,19 @@ class TestTheDeadline:
         assert "had not finished its reply" in str(outcome.error)
         assert outcome.waits == []
 
+    def test_an_answer_that_comes_whole_has_the_time_of_a_first_text(self) -> None:
+        async def answer(exchange: Exchange) -> None:
+            await exchange.send_raw(STREAM_HEAD)
+            while not exchange.is_left.is_set():
+                # Blanks before JSON, as some servers send them, are its beginning.
+                await exchange.send_raw(b"1\r\n \r\n")
+                await asyncio.sleep(SHORT / 10)
+
+        limits = TimeOuts(LONG, SHORT, LONG, LONG, a_token=LONG)
+        outcome = call(answer, request=replace(HOSTILE, streams=False), time_outs=limits)
+        assert isinstance(outcome.error, ProviderTimeout)
+        assert outcome.waits == []
+
 
 class TestPackedAnswers:
     def test_none_is_asked_for(self) -> None:
