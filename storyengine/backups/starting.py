@@ -7,9 +7,9 @@ from django.db import Error as DatabaseError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from agents.storage import find_full_folder, is_disk_full
+from agents.storage import database_file, find_full_folder, is_disk_full
 from storyengine.backups.contents import refuse_what_is_not_ours, unknown_migrations
-from storyengine.backups.exceptions import DISK_IS_FULL, BackupError, say_unreadable
+from storyengine.backups.exceptions import DISK_IS_FULL, MAKE_ROOM, BackupError, say_unreadable
 from storyengine.backups.folder import Reason, backups
 from storyengine.backups.sqlite import look_at
 from storyengine.backups.taking import has_been_used, this_store
@@ -21,15 +21,14 @@ def check_storage() -> None:
     """Raises BackupError with what is wrong and what to do; nothing is changed."""
     if folder := find_full_folder():
         raise BackupError(
-            f"The disk of {folder} is full, so that nothing could be stored. What was stored "
-            "before is kept. Make room on it, and start again."
+            f"The disk of {folder} is full, so that nothing could be stored. {MAKE_ROOM}"
         )
     try:
         if _is_unused():
             _refuse_beside_backups()
             return
-        if connection.vendor == "sqlite":
-            look_at(_database_file())
+        if file := database_file():
+            look_at(file)
         _refuse_newer()
     except (DatabaseError, sqlite3.Error) as error:
         said = DISK_IS_FULL if is_disk_full(error) else say_unreadable(error)
@@ -38,15 +37,10 @@ def check_storage() -> None:
 
 def _is_unused() -> bool:
     # Asked first: SQLite throws away the log that lies beside a file of no bytes when it opens it.
-    if connection.vendor == "sqlite" and not (
-        _database_file().exists() and _database_file().stat().st_size
-    ):
+    file = database_file()
+    if file and not (file.exists() and file.stat().st_size):
         return True
     return not has_been_used()
-
-
-def _database_file() -> Path:
-    return Path(connection.settings_dict["NAME"])
 
 
 def _refuse_beside_backups() -> None:
