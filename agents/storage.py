@@ -20,11 +20,16 @@ _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _SQLITE_MAY_BE_FULL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 
 
+def database_file() -> Path | None:
+    """SQLite's file; a server keeps its own."""
+    return Path(connection.settings_dict["NAME"]) if connection.vendor == "sqlite" else None
+
+
 def find_full_folder() -> Path | None:
     """One that the program writes to while it is played, on a disk that has no room left."""
     folders = [settings.DATA_FOLDER]
-    if connection.vendor == "sqlite":
-        folders.append(Path(connection.settings_dict["NAME"]).parent)
+    if file := database_file():
+        folders.append(file.parent)
     there = (folder for folder in folders if folder.exists())
     return next((folder for folder in there if free_bytes(folder) < LEAST_FREE_BYTES), None)
 

@@ -4,6 +4,7 @@ A stretch has seven prompts (specification, section 2), counted from the summary
 Chapter the rest is one.
 """
 
+import math
 from dataclasses import dataclass
 
 from sessions.limits import CHUNK_SIZE_PROMPTS
@@ -20,6 +21,11 @@ class Chunk:
 
     first: int
     last: int
+
+    @property
+    def is_whole(self) -> bool:
+        """The rest at the end of a chapter is shorter."""
+        return self.last - self.first + 1 == CHUNK_SIZE_PROMPTS
 
 
 def due_chunks(chapter: Session, *, is_ending: bool) -> list[Chunk]:
@@ -38,6 +44,23 @@ def chunks_to_accept(chapter: Session, *, is_ending: bool) -> list[Chunk]:
     """All that memory does not cover, where the GM has to accept so many calls first; else none."""
     chunks = due_chunks(chapter, is_ending=is_ending)
     return chunks if len(chunks) > chapter.accepted_calls + CHUNKS_UNASKED else []
+
+
+@dataclass(frozen=True)
+class CatchingUp:
+    """How many of a chapter's chunks are written, while the calls for the others are accepted."""
+
+    written: int
+    count: int
+
+
+def catching_up(chapter: Session) -> CatchingUp | None:
+    """None where memory is not behind, or nobody has accepted any calls."""
+    due = len(due_chunks(chapter, is_ending=chapter.is_ending))
+    if not (due and chapter.accepted_calls):
+        return None
+    written = math.ceil(chapter.last_summarized_prompt_index / CHUNK_SIZE_PROMPTS)
+    return CatchingUp(written, written + due)
 
 
 def recent_context_start(last_prompt: int, pointer: int, *, chunks: int = 1) -> int:

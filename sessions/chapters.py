@@ -21,8 +21,8 @@ from sessions.limits import (
     TITLE_CHAR_LIMIT,
 )
 from sessions.models import Session, Tab1Inputs
-from sessions.roster import SLOTS, default_name
-from sessions.speaker_marks import is_mark
+from sessions.roster import SLOTS, Character, default_name
+from sessions.speaker_marks import is_mark, name_as_read
 from sessions.states import State, move
 from sessions.text import clean_line, clean_text
 
@@ -63,13 +63,14 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
     if not editable.update(updated_at=timezone.now()):
         raise WrongState(LOCKED)
     chapter = get_chapter(session_id)
-    tab1 = chapter.tab1
+    tab1, before = chapter.tab1, chapter.characters
     if change.selected_agent_slots is not None:
         chapter.selected_agent_slots = _check_slots(change.selected_agent_slots)
     if change.agent_names is not None:
         names = {slot: _clean_name(slot, name) for slot, name in change.agent_names.items()}
         _check_names(names, chapter.agent_names)
         chapter.agent_names = {**chapter.agent_names, **names}
+    _check_namesakes(chapter.characters, before)
     if change.world_text is not None:
         tab1.world_text = _clean_tab1(change.world_text, "The world")
     if change.chapter_text is not None:
@@ -200,9 +201,25 @@ def _check_names(names: Mapping[str, str], present: Mapping[str, str]) -> None:
     for slot, name in names.items():
         if name != present.get(slot) and is_mark(name):
             raise InvalidInput(
-                f"The name “{name}” of agent {slot} reads like a mark by which a prompt tells its "
-                "parts and speakers apart, so that this character's words could pass for yours. "
-                "Nothing was saved; choose another name."
+                f"“{name}” cannot be the name of agent {slot}: whatever this character says would "
+                "look as if you, or the program itself, had said it. Nothing was saved, and the "
+                "name before is kept; choose another name."
+            )
+
+
+def _check_namesakes(characters: list[Character], before: list[Character]) -> None:
+    """Two who have borne one name all along hinder no other change."""
+    named = {name_as_read(one.name): one for one in characters if one in before}
+    for one in characters:
+        if one in before:
+            continue
+        other = named.setdefault(name_as_read(one.name), one)
+        if other != one:
+            raise InvalidInput(
+                f"Agents {min(one.slot, other.slot)} and {max(one.slot, other.slot)} would both be "
+                f"called “{one.name}”, or what looks like it, and nobody could tell who of them "
+                "speaks. Nothing was saved, and what was there before is kept; choose another name "
+                "for one of them."
             )
 
 

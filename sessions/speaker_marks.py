@@ -86,6 +86,11 @@ def as_read(text: str) -> str:
     return _NOT_ASCII.sub(lambda found: "".join(map(_reading, found[0])), text)
 
 
+def name_as_read(name: str) -> str:
+    """Two names that are the same here are one to a reader."""
+    return as_read(name).casefold().strip()
+
+
 # Each character for itself: to bring a run of marks into order takes the square of its length.
 @lru_cache(maxsize=4_096)
 def _reading(character: str) -> str:
@@ -107,7 +112,7 @@ def _cue_of(names: tuple[str, ...]) -> Callable[[str], bool]:
     rest = r"(?:[^\w:\\]|_)*+"
     labels, signs, longest = [], [], 0
     for name in (*_ROLES, *names):
-        read = as_read(name).casefold().strip()
+        read = name_as_read(name)
         if words := re.findall(r"[^\W_]+", read):
             # Roles come with numbers too, as in "User 1:" and "GM (1):".
             number = rf"(?:{rest}\d++)?+" if name in _ROLES else ""

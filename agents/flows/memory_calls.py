@@ -5,6 +5,7 @@ prompt that is played has one made; the end of the chapter has all that are left
 """
 
 import math
+import statistics
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,6 +14,7 @@ from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import model_facts, model_name
 from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.flows.summarizing import CHUNK, compose_summary
+from agents.models import LLMArtifact
 from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
     input_budget,
@@ -27,6 +29,8 @@ from sessions.models import Session
 
 # Of a long way back so many chunks are weighed, spread over all of it.
 _SAMPLES = 5
+# By what so many of the latest calls took it is told how long the next ones will about take.
+_CALLS_LOOKED_AT = 100
 # Weighted characters (see agents.prompting.budget) of a delta, and of what it adds to the memory
 # that the next summaries are sent: as in the long chapter of bench/long_memory.py.
 _DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 330.0
@@ -36,13 +40,30 @@ _DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 330.0
 class MemoryBehind:
     """Memory lacks the prompts `first` to `last`, and the GM has not accepted the calls yet.
 
-    `estimate` is None where the model cannot tell, or cannot be sent so long a prompt.
+    `latest` are those after them that only the end of the chapter writes down. `estimate` is None
+    where the model cannot tell, or cannot be sent so long a prompt; `seconds` are what such a call
+    of this model took lately, None where there was none.
     """
 
     first: int
     last: int
+    latest: Chunk | None
     calls: int
     estimate: CallsEstimate | None
+    seconds: int | None
+
+    @property
+    def sentence(self) -> str:
+        said = f"Prompts {self.first:,}-{self.last:,} are not in memory yet"
+        if self.latest is None:
+            return f"{said}."
+        first, last = self.latest.first, self.latest.last
+        latest = f"{first:,}-{last:,}" if first < last else f"{last:,}"
+        return f"{said}, and to end the chapter they are written down with the latest, {latest}."
+
+    @property
+    def all_seconds(self) -> int | None:
+        return None if self.seconds is None else self.calls * self.seconds
 
 
 class CallsNotAccepted(ChapterError):
@@ -57,9 +78,8 @@ class CallsNotAccepted(ChapterError):
             tokens = f"{expected.about_input:,} tokens in and {expected.about_output:,} out"
             about = f" to {expected.model}, about {tokens}"
         super().__init__(
-            f"Prompts {behind.first:,} to {behind.last:,} are not in memory yet. To write it takes "
-            f"{behind.calls:,} calls{about}. None was made and nothing was changed: accept them "
-            "first."
+            f"{behind.sentence} That takes {behind.calls:,} calls{about}. None was made and "
+            "nothing was changed: accept them first."
         )
 
 
@@ -72,7 +92,9 @@ def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | N
         estimate = _estimate(chapter, chunks)
     except (ModelNotReady, PromptTooLong):
         estimate = None
-    return MemoryBehind(chunks[0].first, chunks[-1].last, len(chunks), estimate)
+    latest = None if chunks[-1].is_whole else chunks[-1]
+    last = chunks[-1].last if latest is None else latest.first - 1
+    return MemoryBehind(chunks[0].first, last, latest, len(chunks), estimate, _seconds_of_a_call())
 
 
 def check_calls_accepted(chapter: Session, *, is_ending: bool) -> None:
@@ -86,6 +108,17 @@ def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
     if chunks := chunks_to_accept(chapter, is_ending=is_ending):
         chapter.accepted_calls = len(chunks)
         Session.objects.filter(pk=chapter.pk).update(accepted_calls=len(chunks))
+
+
+def _seconds_of_a_call() -> int | None:
+    """The middle of those among the latest calls that wrote memory with this model, if any did."""
+    agent_id = CONTEXT_SUMMARY.agent_id
+    latest = LLMArtifact.objects.order_by("-created_at").values_list(
+        "agent_id", "model", "error", "duration_ms"
+    )[:_CALLS_LOOKED_AT]
+    alike = (agent_id, model_name(agent_id), "")
+    took = [milliseconds for *kind, milliseconds in latest if tuple(kind) == alike]
+    return round(statistics.median(took) / 1_000) if took else None
 
 
 def _estimate(chapter: Session, chunks: list[Chunk]) -> CallsEstimate:

@@ -91,7 +91,7 @@ def test_an_unknown_slot_is_refused() -> None:
 def test_a_name_that_passes_for_a_mark_is_refused_whole(name: str) -> None:
     chapter = make_chapter(agent_names={"1": "Mara"})
     change = SetupChange(world_text="Another world.", agent_names={"1": name, "2": "Tom"})
-    with pytest.raises(InvalidInput, match="Nothing was saved; choose another name"):
+    with pytest.raises(InvalidInput, match=r"Nothing was saved, .*; choose another name"):
         save_setup(chapter.pk, change)
     chapter.refresh_from_db()
     assert chapter.agent_names == {"1": "Mara"}
@@ -105,6 +105,52 @@ def test_a_name_of_old_hinders_no_other_change() -> None:
     assert (
         save_setup(chapter.pk, SetupChange(agent_names={"1": ""})).agent_names["1"] == "Agent Red"
     )
+
+
+@pytest.mark.parametrize("name", ["Tom", " tom ", "ТOM", "T\u200bom", "Tóm"])  # noqa: RUF001
+def test_no_two_characters_bear_one_name(name: str) -> None:
+    chapter = make_chapter(agent_names={"2": "Tom"})
+    change = SetupChange(world_text="Another world.", agent_names={"1": name})
+    with pytest.raises(InvalidInput, match=r"Agents 1 and 2 would both .* choose another name"):
+        save_setup(chapter.pk, change)
+    chapter.refresh_from_db()
+    assert chapter.agent_names == {"2": "Tom"}
+    assert chapter.tab1.world_text == "A harbour town at the edge of the ice."
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        SetupChange(agent_names={"1": "Agent Orange"}),
+        SetupChange(agent_names={"1": "Mara", "3": "Mara"}),
+        SetupChange(selected_agent_slots=[1, 2, 3, 4]),
+    ],
+    ids=["the name of one without", "both at once", "one that was hidden"],
+)
+def test_whatever_would_make_two_of_a_name_is_refused(change: SetupChange) -> None:
+    chapter = make_chapter(agent_names={"3": "Tom", "4": "Tom"}, selected_agent_slots=[1, 2, 3])
+    with pytest.raises(InvalidInput, match="would both be called"):
+        save_setup(chapter.pk, change)
+
+
+def test_names_change_hands_at_once_and_a_hidden_one_is_free() -> None:
+    chapter = make_chapter(
+        agent_names={"1": "Mara", "2": "Tom", "4": "Kara"}, selected_agent_slots=[1, 2, 3]
+    )
+    change = SetupChange(agent_names={"1": "Tom", "2": "Mara", "3": "Kara"})
+    assert [one.name for one in save_setup(chapter.pk, change).characters] == [
+        "Tom",
+        "Mara",
+        "Kara",
+    ]
+
+
+def test_two_of_a_name_of_old_hinder_no_other_change() -> None:
+    chapter = make_chapter(agent_names={"1": "Tom", "2": "Tom"})
+    change = SetupChange(agent_names={"1": "Tom", "3": "Mara"}, world_text="Another world.")
+    assert [one.name for one in save_setup(chapter.pk, change).characters] == ["Tom", "Tom", "Mara"]
+    with pytest.raises(InvalidInput):
+        save_setup(chapter.pk, SetupChange(agent_names={"3": "Tom"}))
 
 
 def test_a_title_is_one_line_and_not_empty() -> None:

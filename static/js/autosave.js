@@ -12,26 +12,40 @@
 
   const isSaved = (element) => element instanceof Element && element.matches("[data-autosave]");
 
+  const waits = () => unsaved.size > refused.size;
+  const saveNow = () => unsaved.forEach((field) => refused.has(field) || htmx.trigger(field, "save"));
+
+  // What holds back a form or a link is shown with its reason: it may be behind a dialog, or in a
+  // panel that is not shown.
+  const bringIntoView = (field) => {
+    document.querySelector("dialog[open]")?.close();
+    document.getElementById(`shown-${field.closest("[data-slot]")?.dataset.slot}`)?.click();
+    field.focus({ preventScroll: true });
+    field.scrollIntoView({ block: "center" });
+  };
+
   const show = () => {
     const words = failed.size ? "not saved" : unsaved.size ? "saving…" : "saved";
     if (state.textContent !== words) state.textContent = words;
     state.classList.toggle("is-saving", words === "saving…");
     state.classList.toggle("is-not-saved", words === "not saved");
-    if (failed.size) next = null;
-    if (!unsaved.size && next) {
+    const open = [...failed].find((field) => !refused.has(field));
+    if (open && next) {
+      next = null;
+      bringIntoView(open);
+    }
+    if (!waits() && next) {
       const go = next;
       next = null;
       go();
     }
   };
 
-  const waits = () => unsaved.size > refused.size;
-  const saveNow = () => unsaved.forEach((field) => refused.has(field) || htmx.trigger(field, "save"));
-
   const waitFor = (event, go) => {
     event.preventDefault();
     event.stopImmediatePropagation();
     next = go;
+    unsaved.forEach((field) => refused.has(field) || failed.delete(field));
     saveNow();
   };
 
@@ -54,6 +68,9 @@
       failed.delete(field);
       refused.delete(field);
       if (field.value === sent.get(field)) unsaved.delete(field);
+      // A name that was another's may be free now.
+      const isOfNames = (one) => one.matches("[data-names], [data-agent-count]");
+      if (isOfNames(field)) failed.forEach((one) => isOfNames(one) && !refused.has(one) && htmx.trigger(one, "save"));
     } else {
       failed.add(field);
       const { status } = detail.xhr;

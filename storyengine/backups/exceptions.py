@@ -12,7 +12,8 @@ class ToolMissing(BackupError):
 
 
 IF_IT_IS_DAMAGED = "If it is damaged, docs/deployment.md says how to restore a backup all the same."
-DISK_IS_FULL = "The disk is full. What was stored before is kept. Make room on it, and start again."
+MAKE_ROOM = "What was stored before is kept. Make room on it, and start again."
+DISK_IS_FULL = f"The disk is full. {MAKE_ROOM}"
 
 
 def say_unreadable(error: BaseException) -> str:

@@ -22,6 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.timesince import timesince
 
 from storyengine.backups.exceptions import BackupError
 
@@ -54,6 +55,12 @@ class Backup:
     @property
     def day(self) -> date:
         return self.made_at.date()
+
+    @property
+    def when(self) -> str:
+        """22 November 2026 at 03:15 UTC, 2 days ago"""
+        ago = timesince(self.made_at, depth=1).replace("\N{NO-BREAK SPACE}", " ")
+        return f"{self.made_at:%-d %B %Y at %H:%M} UTC, {ago} ago"
 
 
 @contextmanager

@@ -105,7 +105,9 @@ def _copy(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
 def _check(copy: sqlite3.Connection, check: str = "integrity_check") -> None:
     (verdict,) = copy.execute(f"PRAGMA {check}(1)").fetchone()
     if verdict != "ok":
-        raise sqlite3.DatabaseError(f"{check} says {verdict}")
+        damage = sqlite3.DatabaseError(f"{check} says {verdict}")
+        damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damage
 
 
 def _refuse_programs(copy: sqlite3.Connection) -> None:

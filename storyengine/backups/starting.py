@@ -1,18 +1,20 @@
 """What stops the start of the program: a database that it would harm, or could not work with."""
 
+import shlex
 import sqlite3
-from pathlib import Path
+from itertools import count
 
 from django.db import Error as DatabaseError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from agents.storage import find_full_folder, is_disk_full
+from agents.storage import database_file, find_full_folder, is_damaged, is_disk_full
 from storyengine.backups.contents import refuse_what_is_not_ours, unknown_migrations
-from storyengine.backups.exceptions import DISK_IS_FULL, BackupError, say_unreadable
-from storyengine.backups.folder import Reason, backups
+from storyengine.backups.exceptions import DISK_IS_FULL, MAKE_ROOM, BackupError, say_unreadable
+from storyengine.backups.folder import Backup, Reason, backups
 from storyengine.backups.sqlite import look_at
 from storyengine.backups.taking import has_been_used, this_store
+from storyengine.stack.own_commands import shown, typed
 
 _HOW = "docs/deployment.md has the commands."
 
@@ -21,43 +23,57 @@ def check_storage() -> None:
     """Raises BackupError with what is wrong and what to do; nothing is changed."""
     if folder := find_full_folder():
         raise BackupError(
-            f"The disk of {folder} is full, so that nothing could be stored. What was stored "
-            "before is kept. Make room on it, and start again."
+            f"The disk of {folder} is full, so that nothing could be stored. {MAKE_ROOM}"
         )
     try:
         if _is_unused():
             _refuse_beside_backups()
             return
-        if connection.vendor == "sqlite":
-            look_at(_database_file())
+        if file := database_file():
+            look_at(file)
         _refuse_newer()
     except (DatabaseError, sqlite3.Error) as error:
-        said = DISK_IS_FULL if is_disk_full(error) else say_unreadable(error)
-        raise BackupError(said) from error
+        raise BackupError(_say_why(error)) from error
+
+
+def _say_why(error: BaseException) -> str:
+    if is_disk_full(error):
+        return DISK_IS_FULL
+    newest, file = _newest_with_chapters(), database_file()
+    if newest is None or file is None or not is_damaged(error):
+        return say_unreadable(error)
+    # A restore writes over nothing that it cannot back up.
+    folders = (file.with_name(f"damaged-{number}") for number in count(1))
+    aside = shlex.quote(shown(next(folder for folder in folders if not folder.exists())))
+    return (
+        f"{say_unreadable(error)} The newest backup with chapters was made on {newest.when}. To go "
+        "back to it, and keep the damaged files aside, run "
+        f"`mkdir {aside} && mv {shlex.quote(shown(file))}* {aside} && "
+        f"{typed('restore', newest.path)}`. Then start again."
+    )
 
 
 def _is_unused() -> bool:
     # Asked first: SQLite throws away the log that lies beside a file of no bytes when it opens it.
-    if connection.vendor == "sqlite" and not (
-        _database_file().exists() and _database_file().stat().st_size
-    ):
+    file = database_file()
+    if file and not (file.exists() and file.stat().st_size):
         return True
     return not has_been_used()
 
 
-def _database_file() -> Path:
-    return Path(connection.settings_dict["NAME"])
-
-
 def _refuse_beside_backups() -> None:
     """An empty library would take the place of one that was lost."""
-    newest = next((backup.path for backup in backups() if backup.has_chapters), None)
-    if newest is not None:
+    if newest := _newest_with_chapters():
         raise BackupError(
             "The database is empty, though there are backups of one with chapters. It was left as "
-            f"it is. To have the chapters back, run `python manage.py restore {newest}`. To begin "
-            f"with an empty library, run `python manage.py migrate`. Then start again. {_HOW}"
+            f"it is. To have the chapters back as they were on {newest.when}, run "
+            f"`{typed('restore', newest.path)}`. To begin with an empty library, run "
+            f"`{typed('migrate')}`. Then start again. {_HOW}"
         )
+
+
+def _newest_with_chapters() -> Backup | None:
+    return next((backup for backup in backups() if backup.has_chapters), None)
 
 
 def _refuse_newer() -> None:
@@ -65,7 +81,7 @@ def _refuse_newer() -> None:
     if not unknown:
         return
     earlier = _newest_before_an_upgrade()
-    restore = f": run `python manage.py restore {earlier}`" if earlier else ""
+    restore = f", on {earlier.when}: run `{typed('restore', earlier.path)}`" if earlier else ""
     raise BackupError(
         f"The database was written by a newer Story Engine, with {', '.join(unknown)}. It was left "
         "as it is. Start that version or a later one; or go back to the backup that was made "
@@ -74,7 +90,7 @@ def _refuse_newer() -> None:
     )
 
 
-def _newest_before_an_upgrade() -> Path | None:
+def _newest_before_an_upgrade() -> Backup | None:
     """Of those that this program can take."""
     for backup in backups():
         if backup.reason != Reason.BEFORE_MIGRATION:
@@ -84,5 +100,5 @@ def _newest_before_an_upgrade() -> Path | None:
                 refuse_what_is_not_ours(backup.path, contents)
         except BackupError:
             continue
-        return backup.path
+        return backup
     return None

@@ -6,6 +6,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
+from agents.storage import database_file
 from sessions.models import Session
 from storyengine.backups.contents import Store
 from storyengine.backups.exceptions import BackupError
@@ -67,11 +68,10 @@ def has_chapters() -> bool:
 
 
 def this_store() -> Store:
-    database = connection.settings_dict
-    if connection.vendor == "sqlite":
-        return SqliteStore(Path(database["NAME"]))
+    if file := database_file():
+        return SqliteStore(file)
     if connection.vendor == "postgresql":
-        return PostgresqlStore(database)
+        return PostgresqlStore(connection.settings_dict)
     raise BackupError(f"There are no backups of {connection.display_name} here.")
 
 

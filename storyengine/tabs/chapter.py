@@ -22,7 +22,7 @@ from agents.running.database import in_database
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
 from memory.blocks import counting_blocks
-from memory.chunks import chunks_to_accept
+from memory.chunks import CatchingUp, catching_up, chunks_to_accept
 from memory.corrections import why_not_now
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.telling.rendering import ReadableBlock, readable_block
@@ -84,6 +84,10 @@ class ChapterSigns:
         return len(chunks_to_accept(self.chapter, is_ending=False))
 
     @property
+    def catching_up(self) -> CatchingUp | None:
+        return catching_up(self.chapter)
+
+    @property
     def poll_seconds(self) -> int:
         """How often the page asks; 0 when nothing changes by itself."""
         if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
@@ -104,6 +108,7 @@ class ChapterSigns:
             self.chapter.last_played_at.isoformat(),
             self.setback.job.error if self.setback else "",
             self.calls_to_accept,
+            self.chapter.accepted_calls,
             self.block_count,
         )
 

@@ -15,7 +15,7 @@ from agents.flows.memory_calls import MemoryBehind, find_memory_behind
 from agents.models import Job
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
-from memory.chunks import chunks_to_accept
+from memory.chunks import CatchingUp, catching_up, chunks_to_accept
 from memory.fold.folding import fold_chapter
 from sessions.access import read_at_one_moment
 from sessions.attempts import pending_attempt
@@ -133,6 +133,10 @@ class PlayPage:
         return find_memory_behind(self.chapter, is_ending=False)
 
     @property
+    def catching_up(self) -> CatchingUp | None:
+        return catching_up(self.chapter)
+
+    @property
     def asks_at_end(self) -> bool:
         return bool(chunks_to_accept(self.chapter, is_ending=True))
 
@@ -192,6 +196,7 @@ class PlayPage:
             self.last_key,
             self.setback.job.error if self.setback else "",
             len(chunks_to_accept(chapter, is_ending=False)),
+            chapter.accepted_calls,
             [(job.kind, job.status) for job in self.jobs.values()],
         ]
         if self.pending:

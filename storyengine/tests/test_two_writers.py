@@ -61,14 +61,14 @@ def test_at_once_neither_loses_what_only_one_of_them_wrote(chapter: Session) -> 
         statuses = at_once(
             partial(put, chapter, **of_agent_1(text), world_text=text),
             partial(autosave, chapter, chapter_text=text),
-            partial(autosave, chapter, name_2=text),
+            partial(autosave, chapter, name_2=f"Not {text}"),
             partial(autosave, chapter, identity_2=text),
             partial(autosave, chapter, agent_count=str(count)),
         )
         assert statuses == [SAVED, *[SAVED_BY_PAGE] * 4]
         saved = tab1(chapter)
         assert (saved["world_text"], saved["chapter_text"]) == (text, text)
-        assert [saved["agent_names"][slot] for slot in "12"] == [text, text]
+        assert [saved["agent_names"][slot] for slot in "12"] == [text, f"Not {text}"]
         assert [saved["agent_identity_text_by_slot"][slot] for slot in "12"] == [text, text]
         assert saved["selected_agent_slots"] == list(range(1, count + 1))
 

@@ -1,23 +1,26 @@
 """Memory that is far behind asks before it calls a model, and catches up at the pace of play."""
 
 import json
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from agents.calling.tests.bookkeeping import chunks_of
+from agents.flows import summarizing
 from agents.flows.ending import request_end, retry_summary
 from agents.flows.memory_calls import CallsNotAccepted, find_memory_behind
 from agents.flows.narrating import request_build
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.models import Job, LLMArtifact
-from agents.providers.exceptions import ProviderRefused
+from agents.providers.exceptions import ProviderRefused, StreamBroken
 from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
 from agents.running.recovery import give_notice_of_due_jobs, recover
 from agents.running.work import work_on
 from bench.long_memory import delta_payload
+from memory.chunks import Chunk
 from sessions.access import get_chapter
 from sessions.chapters import copy_setup
 from sessions.models import Session
@@ -71,7 +74,32 @@ def test_the_question_names_the_prompts_and_the_calls(behind: Session) -> None:
     assert (found.first, found.last, found.calls) == (1, 21, 3)
     at_end = find_memory_behind(behind, is_ending=True)
     assert at_end is not None
-    assert (at_end.first, at_end.last, at_end.calls) == (1, 22, 4)
+    assert (at_end.first, at_end.last, at_end.latest, at_end.calls) == (1, 21, Chunk(22, 22), 4)
+
+
+def test_the_question_says_how_long_such_calls_took(
+    behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    retry_summary(behind.pk, accept_calls=True)
+    run_jobs()
+    [call] = LLMArtifact.objects.filter(agent_id=8)
+    for milliseconds, agent_id, model, error in (
+        (40_000, 8, call.model, ""),
+        (50_000, 8, call.model, ""),
+        (1_000, 8, call.model, "It broke off."),
+        (1_000, 8, "another", ""),
+        (1_000, 2, call.model, ""),
+    ):
+        call.pk, call.duration_ms = uuid.uuid4(), milliseconds
+        call.agent_id, call.model, call.error = agent_id, model, error
+        call._state.adding = True
+        call.save(force_insert=True)
+    Session.objects.update(accepted_calls=0)
+    add_prompts(behind, 7)
+    found = find_memory_behind(get_chapter(behind.pk), is_ending=True)
+    assert found is not None
+    # Of three, the middle one: the call that was really made took no time.
+    assert (found.seconds, found.all_seconds) == (40, 40 * found.calls)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +186,40 @@ def test_the_end_makes_all_that_are_left(
     behind.refresh_from_db()
     assert (behind.state, behind.accepted_calls) == (State.ENDED, 0)
     assert chunks_of(behind) == [(1, 7), (8, 14), (15, 21), (22, 22)]
+
+
+def test_an_end_waits_for_no_pause_after_a_failure(
+    behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    provider.enqueue(StreamBroken("It broke off."))
+    retry_summary(behind.pk, accept_calls=True)
+    run_jobs()
+    assert Job.objects.get().status == Job.Status.QUEUED
+    assert not due_jobs().exists()
+    request_end(behind.pk)
+    assert due_jobs().exists()
+
+
+def test_an_end_waits_for_no_prompt_after_the_call_that_is_under_way(
+    behind: Session,
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = summarizing._store
+
+    def ask_for_the_end_first(*arguments: Any) -> None:
+        if not behind.memory_blocks.exists():
+            request_end(behind.pk)
+        store(*arguments)
+
+    monkeypatch.setattr(summarizing, "_store", ask_for_the_end_first)
+    retry_summary(behind.pk, accept_calls=True)
+    run_jobs()
+    behind.refresh_from_db()
+    assert behind.state == State.ENDED
+    assert chunks_of(behind) == [(1, 7), (8, 14), (15, 21), (22, 22)]
+    assert len(provider.history) == 4
 
 
 def test_an_end_that_failed_is_tried_again_without_a_question(

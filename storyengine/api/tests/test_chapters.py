@@ -282,6 +282,7 @@ class TestTab1:
             ({"selected_agent_slots": 3}, "invalid-input"),
             ({"agent_names": {"8": "x"}}, "invalid-input"),
             ({"agent_names": {"1": "GM"}}, "invalid-input"),
+            ({"agent_names": {"1": "Mara", "2": "mara"}}, "invalid-input"),
             ({"agent_names": {"one": "x"}}, "invalid-input"),
             ({"agent_names": {"\ud800": "x"}}, "invalid-input"),
             ({"agent_names": {"1": 5}}, "invalid-input"),

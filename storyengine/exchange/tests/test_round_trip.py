@@ -122,8 +122,13 @@ class TestWholeChapter:
         delta = import_again(chapter).memory_blocks.latest("created_at")
         assert delta.json_payload == {"character_actions": [{"agent_slot": 0, "did": "ran"}]}
 
-    def test_play_goes_on_from_it(self) -> None:
-        copy = import_again(make_whole_chapter())
+    @pytest.mark.parametrize("names", [{}, {"1": "Tom", "2": "tom"}], ids=["", "two of a name"])
+    def test_play_goes_on_from_it(self, names: dict[str, str]) -> None:
+        """Also of one that was begun before Tab 1 refused two of a name."""
+        chapter = make_whole_chapter()
+        Session.objects.filter(pk=chapter.pk).update(agent_names={**chapter.agent_names, **names})
+        copy = import_again(chapter)
+        assert names.items() <= copy.agent_names.items()
         opened = open_prompt(copy.pk, actor=2, words="On.", submission_key="on")
         assert opened.must_run
 

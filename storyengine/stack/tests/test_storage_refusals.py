@@ -59,22 +59,23 @@ def chapter() -> Session:
     return make_active_chapter()
 
 
-@pytest.fixture(params=ERRORS, ids=lambda error: type(error).__name__)
-def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Break:
-    """Makes what is named meet a database that is away."""
+def breaker(error: Exception, monkeypatch: pytest.MonkeyPatch) -> Break:
+    """Makes what is named meet a database or a disk that fails so."""
 
     def fail(*_arguments: object, **_named: object) -> Any:
-        raise request.param
+        raise error
 
     return lambda name: monkeypatch.setattr(name, fail)
+
+
+@pytest.fixture(params=ERRORS, ids=lambda error: type(error).__name__)
+def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Break:
+    return breaker(request.param, monkeypatch)
 
 
 @pytest.fixture(params=FULL, ids=["sqlite", "postgresql", "file", "quota"])
 def full(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Break:
-    def fail(*_arguments: object, **_named: object) -> Any:
-        raise request.param
-
-    return lambda name: monkeypatch.setattr(name, fail)
+    return breaker(request.param, monkeypatch)
 
 
 def test_a_full_disk_is_said_as_that(
@@ -155,23 +156,6 @@ def test_what_may_be_a_full_disk_is_one_where_there_is_no_room(
     assert refusal.status == (507 if least_free else 503)
 
 
-def test_a_page_s_stream_says_that_a_reply_waits_for_room(
-    full: Break, chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue("I step through.")
-    call("POST", address(chapter, "prompt"), {"agent_slot": 1, "user_text": "The door opens."})
-    path = addresses.address(chapter, "stream", Attempt.objects.get().pk)
-    full("storyengine.tabs.replies.follow")
-
-    async def read() -> bytes:
-        answer = cast(StreamingHttpResponse, await AsyncClient().get(path))
-        return b"".join([part async for part in cast(AsyncIterator[bytes], answer)])
-
-    said = in_loop(read).decode()
-    assert said.startswith("event: trouble\n")
-    assert "The disk is full" in said
-
-
 def test_a_page_says_so_and_gives_the_words_back(away: Break, chapter: Session) -> None:
     away("storyengine.tabs.replies.start_prompt")
     words = {"agent_slot": "1", "submission_key": "k", "user_text": "Take <the> lamp."}
@@ -235,19 +219,28 @@ def test_a_stream_ends_with_the_problem(
     assert chapter.prompt_index == 1
 
 
-def test_a_page_s_stream_breaks_off_and_is_asked_for_again(
-    away: Break, chapter: Session, provider: ScriptedProvider
+@pytest.mark.parametrize("error", [*ERRORS, *FULL])
+def test_a_page_s_stream_is_asked_for_again_and_says_where_it_waits_for_room(
+    error: Exception,
+    chapter: Session,
+    provider: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     provider.enqueue("I step through.")
     call("POST", address(chapter, "prompt"), {"agent_slot": 1, "user_text": "The door opens."})
     path = addresses.address(chapter, "stream", Attempt.objects.get().pk)
-    away("storyengine.tabs.replies.follow")
+    breaker(error, monkeypatch)("storyengine.tabs.replies.follow")
 
-    async def read() -> list[Any]:
+    async def read() -> bytes:
         answer = cast(StreamingHttpResponse, await AsyncClient().get(path))
-        return [part async for part in cast(AsyncIterator[bytes], answer)]
+        return b"".join([part async for part in cast(AsyncIterator[bytes], answer)])
 
-    assert in_loop(read) == []
+    said = in_loop(read).decode()
+    if error in FULL:
+        assert said.startswith("event: trouble\n")
+        assert "The disk is full" in said
+    else:
+        assert said == ""
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR | 4 << 8])

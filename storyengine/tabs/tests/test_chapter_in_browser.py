@@ -1,5 +1,7 @@
 """What Tab 3's scripts promise, in a real browser."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -105,6 +107,8 @@ class TestEstimate:
         for length, out in (("5000", "8,000 out"), ("1000", "1,600 out")):
             page.fill("#target-words", length)
             expect(page.locator("#build-estimate")).to_contain_text(out)
+            said = page.locator(".build-row .beside").inner_text()
+            assert re.findall(r"([0-9,]+) words", said) == [f"{int(length):,}"]
 
 
 class TestDrafts:

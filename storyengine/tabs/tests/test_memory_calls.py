@@ -1,5 +1,6 @@
 """Memory that is far behind: asked on Tab 2 and at the end, said on Tab 3."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -48,12 +49,44 @@ class TestOnTab2:
         settings.LLM = "openai"
         html = get_page(client, behind, "play")
         [notice] = all_of(html, "div", "notices")
-        assert "Prompts 1-21 are not in it yet" in notice.words
-        assert "3 model calls. About " in notice.words
+        assert "Prompts 1-21 are not in memory yet." in notice.words
+        assert "That takes 3 calls of the model." in notice.words
+        # Once is enough, also on the button.
+        assert len(re.findall(r"[0-9]+ calls?", notice.words)) == 1
         assert "tokens in and" in notice.words
         assert "$" in notice.words
         [form] = all_of(html, "form", action=address(behind, "retry-memory"))
-        assert form.words == "Accept 3 calls"
+        assert form.words == "Accept and write memory"
+
+    def test_it_says_how_long_such_calls_take(
+        self, client: Client, behind: Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("agents.flows.memory_calls._seconds_of_a_call", lambda: 42)
+        [notice] = all_of(get_page(client, behind, "play"), "div", "notices")
+        assert "3 calls of the model, each of about 40 seconds." in notice.words
+        question = get_page(client, behind, "confirm-end")
+        assert "one after the other, in about 3 minutes." in question
+
+    def test_once_accepted_it_says_how_far_memory_is_until_it_is_there(
+        self, htmx: Client, behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        retry_summary(behind.pk, accept_calls=True)
+        html = get_page(htmx, behind, "play")
+        assert "Of 3 stretches of the chapter, 0 are written." in html
+        for written in ("1 is", "2 are"):
+            poll = by_id(html, "play-poll").attributes["hx-get"]
+            run_jobs()
+            html = htmx.get(poll).content.decode()
+            assert f"Of 3 stretches of the chapter, {written} written." in html
+            assert f"stretches of the chapter, {written} written." in get_page(
+                htmx, behind, "draft"
+            )
+            play(behind)
+            html = get_page(htmx, behind, "play")
+        poll = by_id(html, "play-poll").attributes["hx-get"]
+        run_jobs()
+        assert "catching up" not in htmx.get(poll).content.decode()
+        assert "catching up" not in get_page(htmx, behind, "draft")
 
     def test_play_goes_on_until_the_answer(
         self, client: Client, behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
@@ -124,7 +157,9 @@ class TestAtTheEnd:
         [asks] = all_of(play_page, "form", action=address(behind, "confirm-end"))
         html = client.get(asks.attributes["action"]).content.decode()
         form, fields = form_of(html, address(behind, "end"))
-        assert form.words == "Accept 4 calls and end"
+        assert form.words == "Accept and end"
+        assert "Prompts 1-21 are not in memory yet, and to end the chapter they are written" in html
+        assert "with the latest, 22. That takes 4 calls" in html
         client.post(form.attributes["action"], fields)
         run_jobs()
         assert len(chunks_of(behind)) == 4

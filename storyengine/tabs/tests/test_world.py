@@ -184,6 +184,7 @@ class TestSave:
             {"agent_count": "many"},
             {"name_8": "Nobody"},
             {"name_1": "3)"},
+            {"name_1": "agent orange"},
         ],
     )
     def test_what_cannot_be_accepted_is_refused_beside_the_field(

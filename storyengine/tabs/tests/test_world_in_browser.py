@@ -142,6 +142,49 @@ class TestTab1:
             assert said["y"] + said["height"] <= min(cancel["y"], lock["y"])
             assert cancel["y"] == pytest.approx(lock["y"], abs=1)
 
+    @pytest.mark.parametrize("leaves_by", ["the dialog", "a link"])
+    def test_what_keeps_the_chapter_from_starting_is_brought_into_view(
+        self, page: Page, draft: ChapterClient, leaves_by: str
+    ) -> None:
+        page.set_viewport_size({"width": 390, "height": 600})
+        open_world(page, draft)
+        page.get_by_role("radio", name="2 Agent Orange").check()
+        name = page.locator("#name-2")
+        name.fill("GM")
+        page.get_by_role("radio", name="1 Agent Red").check()
+        page.locator("#world-text").fill("A harbour town.")
+        if leaves_by == "a link":
+            page.get_by_role("link", name="3 Chapter").click()
+        else:
+            page.get_by_role("link", name="Start chapter").click()
+            page.locator("#lock-dialog").get_by_role("button", name="Lock and play").click()
+        expect(page.locator("#lock-dialog")).to_be_hidden()
+        expect(name).to_be_focused()
+        expect(name).to_be_in_viewport()
+        why = page.locator("#panel-2 .panel-head + .refusal")
+        expect(why).to_contain_text("“GM” cannot be the name of agent 2")
+        expect(why).to_be_in_viewport()
+        expect(name).to_have_value("GM")
+
+        name.fill("Tom")
+        page.get_by_role("link", name="Start chapter").click()
+        page.locator("#lock-dialog").get_by_role("button", name="Lock and play").click()
+        page.wait_for_url("**/play")
+
+    def test_a_name_that_has_become_free_is_saved_by_itself(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        open_world(page, draft)
+        first = page.locator("#name-1")
+        first.fill("Agent Orange")
+        why = page.locator("#panel-1 .panel-head + .refusal")
+        expect(why).to_contain_text("Agents 1 and 2 would both be called")
+        page.get_by_role("radio", name="2 Agent Orange").check()
+        page.locator("#name-2").fill("Tom")
+        expect(page.locator("#saved-state")).to_have_text("saved")
+        expect(why).to_be_empty()
+        assert draft.read()["agent_names"]["1"] == "Agent Orange"
+
     def test_fewer_agents_hide_panels_and_more_bring_them_back(
         self, page: Page, draft: ChapterClient
     ) -> None:

@@ -46,6 +46,17 @@ def seconds_since(moment: datetime) -> int:
 
 
 @register.filter
+def about_time(seconds: int) -> str:
+    """No more exact than an estimate can be: a few seconds; 40 seconds; 12 minutes"""
+    if seconds < 10:
+        return "a few seconds"
+    if seconds < 95:
+        return f"{round(seconds, -1)} seconds"
+    minutes = round(seconds / 60)
+    return f"{minutes} minutes" if minutes < 95 else f"{round(minutes / 60)} hours"
+
+
+@register.filter
 def ago(moment: datetime) -> str:
     """just now; 3 hours ago"""
     if timezone.now() - moment < timedelta(minutes=1):
