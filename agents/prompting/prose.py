@@ -4,12 +4,13 @@ import re
 
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
-# What a model sets before a paragraph, and what it wraps a heading in.
-_NUMBER = re.compile(r"\A[ \t]*\d{1,3}[.)][ \t]+")
-_HEADING_LINE = re.compile(
-    r"[ \t]*(?:#{1,6}[ \t]+(.+?)|(?:\*\*|__)(.+?)(?:\*\*|__)[ \t]*:?)[ \t]*#*[ \t]*"
-)
-_SCENE_BREAK = re.compile(r"[ \t]*(?:[*_-][ \t]*){3,}")
+# What a model sets before a paragraph and before a heading, and what it wraps one in.
+_NUMBER = re.compile(r"\A[ \t]*+\d{1,3}[.)][ \t]++")
+_SIGN = re.compile(r"\A#{1,6}[ \t]++")
+_BOLD = ("**", "__")
+_BLANKS = " \t"
+# Possessive, so that no line takes longer than its length.
+_SCENE_BREAK = re.compile(r"[ \t]*+(?:[*_-][ \t]*+){3,}+")
 _LONGEST_HEADING = 80
 _SPACE = re.compile(r"\s")
 _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
@@ -38,11 +39,27 @@ def _as_prose(line: str) -> str | None:
     if _SCENE_BREAK.fullmatch(line):
         return line
     line = _NUMBER.sub("", line)
-    if wrapped := _HEADING_LINE.fullmatch(line):
-        line = _NUMBER.sub("", wrapped[1] or wrapped[2])
+    wrapped = _wrapped(line)
+    if wrapped is not None:
+        line = _NUMBER.sub("", wrapped)
         if len(line) <= _LONGEST_HEADING and not _SENTENCE_END.search(line):
             return None
     return line.replace("**", "")
+
+
+def _wrapped(line: str) -> str | None:
+    """What stands in the marks of a heading; None where they are not around all of the line.
+
+    Step by step: a pattern for all of it would try each way to share a run of blanks among its
+    parts, which takes a power of the run's length.
+    """
+    line = line.lstrip(_BLANKS)
+    inside = line.rstrip(_BLANKS).rstrip("#").rstrip(_BLANKS)
+    if sign := _SIGN.match(line):
+        return inside[sign.end() :]
+    inside = inside.removesuffix(":").rstrip(_BLANKS)
+    is_bold = len(inside) > 4 and inside.startswith(_BOLD) and inside.endswith(_BOLD)
+    return inside[2:-2] if is_bold else None
 
 
 def without_heading(text: str) -> str:
