@@ -131,6 +131,7 @@ def _turns(
                         attempt,
                         AttemptEntry,
                         source=_place_of(attempt.source_id, places),
+                        given=_given(attempt),
                         events=events[attempt.pk],
                     )
                 )
@@ -138,6 +139,8 @@ def _turns(
             ],
         )
         for turn in turns
+        # A chapter that is being reset loses its attempts first.
+        if turn.chosen_id in places
     ]
 
 
@@ -148,6 +151,13 @@ def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
         entry = EventEntry.model_construct(**_copy(event, EventEntry))
         of_attempts[event.attempt_id].append(entry)
     return of_attempts
+
+
+def _given(attempt: Attempt) -> dict[str, Any] | None:
+    """A trial also names the call that it started from, which stays here."""
+    if not attempt.is_trial or attempt.given is None:
+        return attempt.given
+    return {name: value for name, value in attempt.given.items() if name != "call_id"}
 
 
 def _place_of(attempt_id: uuid.UUID | None, places: dict[uuid.UUID, int]) -> int | None:
@@ -199,7 +209,8 @@ def _unanswered(chapter: Session, turns: list[Turn]) -> list[UnansweredEntry]:
                 attempt,
                 UnansweredEntry,
                 status=Attempt.Status.STOPPED.value if attempt.is_running else attempt.status,
-                turn=None if attempt.turn_id is None else number_of[attempt.turn_id],
+                # A turn that came while the chapter was read is met by the next reading.
+                turn=None if attempt.turn_id is None else number_of.get(attempt.turn_id),
                 error=scrub_reply(attempt.error)[:ERROR_CHAR_LIMIT],
             )
         )
