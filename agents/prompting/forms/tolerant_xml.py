@@ -77,6 +77,8 @@ class _Element:
     schema: dict[str, Any]
     texts: list[str] = field(default_factory=list)
     children: list["_Element"] = field(default_factory=list)
+    # Their names, so that each tag is not compared with all that stand before it.
+    names: set[str] = field(default_factory=set)
 
     @property
     def text(self) -> str:
@@ -91,9 +93,7 @@ class _Element:
                 return entry
             # An entry's own tags, where the tag of the entry was forgotten.
             properties = entry.get("properties", {})
-        elif any(child.name == name for child in self.children) and (
-            properties[name]["type"] != "array"
-        ):
+        elif name in self.names and properties[name]["type"] != "array":
             # Given once already: this one belongs to the next entry.
             return None
         known: dict[str, Any] | None = properties.get(name)
@@ -180,6 +180,7 @@ class _Tree:
             self.passed_over += parent.texts
             parent.texts = []
         parent.children.append(element)
+        parent.names.add(element.name)
         self._open.append(element)
         self._unknown = ""
         return element

@@ -1,0 +1,102 @@
+"""However long and odd a text is that a model sent, all that reads it ends in its length.
+
+What takes the square of a text's length, or more, takes many minutes for these: such a test hangs,
+and pytest's `faulthandler_timeout` ends it and shows where it stood.
+"""
+
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+from agents.prompting.escaping import without_forgeries
+from agents.prompting.forms.reply_forms import Form, read_reply
+from agents.prompting.forms.schemas import InvalidReply, Payload, TurnDelta, check_payload
+from agents.prompting.prose import (
+    as_prose,
+    end_at_sentence,
+    last_sentences,
+    last_words,
+    repeats,
+    without_heading,
+    without_middle,
+)
+from sessions.speaker_marks import without_chat_marks, without_cues
+from sessions.text import scrub_reply
+from sessions.transcript import Entry, normalize_blank_lines
+from storyengine.web.templatetags.entries import as_paragraphs
+
+LENGTH = 500_000
+# Each is repeated until the text is as long as that.
+UNITS = [
+    *(" ", "\t", "\n", " \n", "\r", "\u2028", "\u200b", "\u0301", "x ", "Tom: ", "GM 1 ", "1) "),
+    *("#", "## ", "*", "** ", "_ ", ".", '."', ":", "-", "(", "\\", "&#1", "<", "</", "<x ", "["),
+]
+# What a text may begin with that makes a reader look further.
+STARTS = ["", "## x", "**x**"]
+TAGS = [
+    *("<", "</", "<a>", "</a>", "<!--", "<![CDATA[", "]]>", "&", "&#1", "<item>", "<invoke name"),
+    *("<canon_locks>x</canon_locks>", "<range>", "<location_updates>", " ", "\n", "\t"),
+]
+BRACKETS = ["{", "[", '{"a":', '"a": ', '"', "\\", "}", "]", ",", "//", "/*", " ", "\n", "1", "```"]
+
+
+def _shown(text: str) -> str:
+    return as_paragraphs([Entry(1, "user", "1) ", text)], uuid.uuid4())
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "scrub_reply": scrub_reply,
+    "without_cues": partial(without_cues, names=("Tom", "???")),
+    "without_chat_marks": without_chat_marks,
+    "without_forgeries": without_forgeries,
+    "as_prose": as_prose,
+    "end_at_sentence": end_at_sentence,
+    "without_heading": without_heading,
+    "without_middle": without_middle,
+    "last_words": partial(last_words, count=100),
+    "last_sentences": partial(last_sentences, limit=1_000),
+    "repeats": lambda text: repeats(text, text),
+    "normalize_blank_lines": normalize_blank_lines,
+    "as_paragraphs": _shown,
+}
+
+
+def _long(start: str, unit: str) -> str:
+    return f"{start}{unit * (LENGTH // len(unit))}x"
+
+
+def _validate(text: str, form: Form, *, is_last_try: bool) -> None:
+    def check(payload: Payload) -> None:
+        check_payload(payload, TurnDelta)
+
+    with suppress(InvalidReply):
+        read_reply(text, TurnDelta, check, form=form, is_last_try=is_last_try)
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("reader", READERS)
+def test_of_a_reply_of_words(reader: str, start: str) -> None:
+    for unit in UNITS:
+        READERS[reader](_long(start, unit))
+
+
+@pytest.mark.parametrize("is_last_try", [False, True], ids=["first try", "last try"])
+@pytest.mark.parametrize("start", ["", "<turn_delta>", "<turn_delta><canon_locks>"])
+def test_of_a_reply_in_tags(start: str, is_last_try: bool) -> None:
+    for unit in TAGS:
+        _validate(_long(start, unit), "xml", is_last_try=is_last_try)
+
+
+@pytest.mark.parametrize("is_last_try", [False, True], ids=["first try", "last try"])
+@pytest.mark.parametrize("start", ["", '{"memory_type": ', '{"memory_type": "turn_delta", "x": ["'])
+def test_of_a_reply_in_brackets(start: str, is_last_try: bool) -> None:
+    for unit in BRACKETS:
+        _validate(_long(start, unit), "json", is_last_try=is_last_try)
+
+
+def test_of_a_reply_that_names_one_list_after_another_again_and_again() -> None:
+    canon, places = "<canon_locks>x</canon_locks>", "<location_updates/>"
+    _validate(f"<turn_delta>{canon * 100_000}{places * 100_000}", "xml", is_last_try=True)
