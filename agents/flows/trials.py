@@ -23,6 +23,7 @@ from agents.exceptions import ModelNotReady
 from agents.flows.characters import agent_of, others_cues
 from agents.flows.choosing import choose_reply
 from agents.flows.replies import stop_running, store_and_start
+from agents.models import LLMArtifact
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.layers import Layer, text_layer
 from agents.prompting.prompt_parts import SEPARATOR, PromptPart, split_prompt
@@ -208,9 +209,8 @@ def read_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Trial:
     attempt = _find(chapter, attempt_id)
     assert attempt.source is not None, "A trial is made from another attempt."
     assert attempt.turn is not None, "A trial is an attempt at a turn."
-    calls = calls_of(chapter)
-    base = calls.filter(pk=given_of(attempt)["call_id"]).first()
-    own = calls.filter(attempt=attempt).order_by("created_at").last()
+    base = _base_of(attempt)
+    own = calls_of(chapter).filter(attempt=attempt).order_by("created_at").last()
     is_done = attempt.status == Attempt.Status.COMMITTED
     return Trial(
         attempt=attempt,
@@ -274,7 +274,7 @@ def _answer_again(trial: Attempt, call_id: str, layer_number: int, text: str) ->
     given = given_of(trial)
     # A line break counts as one, however it was sent.
     sent = (layer_number, text.replace("\r\n", "\n").replace("\r", "\n"))
-    if sent != (given["layer"], given["text"]) or call_id not in ("", given["call_id"]):
+    if sent != (given["layer"], given["text"]) or call_id not in ("", given.get("call_id")):
         raise KeyReused(
             "This trial was sent already, with another text. "
             "Nothing was changed; send yours again under an id of its own."
@@ -284,7 +284,7 @@ def _answer_again(trial: Attempt, call_id: str, layer_number: int, text: str) ->
 
 def _prepare_trial(attempt: Attempt) -> PreparedCall:
     given = given_of(attempt)
-    base = calls_of(attempt.session).filter(pk=given["call_id"]).first()
+    base = _base_of(attempt)
     if base is None:
         raise WrongState("The call that this trial was made from is gone.")
     layers = _layers_of(record_of(attempt.session, base))
@@ -358,6 +358,12 @@ def given_of(trial: Attempt) -> dict[str, Any]:
     """Which layer the trial changes, from what and to what, and the call that it starts from."""
     given: dict[str, Any] = trial.given or {}
     return given
+
+
+def _base_of(trial: Attempt) -> LLMArtifact | None:
+    """The call that the trial starts from; an imported one names none."""
+    call_id = given_of(trial).get("call_id")
+    return calls_of(trial.session).filter(pk=call_id).first() if call_id else None
 
 
 def _find(chapter: Session, attempt_id: uuid.UUID) -> Attempt:
