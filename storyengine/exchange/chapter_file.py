@@ -35,6 +35,8 @@ GAME_MASTER: Final = "gamemaster"
 
 # The engine makes fifty attempts at a turn. A chapter from before that limit may have more.
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
+# The words, a reply, and what the system says to them, of which the engine itself says nothing.
+MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
 
 Witnesses = Annotated[list[Slot], Field(max_length=MAX_AGENTS, fail_fast=True)]
 _Place = Annotated[
@@ -51,6 +53,15 @@ class EventEntry(Part):
     created_at: Time
 
 
+class TrialChange(Part):
+    """What is given of a trial: the layer of the request that it changed, and how."""
+
+    layer: Number
+    layer_name: ModelText
+    text_before: ModelText
+    text: ModelText
+
+
 class AttemptEntry(Part):
     """A committed attempt at a turn."""
 
@@ -60,11 +71,11 @@ class AttemptEntry(Part):
     )
     actor: Slot
     words: PromptText
-    given: Payload | None
+    given: Payload | None = Field(description="Of a trial, what it changed.")
     witnesses: Witnesses | None
     submitted_at: Time
     committed_at: Time
-    events: Annotated[list[EventEntry], *at_most("events")]
+    events: Annotated[list[EventEntry], Field(max_length=MAX_EVENTS_OF_AN_ATTEMPT, fail_fast=True)]
 
 
 class TurnEntry(Part):
@@ -122,5 +133,5 @@ class ChapterFile(Part):
 # The only words of a file that a message about it may repeat.
 KNOWN_KEYS = keys_of(
     *(ChapterFile, Chapter, Config, Tab1, TurnEntry, AttemptEntry, EventEntry, UnansweredEntry),
-    *(MemoryBlockEntry, DraftEntry, SourceSnapshot),
+    *(MemoryBlockEntry, DraftEntry, SourceSnapshot, TrialChange),
 )

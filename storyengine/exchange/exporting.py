@@ -131,6 +131,7 @@ def _turns(
                         attempt,
                         AttemptEntry,
                         source=_place_of(attempt.source_id, places),
+                        given=_given(attempt),
                         events=events[attempt.pk],
                     )
                 )
@@ -148,6 +149,13 @@ def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
         entry = EventEntry.model_construct(**_copy(event, EventEntry))
         of_attempts[event.attempt_id].append(entry)
     return of_attempts
+
+
+def _given(attempt: Attempt) -> dict[str, Any] | None:
+    """A trial also names the call that it started from, which stays here."""
+    if not attempt.is_trial or attempt.given is None:
+        return attempt.given
+    return {name: value for name, value in attempt.given.items() if name != "call_id"}
 
 
 def _place_of(attempt_id: uuid.UUID | None, places: dict[uuid.UUID, int]) -> int | None:

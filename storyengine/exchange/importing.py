@@ -86,9 +86,10 @@ def _session(chapter: Chapter) -> Session:
 def _turns(
     session: Session, turns: Sequence[TurnEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Each turn with its attempts and their events, which name each other."""
+    """Each turn with its attempts, which name each other, and then the events of each."""
     for entry in turns:
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
+        attempts = list(zip(ids, entry.attempts, strict=True))
         yield [
             Turn(
                 turn_id=turn_id,
@@ -97,19 +98,22 @@ def _turns(
                 chosen_id=ids[entry.chosen],
             ),
             *(
-                row
-                for attempt_id, attempt in zip(ids, entry.attempts, strict=True)
-                for row in _attempt(session, attempt, entry.number, attempt_id, names)
+                _attempt(session, attempt, entry.number, attempt_id, names)
+                for attempt_id, attempt in attempts
             ),
         ]
+        for attempt_id, attempt in attempts:
+            for event in _events(session, attempt, entry.number, attempt_id):
+                yield [event]
 
 
 def _attempt(
     session: Session, entry: AttemptEntry, number: int, attempt_id: uuid.UUID, names: NewNames
-) -> Iterator[models.Model]:
+) -> Attempt:
     fields = dict(entry)
-    events, source = fields.pop("events"), fields.pop("source")
-    yield Attempt(
+    del fields["events"]
+    source = fields.pop("source")
+    return Attempt(
         attempt_id=attempt_id,
         session=session,
         turn_id=names.of_turn(number),
@@ -119,7 +123,12 @@ def _attempt(
         lease_until=entry.committed_at,
         **fields,
     )
-    for position, event in enumerate(events):
+
+
+def _events(
+    session: Session, entry: AttemptEntry, number: int, attempt_id: uuid.UUID
+) -> Iterator[Event]:
+    for position, event in enumerate(entry.events):
         yield Event(
             session=session,
             attempt_id=attempt_id,

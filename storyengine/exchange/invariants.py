@@ -3,20 +3,26 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+from pydantic import ValidationError
+
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     Chapter,
     EventEntry,
     MemoryBlockEntry,
+    TrialChange,
     TurnEntry,
     UnansweredEntry,
 )
 from storyengine.exchange.exceptions import refuse
+from storyengine.exchange.file_parts import ChapterParts
 
 
 def check_invariants(chapter: Chapter) -> None:
     """Raises BadChapterFile."""
-    _check_cast(chapter)
+    check_cast(chapter)
+    if chapter.mode_content:
+        refuse("mode_content", f"must be empty, since {chapter.mode} adds nothing")
     if chapter.state == "DRAFT_TAB1":
         _check_not_begun(chapter)
         return
@@ -29,14 +35,15 @@ def check_invariants(chapter: Chapter) -> None:
         refuse("state", "is ENDED, but memory does not cover every prompt")
 
 
-def _check_cast(chapter: Chapter) -> None:
+def check_cast(chapter: ChapterParts) -> None:
+    """Raises BadChapterFile."""
     slots = chapter.selected_agent_slots
     if slots != list(range(1, len(slots) + 1)):
         refuse("selected_agent_slots", "must be 1 to n without a gap")
     _check_slot(chapter.next_agent_slot, chapter, "next_agent_slot")
 
 
-def _check_slot(slot: int | None, chapter: Chapter, place: str) -> None:
+def _check_slot(slot: int | None, chapter: ChapterParts, place: str) -> None:
     if slot not in chapter.selected_agent_slots:
         refuse(place, "is none of the selected agents")
 
@@ -62,14 +69,30 @@ def _check_turns(chapter: Chapter) -> None:
         times = (attempt.committed_at for attempt in turn.attempts)
         _check_order(times, f"{place}.attempts")
         for number, attempt in enumerate(turn.attempts):
-            _check_attempt(attempt, turn, chapter, f"{place}.attempts[{number}]")
+            of_attempt = f"{place}.attempts[{number}]"
+            _check_source(attempt, number, turn, of_attempt)
+            _check_attempt(attempt, chapter, of_attempt)
 
 
-def _check_attempt(attempt: AttemptEntry, turn: TurnEntry, chapter: Chapter, place: str) -> None:
-    _check_slot(attempt.actor, chapter, f"{place}.actor")
-    _check_witnesses(attempt.witnesses, chapter, f"{place}.witnesses")
+def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: str) -> None:
+    """Of an edit or a trial, another attempt at the turn; of a trial also what it changed."""
+    if (attempt.source is not None) != (attempt.kind in ("edit", "trial")):
+        refuse(f"{place}.source", "must name an attempt for an edit or a trial, and else be null")
     if attempt.source is not None:
         _check_attempt_named(attempt.source, turn, f"{place}.source")
+        if attempt.source == number:
+            refuse(f"{place}.source", "must be another attempt")
+    if attempt.kind == "trial":
+        try:
+            TrialChange.model_validate(attempt.given)
+        except ValidationError:
+            keys = ", ".join(TrialChange.model_fields)
+            refuse(f"{place}.given", f"must be what the trial changed, with the keys {keys}")
+
+
+def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
+    _check_slot(attempt.actor, chapter, f"{place}.actor")
+    _check_witnesses(attempt.witnesses, chapter, f"{place}.witnesses")
     for at, event in enumerate(attempt.events):
         _check_event(event, chapter, f"{place}.events[{at}]")
     roles = [event.role for event in attempt.events]
@@ -117,8 +140,14 @@ def _check_blocks(chapter: Chapter) -> None:
     locks = [block for _, block in blocks if block.type == "world_chapter_lock"]
     if len(locks) != 1:
         refuse("memory_blocks", "must hold one world_chapter_lock once a chapter has begun")
+    stretches: set[tuple[int, int, int | None]] = set()
     for at, block in blocks:
         _check_place_of(block, chapter, f"memory_blocks[{at}]")
+        if block.type == "turn_delta":
+            stretch = block.from_prompt_index, block.to_prompt_index, block.attempt
+            if stretch in stretches:
+                refuse(f"memory_blocks[{at}]", "is a second delta of the same prompts and attempt")
+            stretches.add(stretch)
     deltas = [
         (at, block)
         for at, block in blocks

@@ -59,15 +59,15 @@ def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chap
     try:
         if version == version_1.VERSION:
             old = version_1.OldChapterFile.model_validate(data, context={"limits": limits})
-            chapter = version_1.upgrade(old.chapter)
+            chapter = version_1.upgrade(old.chapter, limits)
         else:
             _check_mode(data)
+            _check_totals(data, limits)
             file = ChapterFile.model_validate(data, context={"limits": limits})
             chapter = file.chapter
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         raise BadChapterFile(_describe(problems[0])) from None
-    _check_totals(chapter, limits)
     check_invariants(chapter)
     return chapter
 
@@ -129,20 +129,26 @@ def _version_of(data: object) -> int:
 def _check_mode(data: dict[str, Any]) -> None:
     """Asked before the rest, since each mode adds fields of its own."""
     chapter = data.get("chapter")
-    mode = chapter.get("mode") if isinstance(chapter, dict) else GAME_MASTER
+    mode = chapter.get("mode", GAME_MASTER) if isinstance(chapter, dict) else GAME_MASTER
     if not isinstance(mode, str) or not _MODE_NAME.fullmatch(mode):
         refuse("mode", "must be the name of a way to play")
     if mode != GAME_MASTER:
         refuse("mode", f'is "{mode}", a way to play that is not installed here')
 
 
-def _check_totals(chapter: Chapter, limits: Limits) -> None:
-    attempts = [attempt for turn in chapter.turns for attempt in turn.attempts]
-    totals = {"attempts": len(attempts), "events": sum(len(one.events) for one in attempts)}
-    for name, total in totals.items():
+def _check_totals(data: dict[str, Any], limits: Limits) -> None:
+    """Asked before any of them is looked at, since each takes far more memory then."""
+    attempts = _all_of("attempts", _all_of("turns", [data.get("chapter")]))
+    for name, entries in (("attempts", attempts), ("events", _all_of("events", attempts))):
         most = getattr(limits, name)
-        if total > most:
+        if len(entries) > most:
             refuse("turns", limits.refuse(f"have more than {most:,} {name} together"))
+
+
+def _all_of(name: str, parts: list[Any]) -> list[Any]:
+    """What the lists of this name hold together, as far as they are lists."""
+    lists = [part.get(name) for part in parts if isinstance(part, dict)]
+    return [entry for entries in lists if isinstance(entries, list) for entry in entries]
 
 
 def _describe(details: ErrorDetails) -> str:

@@ -1,12 +1,15 @@
 """A file of version 1, whose prompts have their replies one after the other and name no attempt."""
 
+from collections import Counter
 from itertools import groupby
 from operator import attrgetter
 from typing import Annotated, Any, Final, Literal
 
+from sessions.limits import PROMPT_CHAR_LIMIT
 from storyengine.exchange.chapter_file import (
     GAME_MASTER,
     MAX_ATTEMPTS_OF_A_TURN,
+    MAX_EVENTS_OF_AN_ATTEMPT,
     AttemptEntry,
     Chapter,
     DraftEntry,
@@ -30,8 +33,16 @@ from storyengine.exchange.file_parts import (
     at_most,
     keys_of,
 )
+from storyengine.exchange.invariants import check_cast
+from storyengine.exchange.limits import Limits
 
 VERSION: Final = 1
+
+# What the system said before the first prompt goes to one attempt with what it says at the first.
+_MOST_AT_A_PROMPT: Final = {
+    "agent": MAX_ATTEMPTS_OF_A_TURN,
+    "system": MAX_EVENTS_OF_AN_ATTEMPT // 2 - 1,
+}
 
 
 class EventEntry(Part):
@@ -72,9 +83,17 @@ class OldChapterFile(Part):
 KNOWN_KEYS = keys_of(OldChapterFile, OldChapter, EventEntry, UnansweredTurn)
 
 
-def upgrade(old: OldChapter) -> Chapter:
-    """The chapter as version 2 has it; raises BadChapterFile where its events make no turns."""
+def upgrade(old: OldChapter, limits: Limits) -> Chapter:
+    """The chapter as version 2 has it.
+
+    Raises BadChapterFile where its events make no turns, and where what has another name in version
+    2 does not fit. All else is looked at afterwards.
+    """
+    check_cast(old)
+    _check_begun(old)
     _check_events(old)
+    _check_sizes(old, limits)
+    _check_unanswered(old)
     turns = _turns(old)
     chosen = {turn.number: turn.chosen for turn in turns}
     fields = {name: getattr(old, name) for name in ChapterParts.model_fields}
@@ -100,30 +119,72 @@ def upgrade(old: OldChapter) -> Chapter:
     )
 
 
+def _check_begun(chapter: OldChapter) -> None:
+    if chapter.state == "DRAFT_TAB1":
+        for name in ("events", "unanswered_turns"):
+            if getattr(chapter, name):
+                refuse(name, "must be empty before a chapter has begun")
+
+
 def _check_events(chapter: OldChapter) -> None:
     """Prompts 1 to n, each with its user event first and a reply at least."""
-    number, replies = 0, 0
+    number, has_reply = 0, True
     previous: EventEntry | None = None
     for at, event in enumerate(chapter.events):
         place = f"events[{at}]"
         if event.role == "user":
-            if number and not replies:
+            if not has_reply:
                 refuse(place, f"follows prompt {number:,}, which has no reply")
-            number, replies, previous = number + 1, 0, None
+            number, has_reply, previous = number + 1, False, None
         elif event.role == "agent":
             if not number:
                 refuse(place, "answers no prompt")
-            if replies == MAX_ATTEMPTS_OF_A_TURN:
-                refuse(place, f"is one of more than {replies:,} replies to its prompt")
-            replies += 1
+            has_reply = True
         _check_speaker(event, chapter, f"{place}.agent_slot")
         if event.prompt_index != number:
             refuse(f"{place}.prompt_index", f"must be {number:,}: prompts go from 1 to n")
         if previous and event.created_at <= previous.created_at:
             refuse(f"{place}.created_at", "must be later than that of the entry before")
         previous = event
-    if number and not replies:
+    if not has_reply:
         refuse("events", f"ends with prompt {number:,}, which has no reply")
+    _check_count(number, chapter)
+
+
+def _check_count(prompts: int, chapter: OldChapter) -> None:
+    if chapter.events and not prompts:
+        refuse("events", "must hold a prompt, unless it is empty")
+    if chapter.prompt_index != prompts:
+        refuse("prompt_index", f"must be {prompts:,}, the number of prompts in events")
+
+
+def _check_sizes(chapter: OldChapter, limits: Limits) -> None:
+    """Each reply becomes an attempt, which has the words too: a small file could become a large
+    one."""
+    at, repeated = 0, 0
+    for number, of_prompt in groupby(chapter.events, key=attrgetter("prompt_index")):
+        events = list(of_prompt)
+        roles: Counter[str] = Counter(event.role for event in events)
+        for role, most in _MOST_AT_A_PROMPT.items():
+            if roles[role] > most:
+                refuse(
+                    "events", f'has more than {most:,} of the role "{role}" at prompt {number:,}'
+                )
+        if number:
+            _check_words(events[0], f"events[{at}].text")
+        repeated += len(events[0].text) * roles["agent"]
+        at += len(events)
+    if repeated > limits.file_bytes:
+        problem = "has more replies to long prompts than can be imported here"
+        refuse("events", limits.refuse(problem))
+
+
+def _check_words(event: EventEntry, place: str) -> None:
+    """The words of a prompt are those of an attempt, which are bounded."""
+    if len(event.text) > PROMPT_CHAR_LIMIT:
+        refuse(place, f"is longer than {PROMPT_CHAR_LIMIT:,} characters")
+    if not event.text.strip():
+        refuse(place, "must not be empty")
 
 
 def _check_speaker(event: EventEntry, chapter: OldChapter, place: str) -> None:
@@ -132,6 +193,27 @@ def _check_speaker(event: EventEntry, chapter: OldChapter, place: str) -> None:
             refuse(place, "must be null where no agent speaks")
     elif event.agent_slot not in chapter.selected_agent_slots:
         refuse(place, "is none of the selected agents")
+
+
+def _check_unanswered(chapter: OldChapter) -> None:
+    turns = chapter.unanswered_turns
+    times = [turn.submitted_at for turn in turns]
+    if times != sorted(times):
+        refuse("unanswered_turns", "must be in the order of their times")
+    if sum(turn.status != "set_aside" for turn in turns) > 1:
+        refuse("unanswered_turns", "may hold one turn at most that is not set_aside")
+    for at, turn in enumerate(turns):
+        place = f"unanswered_turns[{at}]"
+        if turn.agent_slot not in chapter.selected_agent_slots:
+            refuse(f"{place}.agent_slot", "is none of the selected agents")
+        if not _is_prompt_of(turn, chapter):
+            refuse(f"{place}.prompt_index", "must be a prompt for a reroll, and null for a prompt")
+
+
+def _is_prompt_of(turn: UnansweredTurn, chapter: OldChapter) -> bool:
+    if turn.prompt_index is None:
+        return turn.kind == "prompt"
+    return turn.kind == "reroll" and 1 <= turn.prompt_index <= chapter.prompt_index
 
 
 def _turns(chapter: OldChapter) -> list[TurnEntry]:

@@ -24,6 +24,7 @@ from sessions.tests.factories import (
 )
 from storyengine.exchange.exporting import export_chapter
 
+TRIED = {"layer": 2, "layer_name": "TASK", "text_before": "Answer.", "text": "Be brief."}
 OTHERS = (Attempt.Kind.REROLL, Attempt.Kind.TRIAL, Attempt.Kind.EDIT)
 START = datetime(2026, 1, 31, 20, 0, tzinfo=UTC)
 
@@ -45,6 +46,10 @@ json_values = st.recursive(
     max_leaves=8,
 )
 payloads = st.dictionaries(texts, json_values, max_size=4)
+# What a trial changed.
+changes = st.fixed_dictionaries(
+    {"layer": st.integers(1, 20), "layer_name": texts, "text_before": texts, "text": texts}
+)
 slot_texts = st.dictionaries(st.sampled_from("1234567"), texts, max_size=7)
 
 
@@ -54,7 +59,10 @@ def make_whole_chapter(**fields: Any) -> Session:
     add_lock(chapter, world_lock())
     add_prompts(chapter, 10, text="Ночь 🌊", reply="I answer.\n\nTwice.")
     add_reply(chapter, 10, "Or so.")
-    add_reply(chapter, 10, "On trial.", is_chosen=False)
+    trial = add_reply(chapter, 10, "On trial.", is_chosen=False)
+    trial.kind, trial.given = Attempt.Kind.TRIAL, TRIED
+    trial.source = chapter.turns.get(number=10).chosen
+    trial.save()
     add_delta(chapter, 1, 7, turn_delta(1, 7))
     chapter.last_summarized_prompt_index = 7
     chapter.save()
@@ -97,9 +105,32 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
     chapter = dict(file["chapter"])
     for name in ("mode", "mode_content"):
         del chapter[name]
-    chapter["events"] = [event for turn in chapter.pop("turns") for event in _events_of(turn)]
-    for name in ("memory_blocks", "narrative_drafts"):
-        chapter[name] = [_without(entry, "attempt") for entry in chapter[name]]
+    turns = chapter.pop("turns")
+    chapter["events"] = [event for turn in turns for event in _events_of(turn)]
+    # At that time a chapter had no memory of a reply that was not chosen.
+    places = [
+        at
+        for at, block in enumerate(chapter["memory_blocks"])
+        if block["attempt"] is None
+        or block["attempt"] == turns[block["to_prompt_index"] - 1]["chosen"]
+    ]
+    chapter["memory_blocks"] = [
+        _without(chapter["memory_blocks"][place], "attempt") for place in places
+    ]
+    chapter["narrative_drafts"] = [
+        _without(draft, "attempt")
+        | {
+            "source_snapshot": draft["source_snapshot"]
+            | {
+                "memory_blocks_used": [
+                    places.index(place)
+                    for place in draft["source_snapshot"]["memory_blocks_used"]
+                    if place in places
+                ]
+            }
+        }
+        for draft in chapter["narrative_drafts"]
+    ]
     chapter["unanswered_turns"] = [
         _without(entry, "turn", "actor", "words", "witnesses")
         | {
@@ -113,10 +144,9 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
 
 
 def _events_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
-    """The words once, then the replies, of which the last is the chosen one."""
-    attempts = list(turn["attempts"])
-    attempts.append(attempts.pop(turn["chosen"]))
-    words = attempts[0]["events"][0]
+    """The words once, then the replies as far as the chosen one, which was the last."""
+    attempts = turn["attempts"][: turn["chosen"] + 1]
+    words = attempts[0]["events"][0] | {"text": attempts[-1]["words"]}
     events = [words, *(event for one in attempts for event in one["events"][1:])]
     return [_without(event, "witnesses") | {"prompt_index": turn["number"]} for event in events]
 
@@ -211,7 +241,7 @@ def _draw_attempt(
         status=Attempt.Status.COMMITTED,
         kind=kind,
         source=draw(st.sampled_from(source)) if has_source else None,
-        given=draw(payloads) if kind == Attempt.Kind.TRIAL else None,
+        given=draw(changes) if kind == Attempt.Kind.TRIAL else None,
         actor=draw(slots),
         words=draw(words),
         witnesses=draw(st.none() | st.lists(slots, unique=True)),

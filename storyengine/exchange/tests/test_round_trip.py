@@ -1,29 +1,35 @@
 """What is exported and imported again is the same chapter, under ids of its own."""
 
 import json
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from django.db import OperationalError
 from django.db.models import Model
+from django.test import Client
+from django.urls import reverse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agents.flows.trials import read_trial
 from agents.models import Job
 from memory.fold.folding import fold_chapter
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.factories import add_delta, add_lock
 from sessions.attempts import attempts_set_aside, open_prompt, pending_attempt
+from sessions.committing import reply_of
 from sessions.leases import renew_attempts
 from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.tests.factories import add_prompts, add_reply, make_active_chapter, make_chapter
 from sessions.transcript import read_transcript
 from storyengine.exchange import exporting, importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.chapters import (
+    TRIED,
     add_unanswered,
     build_chapter,
     make_whole_chapter,
@@ -212,7 +218,70 @@ class TestUnsettled:
         chapter = make_chapter(selected_agent_slots=[1], next_agent_slot=3)
         assert import_again(chapter).next_agent_slot == 1
 
-    def test_a_committed_turn_is_in_its_events_alone(self) -> None:
+    def test_a_committed_attempt_is_at_its_turn_alone(self) -> None:
         chapter = make_whole_chapter()
-        add_unanswered(chapter, Attempt.Status.COMMITTED, prompt_index=10)
-        assert len(exported(chapter)["chapter"]["unanswered_attempts"]) == 2
+        add_reply(chapter, 10, "Or otherwise.")
+        file = exported(chapter)["chapter"]
+        assert len(file["turns"][9]["attempts"]) == 4
+        assert len(file["unanswered_attempts"]) == 2
+
+    @pytest.mark.parametrize("status", [Attempt.Status.RUNNING, Attempt.Status.FAILED])
+    def test_a_trial_that_came_to_nothing_is_left_out(self, status: Attempt.Status) -> None:
+        chapter = make_whole_chapter()
+        turn = chapter.turns.get(number=10)
+        kind = Attempt.Kind.TRIAL
+        add_unanswered(chapter, status, kind=kind, turn=turn, source=turn.chosen, given=TRIED)
+        file = exported(chapter)["chapter"]
+        assert len(file["turns"][9]["attempts"]) == 3
+        assert len(file["unanswered_attempts"]) == 2
+
+
+class TestAttempts:
+    """Every attempt is in the file, chosen or not."""
+
+    def test_those_of_a_turn_stand_in_their_order_with_the_chosen_one_named(self) -> None:
+        turn = exported(make_whole_chapter())["chapter"]["turns"][9]
+        replies = [attempt["events"][1]["text"] for attempt in turn["attempts"]]
+        assert replies == ["I answer.\n\nTwice. 10", "Or so.", "On trial."]
+        assert [attempt["kind"] for attempt in turn["attempts"]] == ["prompt", "reroll", "trial"]
+        assert [attempt["source"] for attempt in turn["attempts"]] == [None, None, 1]
+        assert turn["chosen"] == 1
+
+    def test_the_chosen_one_of_the_copy_is_the_same(self) -> None:
+        copy = import_again(make_whole_chapter())
+        turn = copy.turns.get(number=10)
+        assert reply_of(turn.chosen).text == "Or so."
+        assert turn.attempts.count() == 3
+        trial = turn.attempts.get(kind=Attempt.Kind.TRIAL)
+        assert (trial.source, trial.given) == (turn.chosen, TRIED)
+
+    def test_who_could_perceive_what_comes_back(self) -> None:
+        chapter = make_whole_chapter()
+        attempt = chapter.turns.get(number=10).chosen
+        Attempt.objects.filter(pk=attempt.pk).update(witnesses=[2])
+        Event.objects.filter(attempt=attempt).update(witnesses=[2])
+        chosen = import_again(chapter).turns.get(number=10).chosen
+        assert chosen.witnesses == [2]
+        assert [event.witnesses for event in chosen.events.all()] == [[2], [2]]
+
+    def test_the_call_that_a_trial_started_from_stays_here(self) -> None:
+        chapter = make_whole_chapter()
+        call_id = str(uuid.uuid4())
+        trial = chapter.attempts.get(kind=Attempt.Kind.TRIAL)
+        Attempt.objects.filter(pk=trial.pk).update(given={**TRIED, "call_id": call_id})
+        content = export_chapter(chapter.pk).to_json()
+        assert call_id not in content.decode()
+        copied = import_chapter(content).attempts.get(kind=Attempt.Kind.TRIAL)
+        assert copied.given == TRIED
+
+    def test_a_trial_that_was_imported_can_be_looked_at(self) -> None:
+        copy = import_again(make_whole_chapter())
+        trial = copy.attempts.get(kind=Attempt.Kind.TRIAL)
+        shown = read_trial(copy.pk, trial.pk)
+        assert (shown.reply.text, shown.new_reply) == ("Or so.", "On trial.")
+        assert (shown.base, shown.call) == (None, None)
+        page = Client().get(reverse("pages:trial", args=[copy.pk, trial.pk]))
+        assert page.status_code == 200
+        assert "On trial." in page.content.decode()
+        answer = Client().get(f"/api/session/{copy.pk}/trial/{trial.pk}")
+        assert answer.status_code == 200
