@@ -37,6 +37,17 @@ class TestExport:
         links = all_of(client.get(page).content.decode(), "a", href=address(chapter, "export"))
         assert links
 
+    @pytest.mark.parametrize("name", ["library", "confirm-delete", "world"])
+    def test_whoever_exports_is_told_what_is_in_the_file(
+        self, client: Client, chapter: Session, name: str
+    ) -> None:
+        page = "/" if name == "library" else address(chapter, name)
+        notes = all_of(client.get(page).content.decode(), "p", "help")
+        told = [one.words for one in notes if "exported file" in one.words]
+        assert told
+        assert "every attempt at a reply, also those that were not chosen" in told[0]
+        assert "every secret of the characters" in told[0]
+
 
 class TestImport:
     def test_the_library_asks_for_a_file_whether_it_is_empty_or_not(self, client: Client) -> None:
@@ -92,7 +103,8 @@ class TestImport:
         evil = "<img src=x onerror=alert(1)>\u202e"
         file["chapter"]["title"] = evil
         file["chapter"]["agent_names"] = {"1": evil}
-        file["chapter"]["events"][-1]["text"] = evil + "\u0301" * 10_000
+        [attempt] = file["chapter"]["turns"][-1]["attempts"]
+        attempt["events"][-1]["text"] = evil + "\u0301" * 10_000
         file["chapter"]["tab1"]["world_text"] = f"</textarea>{evil}"
         file["chapter"]["memory_blocks"][0]["json_payload"] = {"canon_locks": [evil], evil: evil}
         file["chapter"]["memory_blocks"][1]["json_payload"] = {"major_events": {evil: [evil]}}
