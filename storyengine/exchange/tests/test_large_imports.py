@@ -1,6 +1,7 @@
 """A long chapter comes in without holding up others, is there only when it is whole, and spends
 nothing by itself."""
 
+import json
 import os
 import subprocess
 import sys
@@ -138,6 +139,23 @@ class TestOthers:
         # The first has the chapter itself too.
         assert most <= importing.PIECE_ROWS + 2
         assert len(stored) > 4
+
+    def test_a_turn_with_much_in_it_is_stored_in_pieces_too(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Only its attempts are stored together, since they name each other."""
+        file = json.loads(long_chapter_file(1))
+        [turn] = file["chapter"]["turns"]
+        [attempt] = turn["attempts"]
+        attempt["events"] += [attempt["events"][0] | {"role": "system"}] * 98
+        turn["attempts"] = [attempt] * 20
+        stored = [0]
+        monkeypatch.setattr(
+            importing, "let_others_write", lambda _seconds: stored.append(sum(counts()))
+        )
+        assert import_chapter(json.dumps(file).encode()).events.count() == 2_000
+        most = max(after - before for before, after in pairwise(stored))
+        assert most <= importing.PIECE_ROWS + 2
 
     def test_long_texts_make_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(importing, "PIECE_CHARACTERS", 20)
