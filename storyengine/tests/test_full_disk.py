@@ -117,7 +117,7 @@ def test_it_says_so_and_plays_on_when_there_is_room(disk: Disk, program: Scripte
 def text_of_reply(chapter: ChapterClient) -> str:
     """Of the one that was being written: committed, or broken with its words kept."""
     read = chapter.read()
-    pending = read["pending_attempt"]
+    pending = read["pending_turn"]
     return str(pending["partial_text"] if pending else read["events"][-1]["text"])
 
 
