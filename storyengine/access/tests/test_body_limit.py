@@ -76,7 +76,10 @@ class TestEverythingElse:
         text, slots = WIDE * TAB1_CHAR_LIMIT, range(1, MAX_AGENTS + 1)
         form = {"world_text": text, "chapter_text": text, "agent_count": str(MAX_AGENTS)}
         form |= {f"identity_{slot}": text for slot in slots}
-        form |= {f"name_{slot}": WIDE * AGENT_NAME_CHAR_LIMIT for slot in slots}
+        form |= {
+            f"name_{slot}": WIDE * (AGENT_NAME_CHAR_LIMIT - 1) + "ABCDEFG"[slot - 1]
+            for slot in slots
+        }
         body = urlencode(form)
         address = reverse("pages:save-world", args=[chapter.pk])
         assert Exchange(len(body), path=address).status == 200
