@@ -9,5 +9,5 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         # Importing a flow declares its kinds of job.
-        for flow in ("locking", "summarizing", "narrating", "trials"):
+        for flow in ("locking", "summarizing", "narrating"):
             import_module(f"agents.flows.{flow}")

@@ -7,7 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from sessions.append_only import AppendOnly
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 
 
 class LLMArtifact(AppendOnly):
@@ -16,8 +16,8 @@ class LLMArtifact(AppendOnly):
     artifact_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="llm_artifacts")
     # What it was made for; neither, where a prompt was only read ahead.
-    turn = models.ForeignKey(
-        Turn, on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
+    attempt = models.ForeignKey(
+        Attempt, on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
     )
     job = models.ForeignKey(
         "Job", on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
@@ -89,8 +89,6 @@ class Job(models.Model):
         LOCK = "lock"
         SUMMARIZE = "summarize"
         NARRATE = "narrate"
-        # The latest reply once more, with one layer of its prompt changed; see agents.flows.trials.
-        TRIAL = "trial"
 
     class Status(models.TextChoices):
         QUEUED = "queued"
@@ -104,7 +102,11 @@ class Job(models.Model):
     kind = models.CharField(max_length=10, choices=Kind)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
-    # The chunk, for a summary; for a trial, the prompt that it answers.
+    # Of a summary or a narration, the attempt at the last turn that it tells.
+    attempt = models.ForeignKey(
+        Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
+    )
+    # Of a summary, the first and the last turn of its stretch.
     from_prompt_index = models.PositiveIntegerField(default=0)
     to_prompt_index = models.PositiveIntegerField(default=0)
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -123,13 +125,10 @@ class Job(models.Model):
     finished_scenes = models.JSONField(default=list, blank=True)
     # The text so far, for the page that watches it grow.
     partial_text = models.TextField(blank=True)
-    # What a narration was asked to write from, so that equal inputs can be resumed; what a trial
-    # changed.
+    # What a narration was asked to write from, so that equal inputs can be resumed.
     inputs = models.JSONField(default=dict, blank=True)
     # Of the request that asked for it, for the log.
     request_id = models.CharField(max_length=64, blank=True, default="")
-    # The reply that a trial came to.
-    result_text = models.TextField(blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(auto_now=True)
 

@@ -55,7 +55,8 @@ if not settings.configured:
     django.setup()
 
 
-from sessions.turns import commit_turn, open_prompt  # noqa: E402  (its models need settings)
+from sessions.attempts import open_prompt  # noqa: E402  (its models need settings)
+from sessions.committing import commit_attempt  # noqa: E402
 
 
 class Prompt(models.Model):
@@ -80,11 +81,11 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> StreamingH
     body = json.loads(request.body)
     opened = await sync_to_async(open_prompt)(
         session_id,
-        agent_slot=body["agent_slot"],
-        user_text=body["user_text"],
+        actor=body["agent_slot"],
+        words=body["user_text"],
         submission_key="",
     )
-    return _relay(body, partial(sync_to_async(commit_turn), opened.turn))
+    return _relay(body, partial(sync_to_async(commit_attempt), opened.attempt))
 
 
 async def send_smallest(request: HttpRequest, session_id: uuid.UUID) -> StreamingHttpResponse:

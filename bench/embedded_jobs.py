@@ -160,16 +160,10 @@ def pass_over(chapter: "Session", first: int, last: int) -> None:
     from agents.models import Job
     from agents.running.jobs import cancel_jobs
     from memory.blocks import write_delta
-    from sessions.transcript import chosen_events
 
     cancel_jobs(chapter.pk, Job.Kind.SUMMARIZE)
-    write_delta(
-        chapter.pk,
-        from_prompt_index=first,
-        to_prompt_index=last,
-        payload={"memory_type": "turn_delta"},
-        event_ids=[event.pk for event in chosen_events(chapter, from_prompt=first, to_prompt=last)],
-    )
+    attempt = chapter.turns.get(number=last).chosen
+    write_delta(attempt, from_prompt_index=first, payload={"memory_type": "turn_delta"})
 
 
 if __name__ == "__main__":

@@ -184,14 +184,14 @@ def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
     from agents.prompting.budget import TOKENS_PER_MESSAGE, calibrate, input_budget, output_limit
     from agents.providers.base import Usage
     from sessions.access import get_chapter
-    from sessions.models import Turn
+    from sessions.models import Attempt
 
     slot = slot_of(number)
     facts = facts_of(model_name(slot))
     started = time.perf_counter()
-    turn = Turn(session=get_chapter(session_id), agent_slot=slot, user_text=beat_text(number))
-    agent = agent_of(turn)
-    prompt = fit_prompt(agent, facts, lambda: compose_reply(turn))
+    attempt = Attempt(session=get_chapter(session_id), actor=slot, words=beat_text(number))
+    agent = agent_of(attempt)
+    prompt = fit_prompt(agent, facts, lambda: compose_reply(attempt))
     taken = time.perf_counter() - started
     texts = [message.content for message in prompt.messages]
     tokens = sum(map(count_tokens, texts)) + TOKENS_PER_MESSAGE * len(texts)

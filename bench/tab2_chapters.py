@@ -58,32 +58,44 @@ def build_chapter(events: int) -> "Session":
 
 
 def _add_play(chapter: "Session", events: int, begun: datetime) -> None:
-    """Its events, and the turns that they came from."""
-    from sessions.models import Event, Turn
+    """Its turns, each with one attempt and its two events."""
+    from sessions.models import Attempt, Event, Turn
 
+    attempts = [
+        Attempt(
+            session=chapter,
+            submission_key=f"beat-{number}",
+            status=Attempt.Status.COMMITTED,
+            actor=number % 3 + 1,
+            words=_event_text(2 * number),
+            lease_until=begun,
+            submitted_at=begun + timedelta(seconds=2 * number),
+            committed_at=begun + timedelta(seconds=2 * number + 1),
+        )
+        for number in range(events // 2)
+    ]
+    Attempt.objects.bulk_create(attempts)
+    turns = [
+        Turn(session=chapter, number=number, chosen=attempt)
+        for number, attempt in enumerate(attempts, start=1)
+    ]
+    Turn.objects.bulk_create(turns)
+    for attempt, turn in zip(attempts, turns, strict=True):
+        attempt.turn = turn
+    Attempt.objects.bulk_update(attempts, ["turn"], batch_size=500)
     Event.objects.bulk_create(
         Event(
             session=chapter,
+            attempt=attempts[number // 2],
             prompt_index=number // 2 + 1,
+            position=number % 2,
             role=Event.Role.AGENT if number % 2 else Event.Role.USER,
             agent_slot=number // 2 % 3 + 1 if number % 2 else None,
             text=_event_text(number),
+            witnesses=[1, 2, 3],
             created_at=begun + timedelta(seconds=number),
         )
         for number in range(events)
-    )
-    Turn.objects.bulk_create(
-        Turn(
-            session=chapter,
-            submission_key=f"beat-{number}",
-            status=Turn.Status.COMMITTED,
-            agent_slot=number % 3 + 1,
-            user_text=_event_text(2 * number),
-            prompt_index=number + 1,
-            lease_until=begun,
-            submitted_at=begun + timedelta(seconds=2 * number),
-        )
-        for number in range(events // 2)
     )
 
 

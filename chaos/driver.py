@@ -210,8 +210,7 @@ class Driver:
         )
 
     def _wants_reroll(self, document: dict[str, Any]) -> bool:
-        covered = document["last_summarized_prompt_index"]
-        may = self._open is None and document["prompt_index"] > covered
+        may = self._open is None and document["prompt_index"] > 0
         return may and self._chance.random() < REROLL_SHARE
 
     def _open_prompt(self, document: dict[str, Any]) -> tuple[Key, Words]:

@@ -38,35 +38,45 @@ def find_violations(snapshot: Rows, journal: Journal) -> list[Violation]:
     return found + list(_broken_promises(by_id, journal))
 
 
-def numbered_prompts(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """Prompts 1 to n, each with one user event and at least one reply."""
-    wanted = list(range(1, chapter["prompt_index"] + 1))
-    asked = sorted(e["prompt_index"] for e in chapter["events"] if e["role"] == "user")
-    if asked != wanted:
-        yield f"user events stand at {asked}, prompt_index is {chapter['prompt_index']}"
-    answered = {e["prompt_index"] for e in chapter["events"] if e["role"] == "agent"}
-    if sorted(answered) != wanted:
-        yield f"replies stand at {sorted(answered)}, prompt_index is {chapter['prompt_index']}"
+def numbered_turns(chapter: Rows, _read_at: float) -> Iterator[str]:
+    """Turns 1 to n, each of which goes by one of its own committed attempts."""
+    numbers = [turn["number"] for turn in chapter["turns"]]
+    if numbers != list(range(1, chapter["prompt_index"] + 1)):
+        yield f"turns are {numbers}, prompt_index is {chapter['prompt_index']}"
+    attempts = {attempt["attempt_id"]: attempt for attempt in chapter["attempts"]}
+    for turn in chapter["turns"]:
+        chosen = attempts.get(turn["chosen"])
+        if chosen is None or (chosen["number"], chosen["status"]) != (turn["number"], "committed"):
+            yield f"turn {turn['number']} goes by {chosen}"
 
 
-def turns_and_events(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """One committed turn behind each user event, with its words, and one behind each reply."""
-    committed = [turn for turn in chapter["turns"] if turn["status"] == "committed"]
-    prompts = [turn for turn in committed if turn["kind"] == "prompt"]
-    said = sorted((e["prompt_index"], e["text"]) for e in chapter["events"] if e["role"] == "user")
-    if sorted((turn["prompt_index"] or 0, turn["text"]) for turn in prompts) != said:
-        yield "the committed prompts are not the user events"
-    replies = Counter(e["prompt_index"] for e in chapter["events"] if e["role"] == "agent")
-    if replies != Counter(turn["prompt_index"] for turn in committed):
-        yield f"replies {dict(replies)} are not those of the committed turns"
+def attempts_and_events(chapter: Rows, _read_at: float) -> Iterator[str]:
+    """A committed attempt has its words and one reply, any other has no event."""
+    said: dict[str, list[Rows]] = {}
+    for event in chapter["events"]:
+        said.setdefault(event["attempt_id"], []).append(event)
+    for attempt in chapter["attempts"]:
+        events = said.pop(attempt["attempt_id"], [])
+        found = [(event["role"], event["prompt_index"]) for event in events]
+        is_committed = attempt["status"] == "committed"
+        number = attempt["number"]
+        wanted = [("user", number), ("agent", number)] if is_committed else []
+        if found != wanted:
+            yield f"attempt {attempt['attempt_id']} ({attempt['status']}) has {found}"
+        elif is_committed and events[0]["text"] != attempt["words"]:
+            yield f"attempt {attempt['attempt_id']} has other words than its event"
+    if said:
+        yield f"events of no attempt: {sorted(said)}"
 
 
 def tiled_memory(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """Blocks cover prompts 1 to m once each, and m is the summary pointer."""
+    """The blocks that count cover prompts 1 to m once each, and m is the summary pointer."""
+    chosen = {turn["chosen"] for turn in chapter["turns"]}
+    every = [block for block in chapter["blocks"] if block["type"] == "turn_delta"]
     deltas = sorted(
         (block["from_prompt_index"], block["to_prompt_index"])
-        for block in chapter["blocks"]
-        if block["type"] == "turn_delta"
+        for block in every
+        if block["attempt_id"] in chosen
     )
     pointer = chapter["last_summarized_prompt_index"]
     covered = [index for first, last in deltas for index in range(first, last + 1)]
@@ -76,6 +86,11 @@ def tiled_memory(chapter: Rows, _read_at: float) -> Iterator[str]:
         yield f"memory covers {pointer} prompts of {chapter['prompt_index']}"
     if any((last - first + 1) > CHUNK_PROMPTS for first, last in deltas):
         yield f"deltas {deltas} are longer than {CHUNK_PROMPTS} prompts"
+    for (attempt, first), count in Counter(
+        (block["attempt_id"], block["from_prompt_index"]) for block in every
+    ).items():
+        if count > 1:
+            yield f"{count} blocks from prompt {first} on end with attempt {attempt}"
 
 
 def legal_state(chapter: Rows, _read_at: float) -> Iterator[str]:
@@ -87,52 +102,73 @@ def legal_state(chapter: Rows, _read_at: float) -> Iterator[str]:
     has_begun = state not in BEFORE_PLAY
     if (bool(chapter["tab1_locked"]), locks) != (has_begun, int(has_begun)):
         yield f"{state} with tab1_locked {chapter['tab1_locked']} and {locks} first blocks"
-    if not has_begun and (chapter["events"] or chapter["turns"]):
-        yield f"{state} with events or turns"
+    if not has_begun and (chapter["events"] or chapter["attempts"]):
+        yield f"{state} with events or attempts"
     if state in AFTER_PLAY and pointer != chapter["prompt_index"]:
         yield f"{state}, but memory covers {pointer} prompts of {chapter['prompt_index']}"
     if chapter["is_ending"] and state not in IN_PLAY:
         yield f"is_ending in {state}"
 
 
-def one_turn_in_flight(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The chapter names the one running turn, and none when nothing runs."""
-    running = [turn for turn in chapter["turns"] if turn["status"] == "running"]
+def one_attempt_in_flight(chapter: Rows, _read_at: float) -> Iterator[str]:
+    """The chapter names the one attempt that runs in play, and none when nothing runs."""
+    running = [
+        attempt
+        for attempt in chapter["attempts"]
+        if attempt["status"] == "running" and attempt["kind"] != "trial"
+    ]
     in_flight = [chapter["turn_in_flight"]] if chapter["turn_in_flight"] else []
-    if [turn["turn_id"] for turn in running] != in_flight:
-        yield f"{len(running)} turns run, and the chapter names {in_flight}"
-    rerolled = [turn["prompt_index"] for turn in running if turn["kind"] == "reroll"]
-    named = chapter["rerolling_prompt_index"]
-    if rerolled != ([] if named is None else [named]):
-        yield f"re-rolls of {rerolled} run, and the chapter names {named}"
+    if [attempt["attempt_id"] for attempt in running] != in_flight:
+        yield f"{len(running)} attempts run, and the chapter names {in_flight}"
+    if any(
+        attempt["kind"] == "reroll" and attempt["number"] != chapter["prompt_index"]
+        for attempt in running
+    ):
+        yield "a re-roll runs that is not of the latest turn"
     if running and chapter["state"] not in IN_PLAY:
-        yield f"a turn runs in {chapter['state']}"
+        yield f"an attempt runs in {chapter['state']}"
 
 
 def memory_is_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """A full chunk that memory does not cover has a job, waiting, working or failed."""
+    """A full stretch that memory does not cover has a job, waiting, working or failed.
+
+    What another attempt at the latest turn leaves lacking is asked for with the next prompt.
+    """
     first = chapter["last_summarized_prompt_index"] + 1
-    chunk_end = -(-first // CHUNK_PROMPTS) * CHUNK_PROMPTS
-    if chunk_end > chapter["prompt_index"]:
+    last, latest = first + CHUNK_PROMPTS - 1, chapter["prompt_index"]
+    committed = [
+        attempt
+        for attempt in chapter["attempts"]
+        if attempt["number"] == latest and attempt["status"] == "committed"
+    ]
+    if last > latest or (last == latest and len(committed) > 1):
         return
-    due = [job for job in chapter["jobs"] if job["kind"] == "summarize"]
+    chosen = {turn["chosen"] for turn in chapter["turns"]}
+    due = [
+        job for job in chapter["jobs"] if job["kind"] == "summarize" and job["attempt_id"] in chosen
+    ]
     if not any(
         job["from_prompt_index"] == first and job["status"] in (*LIVE, "failed") for job in due
     ):
-        yield f"nobody was asked to remember prompts {first} to {chunk_end}"
+        yield f"nobody was asked to remember prompts {first} to {last}"
 
 
 def nothing_stuck(chapter: Rows, read_at: float) -> Iterator[str]:
     """Nobody waits for a minute for a process that died or a notice that was lost."""
     late = read_at - PATIENCE_SECONDS
-    for turn in chapter["turns"]:
-        if turn["status"] == "running" and turn["lease_until"] < late:
-            yield f"turn {turn['turn_id']} is running, its lease ran out long ago"
+    for attempt in chapter["attempts"]:
+        if attempt["status"] == "running" and attempt["lease_until"] < late:
+            yield f"attempt {attempt['attempt_id']} is running, its lease ran out long ago"
+    chosen = {turn["chosen"] for turn in chapter["turns"]}
     for job in chapter["jobs"]:
         name = f"job {job['kind']} {job['key']}"
+        # A job of an attempt that is not chosen waits until it is chosen again.
+        may_wait = bool(job["attempt_id"]) and job["attempt_id"] not in chosen
         if job["status"] == "running" and (job["lease_until"] or 0) < late:
             yield f"{name} is running, its lease ran out long ago"
-        elif job["status"] == "queued" and max(job["run_after"], job["updated_at"]) < late:
+        elif job["status"] != "queued" or may_wait:
+            continue
+        elif max(job["run_after"], job["updated_at"]) < late:
             yield f"{name} has been due for more than a minute"
     yield from _idle_state(chapter, late)
 
@@ -149,11 +185,11 @@ def _idle_state(chapter: Rows, late: float) -> Iterator[str]:
 
 
 RULES: dict[str, Rule] = {
-    "prompts are numbered": numbered_prompts,
-    "turns are whole": turns_and_events,
+    "turns are numbered": numbered_turns,
+    "attempts are whole": attempts_and_events,
     "memory tiles": tiled_memory,
     "states are legal": legal_state,
-    "one turn in flight": one_turn_in_flight,
+    "one attempt in flight": one_attempt_in_flight,
     "memory is asked for": memory_is_asked_for,
     "nothing is stuck": nothing_stuck,
 }
@@ -162,15 +198,17 @@ RULES: dict[str, Rule] = {
 def _broken_promises(chapters: dict[str, Rows], journal: Journal) -> Iterator[Violation]:
     yield from _lost_setups(chapters, journal)
     for (session_id, key), words in journal.kept.items():
-        turn = _turn_of(chapters, session_id, key)
-        if turn is None or (turn["agent_slot"], turn["text"]) != (words.agent_slot, words.text):
-            yield Violation("accepted words are kept", session_id, f"submission {key}: {turn}")
+        attempt = _attempt_of(chapters, session_id, key)
+        sent = (words.agent_slot, words.text)
+        if attempt is None or (attempt["actor"], attempt["words"]) != sent:
+            yield Violation("accepted words are kept", session_id, f"submission {key}: {attempt}")
     for (session_id, key), reply in journal.answered.items():
-        turn = _turn_of(chapters, session_id, key)
+        attempt = _attempt_of(chapters, session_id, key)
         events = chapters[session_id]["events"] if session_id in chapters else []
         texts = {(e["event_id"], e["prompt_index"]): e["text"] for e in events}
-        if turn is None or turn["status"] != "committed":
-            yield Violation("answered turns are committed", session_id, f"submission {key}: {turn}")
+        if attempt is None or attempt["status"] != "committed":
+            detail = f"submission {key}: {attempt}"
+            yield Violation("answered attempts are committed", session_id, detail)
         if texts.get((reply.event_id, reply.prompt_index)) != reply.text:
             yield Violation("replies are kept", session_id, f"submission {key}: {reply}")
     for draft_id, (session_id, text) in journal.drafts.items():
@@ -178,9 +216,9 @@ def _broken_promises(chapters: dict[str, Rows], journal: Journal) -> Iterator[Vi
         if {"draft_id": draft_id, "text": text} not in drafts:
             yield Violation("no draft is lost", session_id, f"draft {draft_id}")
     for session_id, key in sorted(journal.called_once):
-        turn = _turn_of(chapters, session_id, key)
-        if turn is not None and turn["finished_calls"] > 1:
-            detail = f"submission {key}: {turn['finished_calls']} calls for one reply"
+        attempt = _attempt_of(chapters, session_id, key)
+        if attempt is not None and attempt["finished_calls"] > 1:
+            detail = f"submission {key}: {attempt['finished_calls']} calls for one reply"
             yield Violation("a form sent again is one call", session_id, detail)
 
 
@@ -196,8 +234,8 @@ def _lost_setups(chapters: dict[str, Rows], journal: Journal) -> Iterator[Violat
             yield Violation("the setup is kept", session_id, f"there is {str(kept)[:200]}")
 
 
-def _turn_of(chapters: dict[str, Rows], session_id: str, key: str) -> Rows | None:
+def _attempt_of(chapters: dict[str, Rows], session_id: str, key: str) -> Rows | None:
     if session_id not in chapters:
         return None
-    turns: list[Rows] = chapters[session_id]["turns"]
-    return next((turn for turn in turns if turn["key"] == key), None)
+    attempts: list[Rows] = chapters[session_id]["attempts"]
+    return next((attempt for attempt in attempts if attempt["key"] == key), None)

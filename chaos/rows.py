@@ -46,7 +46,6 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
         "tab1_locked": chapter.tab1_locked,
         "is_ending": chapter.is_ending,
         "turn_in_flight": chapter.turn_in_flight and str(chapter.turn_in_flight),
-        "rerolling_prompt_index": chapter.rerolling_prompt_index,
         "updated_at": chapter.updated_at.timestamp(),
         "world_text": chapter.tab1.world_text,
         "chapter_text": chapter.tab1.chapter_text,
@@ -54,40 +53,50 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
         "events": [
             {
                 "event_id": str(event.pk),
+                "attempt_id": str(event.attempt_id),
                 "prompt_index": event.prompt_index,
                 "role": event.role,
                 "text": event.text,
             }
             for event in chapter.events.all()
         ],
-        "blocks": list(
-            chapter.memory_blocks.values("type", "from_prompt_index", "to_prompt_index")
-        ),
+        "blocks": [
+            {
+                "type": block.type,
+                "attempt_id": block.attempt_id and str(block.attempt_id),
+                "from_prompt_index": block.from_prompt_index,
+                "to_prompt_index": block.to_prompt_index,
+            }
+            for block in chapter.memory_blocks.all()
+        ],
         "drafts": [
             {"draft_id": str(draft.pk), "text": draft.chapter_text}
             for draft in chapter.narrative_drafts.all()
         ],
-        "turns": _turn_rows(chapter),
+        "turns": [
+            {"number": turn.number, "chosen": str(turn.chosen_id)} for turn in chapter.turns.all()
+        ],
+        "attempts": _attempt_rows(chapter),
         "jobs": _job_rows(chapter),
     }
 
 
-def _turn_rows(chapter: "Session") -> list[dict[str, Any]]:
+def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
     """Each with how many calls for it came to their end."""
-    finished = list(chapter.llm_artifacts.filter(error="").values_list("turn_id", flat=True))
+    finished = list(chapter.llm_artifacts.filter(error="").values_list("attempt_id", flat=True))
     return [
         {
-            "turn_id": str(turn.pk),
-            "key": turn.submission_key,
-            "kind": turn.kind,
-            "status": turn.status,
-            "agent_slot": turn.agent_slot,
-            "text": turn.user_text,
-            "prompt_index": turn.prompt_index,
-            "lease_until": turn.lease_until.timestamp(),
-            "finished_calls": finished.count(turn.pk),
+            "attempt_id": str(attempt.pk),
+            "key": attempt.submission_key,
+            "kind": attempt.kind,
+            "status": attempt.status,
+            "actor": attempt.actor,
+            "words": attempt.words,
+            "number": attempt.turn.number if attempt.turn else None,
+            "lease_until": attempt.lease_until.timestamp(),
+            "finished_calls": finished.count(attempt.pk),
         }
-        for turn in chapter.turns.all()
+        for attempt in chapter.attempts.select_related("turn")
     ]
 
 
@@ -96,6 +105,7 @@ def _job_rows(chapter: "Session") -> list[dict[str, Any]]:
         {
             "kind": job.kind,
             "key": job.key,
+            "attempt_id": job.attempt_id and str(job.attempt_id),
             "status": job.status,
             "from_prompt_index": job.from_prompt_index,
             "to_prompt_index": job.to_prompt_index,

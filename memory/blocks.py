@@ -5,13 +5,44 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 from django.utils import timezone
 
 from memory.models import MemoryBlock
-from sessions.models import Session
+from sessions.models import Attempt, Session
 from sessions.states import State, try_move
-from sessions.transcript import chosen_events
+
+# Whether a block counts now: the lock and rulings always do.
+COUNTS = Q(attempt=None) | Q(attempt__chosen_for__isnull=False)
+# At one turn the delta that ends there stands before the rulings that were made after it.
+_PLACE_AT_ITS_TURN = Case(
+    When(type=MemoryBlock.Type.CANON_CORRECTION, then=Value(1)),
+    default=Value(0),
+    output_field=IntegerField(),
+)
+
+
+def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
+    """The blocks that count, in the order of the turns at which they stand.
+
+    A delta counts while the attempt at its last turn is chosen. With `before` only the deltas of
+    earlier turns count, as for another attempt at that turn; rulings all do.
+    """
+    is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
+    counts = COUNTS
+    if before is not None:
+        counts &= is_ruling | Q(to_prompt_index__lt=before)
+    return chapter.memory_blocks.filter(counts).order_by(
+        "to_prompt_index", _PLACE_AT_ITS_TURN, "created_at", "pk"
+    )
+
+
+def pointer_before(chapter: Session, before: int | None) -> int:
+    """The prompt that memory covers up to; with `before`, without the deltas that cover that."""
+    if before is None or chapter.last_summarized_prompt_index < before:
+        return chapter.last_summarized_prompt_index
+    deltas = counting_blocks(chapter, before=before).filter(type=MemoryBlock.Type.TURN_DELTA)
+    return max(deltas.values_list("to_prompt_index", flat=True), default=0)
 
 
 def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | None:
@@ -53,40 +84,40 @@ def with_known_slots(payload: dict[str, Any], slots: Sequence[int]) -> dict[str,
     return payload | {"character_actions": with_known_slot(actions)} if actions else payload
 
 
+@transaction.atomic
 def write_delta(
-    session_id: uuid.UUID,
-    *,
-    from_prompt_index: int,
-    to_prompt_index: int,
-    payload: dict[str, Any],
-    event_ids: list[uuid.UUID],
+    attempt: Attempt, *, from_prompt_index: int, payload: dict[str, Any]
 ) -> MemoryBlock | None:
-    """Store the delta of one chunk and move the summary pointer over it.
+    """Store the delta of the stretch that ends with this attempt, and move the summary pointer.
 
-    `event_ids` are the events that the delta was written from. None, and nothing written, when
-    the chunk is covered already, a re-roll of one of its prompts is in flight, or its chosen
-    events are no longer those.
+    Returns None, and writes nothing, where the stretch has its delta already. A delta whose
+    attempt is not chosen now is stored all the same: it counts when its attempt is chosen again.
     """
-    with transaction.atomic():
-        pointer = Session.objects.filter(
-            Q(rerolling_prompt_index=None) | Q(rerolling_prompt_index__gt=to_prompt_index),
-            pk=session_id,
-            last_summarized_prompt_index=from_prompt_index - 1,
-            prompt_index__gte=to_prompt_index,
-        )
-        if not pointer.update(
-            last_summarized_prompt_index=to_prompt_index, updated_at=timezone.now()
-        ):
-            return None
-        chapter = Session.objects.get(pk=session_id)
-        chunk = chosen_events(chapter, from_prompt=from_prompt_index, to_prompt=to_prompt_index)
-        if [event.pk for event in chunk] != event_ids:
-            transaction.set_rollback(True)
-            return None
-        return MemoryBlock.objects.create(
-            session_id=session_id,
-            type=MemoryBlock.Type.TURN_DELTA,
-            from_prompt_index=from_prompt_index,
-            to_prompt_index=to_prompt_index,
-            json_payload=with_known_slots(payload, chapter.selected_agent_slots),
+    assert attempt.turn is not None, "A stretch ends with a committed attempt."
+    known = MemoryBlock.objects.filter(attempt=attempt, from_prompt_index=from_prompt_index)
+    if known.exists():
+        return None
+    block = MemoryBlock.objects.create(
+        session_id=attempt.session_id,
+        type=MemoryBlock.Type.TURN_DELTA,
+        attempt=attempt,
+        from_prompt_index=from_prompt_index,
+        to_prompt_index=attempt.turn.number,
+        json_payload=with_known_slots(payload, attempt.session.selected_agent_slots),
+    )
+    settle_pointer(attempt.session_id)
+    return block
+
+
+def settle_pointer(session_id: uuid.UUID) -> None:
+    """Set the summary pointer to the end of the deltas that count."""
+    chapter = Session.objects.get(pk=session_id)
+    deltas = counting_blocks(chapter).filter(type=MemoryBlock.Type.TURN_DELTA)
+    end = 0
+    for first, last in deltas.values_list("from_prompt_index", "to_prompt_index"):
+        if first == end + 1:
+            end = last
+    if end != chapter.last_summarized_prompt_index:
+        Session.objects.filter(pk=session_id).update(
+            last_summarized_prompt_index=end, updated_at=timezone.now()
         )

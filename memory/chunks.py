@@ -1,6 +1,7 @@
 """Which prompts a memory delta covers, and which prompts stay in a character's view.
 
-Chunks end at multiples of seven (specification, section 2); at End Chapter the rest is one.
+A stretch has seven prompts (specification, section 2), counted from the summary pointer on; at End
+Chapter the rest is one.
 """
 
 import math
@@ -21,16 +22,17 @@ class Chunk:
     first: int
     last: int
 
-
-def is_chunk_end(prompt_index: int) -> bool:
-    return prompt_index > 0 and prompt_index % CHUNK_SIZE_PROMPTS == 0
+    @property
+    def is_whole(self) -> bool:
+        """The rest at the end of a chapter is shorter."""
+        return self.last - self.first + 1 == CHUNK_SIZE_PROMPTS
 
 
 def due_chunks(chapter: Session, *, is_ending: bool) -> list[Chunk]:
     """The chunks that memory does not cover yet, in order."""
     chunks = []
     first = chapter.last_summarized_prompt_index + 1
-    while (last := _chunk_end(first)) <= chapter.prompt_index:
+    while (last := first + CHUNK_SIZE_PROMPTS - 1) <= chapter.prompt_index:
         chunks.append(Chunk(first, last))
         first = last + 1
     if is_ending and first <= chapter.prompt_index:
@@ -61,22 +63,14 @@ def catching_up(chapter: Session) -> CatchingUp | None:
     return CatchingUp(written, written + due)
 
 
-def recent_context_start(chapter: Session, *, chunks: int = 1) -> int:
-    """The first prompt of a character's recent context.
+def recent_context_start(last_prompt: int, pointer: int, *, chunks: int = 1) -> int:
+    """The first prompt of a character's recent context; memory covers the prompts up to `pointer`.
 
     A chunk boundary at or before the last seven prompts and before whatever memory does not
     cover, so that within a chunk the context only grows at its end (prefix caches reward that).
     With more `chunks` it moves on by so many at once, and as much more seldom.
     """
-    last_seven = chapter.prompt_index - CHUNK_SIZE_PROMPTS + 1
-    uncovered = chapter.last_summarized_prompt_index + 1
+    last_seven = last_prompt - CHUNK_SIZE_PROMPTS + 1
+    uncovered = pointer + 1
     step = CHUNK_SIZE_PROMPTS * chunks
     return (max(1, min(last_seven, uncovered)) - 1) // step * step + 1
-
-
-def _chunk_start(prompt_index: int) -> int:
-    return (prompt_index - 1) // CHUNK_SIZE_PROMPTS * CHUNK_SIZE_PROMPTS + 1
-
-
-def _chunk_end(prompt_index: int) -> int:
-    return _chunk_start(prompt_index) + CHUNK_SIZE_PROMPTS - 1

@@ -3,11 +3,14 @@
 import uuid
 
 from memory.models import NarrativeDraft
+from sessions.models import Attempt
 
 
 def write_draft(
     session_id: uuid.UUID,
     *,
+    job_id: uuid.UUID,
+    attempt: Attempt,
     definition_text: str,
     target_words: int,
     max_prompt_index: int,
@@ -16,6 +19,8 @@ def write_draft(
 ) -> NarrativeDraft:
     return NarrativeDraft.objects.create(
         session_id=session_id,
+        job_id=job_id,
+        attempt=attempt,
         narrative_agent_definition_text=definition_text,
         target_words=target_words,
         source_snapshot={

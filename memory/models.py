@@ -8,13 +8,13 @@ from django.db.models import Q
 from django.utils import timezone
 
 from sessions.append_only import AppendOnly
-from sessions.models import Session
+from sessions.models import Attempt, Session
 
 
 class MemoryBlock(AppendOnly):
     """One piece of structured memory, as its agent returned it.
 
-    Deltas tile the prompts without gap or overlap; corrections stand outside the tiling.
+    The deltas that count tile the prompts without gap or overlap; rulings stand outside the tiling.
     """
 
     class Type(models.TextChoices):
@@ -25,6 +25,11 @@ class MemoryBlock(AppendOnly):
     block_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="memory_blocks")
     type = models.CharField(max_length=20, choices=Type)
+    # The attempt at its last turn: the block counts while the story goes by that attempt. None for
+    # the lock and for rulings, which always count.
+    attempt = models.ForeignKey(
+        Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="memory_blocks"
+    )
     from_prompt_index = models.PositiveIntegerField()
     to_prompt_index = models.PositiveIntegerField()
     json_payload = models.JSONField()
@@ -39,9 +44,9 @@ class MemoryBlock(AppendOnly):
                 name="one_lock_per_chapter",
             ),
             models.UniqueConstraint(
-                fields=["session", "from_prompt_index"],
+                fields=["attempt", "from_prompt_index"],
                 condition=Q(type="turn_delta"),
-                name="one_delta_per_chunk",
+                name="one_delta_per_stretch",
             ),
         ]
 
@@ -54,6 +59,10 @@ class NarrativeDraft(AppendOnly):
 
     draft_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="narrative_drafts")
+    # The job that wrote it, and the attempt at the last turn that it tells. An imported draft has
+    # no job, and one that was written before attempts were recorded may have none either.
+    job_id = models.UUIDField(null=True, blank=True)
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, null=True, blank=True)
     narrative_agent_definition_text = models.TextField(blank=True)
     target_words = models.PositiveIntegerField()
     # {"max_prompt_index_used": int, "memory_block_ids_used": [str, ...]}

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
-from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.records_admin import RecordAdmin, related_records
 
 
@@ -54,8 +54,15 @@ class EventAdmin(RecordAdmin):
 
 @admin.register(Turn)
 class TurnAdmin(RecordAdmin):
-    list_display = ["__str__", "chapter", "prompt_index", "submitted_at"]
+    list_display = ["__str__", "chapter", "chosen"]
+    list_select_related = ["session", "chosen"]
+    search_fields = ["session__title", "session__session_id"]
+
+
+@admin.register(Attempt)
+class AttemptAdmin(RecordAdmin):
+    list_display = ["__str__", "chapter", "turn", "submitted_at"]
     list_filter = ["status", "kind", "submitted_at"]
-    list_select_related = ["session"]
-    search_fields = ["session__title", "session__session_id", "user_text", "error"]
-    heavy_fields = ("user_text", "partial_text")
+    list_select_related = ["session", "turn"]
+    search_fields = ["session__title", "session__session_id", "words", "error"]
+    heavy_fields = ("words", "partial_text", "given")

@@ -151,6 +151,12 @@ def choose_panel(session_id: uuid.UUID, agent_slot: int) -> None:
     Session.objects.filter(pk=session_id).update(next_agent_slot=agent_slot)
 
 
+def show_all_replies(session_id: uuid.UUID, is_wanted: bool) -> None:
+    """Remember whether Tab 2 shows the attempts that are not chosen, too."""
+    chapter = get_chapter(session_id)
+    Session.objects.filter(pk=chapter.pk).update(shows_all_replies=is_wanted)
+
+
 @transaction.atomic
 def reset_chapter(session_id: uuid.UUID) -> Session:
     """Delete the chapter with all its texts and open a new one under a new id.

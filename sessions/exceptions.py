@@ -49,3 +49,8 @@ class InvalidInput(ChapterError):
 
 class TooLong(InvalidInput):
     title = "Too long"
+
+
+class UnknownTurn(ChapterError):
+    status = 404
+    title = "No such prompt or reply"

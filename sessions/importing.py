@@ -22,7 +22,7 @@ Row = TypeVar("Row", bound=models.Model)
 
 # Renewed with each piece; whoever has not stored one for so long is taken to be dead.
 IMPORT_LEASE = timedelta(minutes=2)
-# A piece is so much at most, unless it is a single row.
+# A piece is so much at most, unless it is a single row or group.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
 
 
@@ -59,13 +59,20 @@ def importing(chapter: Session, tab1: Tab1Inputs) -> Iterator[None]:
 
 
 def store_rows(chapter: Session, rows: Iterable[models.Model]) -> None:
-    """Store rows of one model, piece by piece. Raises ImportLost."""
-    for piece in _pieces(rows):
+    """Store rows piece by piece. Raises ImportLost."""
+    store_groups(chapter, ([row] for row in rows))
+
+
+def store_groups(chapter: Session, groups: Iterable[Sequence[models.Model]]) -> None:
+    """Store rows piece by piece, where those of a group name each other. Raises ImportLost."""
+    for piece in _pieces(groups):
         begun = time.monotonic()
         with transaction.atomic():
             if not _with_lease(chapter).update(updated_at=timezone.now()):
                 raise ImportLost
-            type(piece[0])._default_manager.bulk_create(piece)
+            # The database looks at what they name once all of them are stored.
+            for model, rows in _by_model(piece).items():
+                model._default_manager.bulk_create(rows)
         let_others_write(time.monotonic() - begun)
 
 
@@ -93,18 +100,26 @@ def _with_lease(chapter: Session) -> "models.QuerySet[Session]":
     return _being_imported().filter(pk=chapter.pk, updated_at__gte=timezone.now() - IMPORT_LEASE)
 
 
-def _pieces(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
+def _pieces(groups: Iterable[Sequence[Row]]) -> Iterator[list[Row]]:
     piece: list[Row] = []
     size = 0
-    for row in rows:
-        characters = _characters_of(row)
-        if piece and (len(piece) == PIECE_ROWS or size + characters > PIECE_CHARACTERS):
+    for group in groups:
+        characters = sum(map(_characters_of, group))
+        is_full = len(piece) + len(group) > PIECE_ROWS or size + characters > PIECE_CHARACTERS
+        if piece and is_full:
             yield piece
             piece, size = [], 0
-        piece.append(row)
+        piece += group
         size += characters
     if piece:
         yield piece
+
+
+def _by_model(rows: Iterable[models.Model]) -> dict[type[models.Model], list[models.Model]]:
+    found: dict[type[models.Model], list[models.Model]] = {}
+    for row in rows:
+        found.setdefault(type(row), []).append(row)
+    return found
 
 
 def _characters_of(row: models.Model) -> int:

@@ -1,50 +1,39 @@
-"""The claims on running turns: renewed by the process that writes the reply, or it is dead."""
+"""Leases on running attempts: the process that runs an attempt renews its lease, or is dead."""
 
 import uuid
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
-from sessions.models import Turn
+from sessions.models import Attempt
 from sessions.text import scrub_reply
 
-# A running turn whose process has not renewed it for so long is taken to be dead.
-TURN_LEASE = timedelta(seconds=12)
-
-# Written out, because for Django to do so for each of a hundred replies takes ten times as long as
-# for the database to change them.
-_RENEW = (
-    f"UPDATE {Turn._meta.db_table} SET partial_text = %s, lease_until = %s, updated_at = %s"  # noqa: S608  (no value of anybody's)
-    " WHERE turn_id = %s"
-)
+# A running attempt whose process has not renewed it for so long is taken to be dead.
+LEASE = timedelta(seconds=12)
 
 
-def renew_turns(texts: Sequence[tuple[Turn, str]]) -> set[uuid.UUID]:
-    """Keep the text so far and the claim of each attempt; returns the run ids of those that others
-    have ended."""
+def renew_attempts(texts: Sequence[tuple[Attempt, str]]) -> set[uuid.UUID]:
+    """Store the text so far of each attempt, and renew its lease.
+
+    Returns the run ids of those that somebody else has ended. A run that has brought no text yet
+    leaves the text of the run before.
+    """
     now = timezone.now()
-    attempts = Turn.objects.filter(
-        pk__in=[turn.pk for turn, _ in texts], run_id__in=[turn.run_id for turn, _ in texts]
-    )
-    running = attempts.filter(status=Turn.Status.RUNNING)
+    text_of = {attempt.run_id: text for attempt, text in texts}
+    known = Attempt.objects.filter(pk__in=[attempt.pk for attempt, _ in texts], run_id__in=text_of)
+    running = known.filter(status=Attempt.Status.RUNNING)
     with transaction.atomic():
-        # For a row that somebody holds the others do not wait; it has its turn the next time.
-        free = running.select_for_update(skip_locked=True).order_by()
-        renewed = set(free.values_list("run_id", flat=True))
-        rows = [_renewal(turn, text, now) for turn, text in texts if turn.run_id in renewed]
-        if rows:
-            with connection.cursor() as cursor:
-                cursor.executemany(_RENEW, rows)
-    if len(renewed) == len(texts):
+        # The others do not wait for a row that somebody holds: it is renewed the next time.
+        rows = list(
+            running.select_for_update(skip_locked=True).order_by().only("run_id", "partial_text")
+        )
+        for row in rows:
+            row.partial_text = scrub_reply(text_of[row.run_id]) or row.partial_text
+            row.lease_until, row.updated_at = now + LEASE, now
+        Attempt.objects.bulk_update(rows, ["partial_text", "lease_until", "updated_at"])
+    if len(rows) == len(texts):
         return set()
-    own = attempts.filter(status__in=(Turn.Status.RUNNING, Turn.Status.COMMITTED))
-    return {turn.run_id for turn, _ in texts}.difference(own.values_list("run_id", flat=True))
-
-
-def _renewal(turn: Turn, text: str, now: datetime) -> list[Any]:
-    lease_until, updated_at = map(connection.ops.adapt_datetimefield_value, (now + TURN_LEASE, now))
-    key = Turn._meta.pk.get_db_prep_value(turn.pk, connection)
-    return [scrub_reply(text), lease_until, updated_at, key]
+    own = known.filter(status__in=(Attempt.Status.RUNNING, Attempt.Status.COMMITTED))
+    return set(text_of).difference(own.values_list("run_id", flat=True))

@@ -1,10 +1,9 @@
-"""A chapter: its setup, the record of play, and the turn that is being played."""
+"""A chapter: its setup, the attempts at its turns, and the record of what was said."""
 
 import uuid
 from typing import ClassVar
 
 from django.db import models
-from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -49,9 +48,10 @@ class Session(models.Model):
     is_ending = models.BooleanField(default=False)
     # How many calls the GM has accepted for memory to catch up; those that were made are taken off.
     accepted_calls = models.PositiveIntegerField(default=0)
-    # The one turn in flight, claimed by a conditional UPDATE; which prompt it re-rolls, if it does.
+    # The attempt at the turn in flight, which is claimed by a conditional UPDATE.
     turn_in_flight = models.UUIDField(null=True, blank=True)
-    rerolling_prompt_index = models.PositiveIntegerField(null=True, blank=True)
+    # Whether Tab 2 shows the attempts that are not chosen, too.
+    shows_all_replies = models.BooleanField(default=False)
     # The panel that Tab 2 shows.
     next_agent_slot = models.PositiveSmallIntegerField(default=1)
     narrative_agent_definition_text = models.TextField(blank=True)
@@ -105,8 +105,123 @@ class Tab1Inputs(models.Model):
         return f"Tab 1 of {self.session_id}"
 
 
+class Attempt(models.Model):
+    """One try at a step of the story: it is committed whole, or it is broken and moves nothing.
+
+    It is stored before any model is called, under the key that the form carries, so that the same
+    form sent again is the same attempt. `run_id` names the run that may write to it.
+    """
+
+    class Kind(models.TextChoices):
+        # The words for the next turn.
+        PROMPT = "prompt"
+        # Another attempt at the latest turn, which is chosen when it is committed.
+        REROLL = "reroll"
+        # Another attempt with one layer of the request changed; it is committed unchosen.
+        TRIAL = "trial"
+        # The chosen reply as the user rewrote it by hand; no model is called.
+        EDIT = "edit"
+
+    class Status(models.TextChoices):
+        RUNNING = "running"
+        COMMITTED = "committed"
+        FAILED = "failed"
+        STOPPED = "stopped"
+        # Broken, and the user went on without it; the words stay readable.
+        SET_ASIDE = "set_aside"
+
+    # Those that the chapter waits for, of which one at most is in flight or broken.
+    IN_PLAY = (Kind.PROMPT, Kind.REROLL)
+    # Those that wait for the user, and those with the one that is running.
+    BROKEN = (Status.FAILED, Status.STOPPED)
+    PENDING = (Status.RUNNING, *BROKEN)
+
+    attempt_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attempts")
+    # The turn that it is another attempt at; of a prompt, the turn that came of it.
+    turn = models.ForeignKey(
+        "Turn", on_delete=models.CASCADE, null=True, blank=True, related_name="attempts"
+    )
+    # Of an edit or a trial, the attempt that it was made from.
+    source = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True)
+    submission_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT)
+    kind = models.CharField(max_length=8, choices=Kind, default=Kind.PROMPT)
+    status = models.CharField(max_length=10, choices=Status, default=Status.RUNNING)
+    # The member of the cast who answers.
+    actor = models.PositiveSmallIntegerField()
+    words = models.TextField()
+    # What was chosen beside the words; of a trial, which layer was changed and how.
+    given = models.JSONField(null=True, blank=True)
+    # Who can perceive what the attempt comes to; None is everybody who is there when it commits.
+    witnesses = models.JSONField(null=True, blank=True)
+    # The text so far of the last run that brought any.
+    partial_text = models.TextField(blank=True)
+    error = models.TextField(blank=True)
+    run_id = models.UUIDField(default=uuid.uuid4)
+    lease_until = models.DateTimeField()
+    submitted_at = models.DateTimeField(default=timezone.now)
+    committed_at = models.DateTimeField(null=True, blank=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["-submitted_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["session", "submission_key"], name="one_attempt_per_submission"
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["status", "lease_until"], name="attempt_lease"),
+            # What every page of a chapter asks for, however many attempts it has.
+            models.Index(fields=["session", "status"], name="attempt_pending"),
+            models.Index(fields=["session", "submitted_at"], name="attempt_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} to {self.actor}: {self.status}"
+
+    @property
+    def is_running(self) -> bool:
+        return self.status == self.Status.RUNNING
+
+    @property
+    def is_trial(self) -> bool:
+        return self.kind == self.Kind.TRIAL
+
+    @property
+    def has_died(self) -> bool:
+        """The process that runs the attempt has not renewed its lease for too long."""
+        return self.is_running and self.lease_until < timezone.now()
+
+    @property
+    def is_broken(self) -> bool:
+        """The attempt waits for the user to retry it, keep its text, or go on without it."""
+        return self.status in self.BROKEN
+
+
+class Turn(models.Model):
+    """A numbered step of the story, which names the one attempt that the story goes by."""
+
+    turn_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="turns")
+    number = models.PositiveIntegerField()
+    chosen = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="chosen_for")
+
+    class Meta:
+        ordering = ["number"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["session", "number"], name="one_turn_per_number"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Turn {self.number}"
+
+
 class Event(AppendOnly):
-    """One entry of the record of play. The transcript is rendered from these, never parsed."""
+    """Something that was said or shown in an attempt: its words first, then what came of them.
+
+    The transcript is rendered from the events of chosen attempts, and is never parsed.
+    """
 
     class Role(models.TextChoices):
         USER = "user"
@@ -115,99 +230,26 @@ class Event(AppendOnly):
 
     event_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events")
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="events")
+    # The number of the attempt's turn, and the event's place among those of the attempt.
     prompt_index = models.PositiveIntegerField()
+    position = models.PositiveSmallIntegerField()
     role = models.CharField(max_length=8, choices=Role)
+    # The member of the cast who speaks.
     agent_slot = models.PositiveSmallIntegerField(null=True, blank=True)
     text = models.TextField()
+    # The members of the cast who could perceive it, as it was when the event was written.
+    witnesses = models.JSONField(default=list)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        ordering = ["prompt_index", "created_at"]
+        ordering = ["prompt_index", "position"]
         constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=["session", "prompt_index"],
-                condition=Q(role="user"),
-                name="one_user_event_per_prompt",
-            ),
+            models.UniqueConstraint(fields=["attempt", "position"], name="one_event_per_position"),
         ]
         indexes: ClassVar = [
-            models.Index(fields=["session", "prompt_index", "created_at"], name="event_order"),
+            models.Index(fields=["session", "prompt_index", "position"], name="event_order"),
         ]
 
     def __str__(self) -> str:
         return f"{self.prompt_index} {self.role}"
-
-
-class Turn(models.Model):
-    """A submission of the GM on its way to becoming Events: all of it, or nothing.
-
-    It is stored under the key that the form carries before any model is called, so that the same
-    form sent again is the same turn. `run_id` names the attempt that may write to it.
-    """
-
-    class Kind(models.TextChoices):
-        PROMPT = "prompt"
-        REROLL = "reroll"
-
-    class Status(models.TextChoices):
-        RUNNING = "running"
-        COMMITTED = "committed"
-        FAILED = "failed"
-        STOPPED = "stopped"
-        # Broken, and the GM went on without it; the words stay readable.
-        SET_ASIDE = "set_aside"
-
-    # Those that wait for the GM, and those with the one that is in flight.
-    BROKEN = (Status.FAILED, Status.STOPPED)
-    PENDING = (Status.RUNNING, *BROKEN)
-
-    turn_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="turns")
-    submission_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT)
-    kind = models.CharField(max_length=8, choices=Kind, default=Kind.PROMPT)
-    status = models.CharField(max_length=10, choices=Status, default=Status.RUNNING)
-    agent_slot = models.PositiveSmallIntegerField()
-    user_text = models.TextField()
-    # The prompt that a re-roll answers again; for a prompt, the number it got when committed.
-    prompt_index = models.PositiveIntegerField(null=True, blank=True)
-    partial_text = models.TextField(blank=True)
-    error = models.TextField(blank=True)
-    run_id = models.UUIDField(default=uuid.uuid4)
-    lease_until = models.DateTimeField()
-    submitted_at = models.DateTimeField(default=timezone.now)
-    updated_at = models.DateTimeField(auto_now=True)
-
-    class Meta:
-        ordering = ["-submitted_at"]
-        constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=["session", "submission_key"], name="one_turn_per_submission"
-            ),
-        ]
-        indexes: ClassVar = [
-            models.Index(fields=["status", "lease_until"], name="turn_lease"),
-            # What every page of a chapter asks for, however many turns it has.
-            models.Index(fields=["session", "status"], name="turn_pending"),
-            models.Index(fields=["session", "submitted_at"], name="turn_newest"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.kind} to {self.agent_slot}: {self.status}"
-
-    @property
-    def is_running(self) -> bool:
-        return self.status == self.Status.RUNNING
-
-    @property
-    def has_died(self) -> bool:
-        """Its process has not renewed it for too long."""
-        return self.is_running and self.lease_until < timezone.now()
-
-    @property
-    def may_run_again(self) -> bool:
-        return self.is_broken or self.status == self.Status.SET_ASIDE
-
-    @property
-    def is_broken(self) -> bool:
-        """Waits for the GM to retry it, keep its text, or go on without it."""
-        return self.status in self.BROKEN

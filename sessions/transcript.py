@@ -4,14 +4,13 @@ Sizes are code points of the rendered plain text, which is also what a copy of t
 """
 
 import re
+import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeVar
-
-from django.db.models import QuerySet
+from dataclasses import dataclass, replace
 
 from sessions.limits import TAB2_CHAR_LIMIT
 from sessions.models import Event, Session
+from sessions.record import chosen_events, other_events
 from sessions.roster import Character, character
 
 DASHED_LINE = "-------------"
@@ -19,7 +18,6 @@ TRUNCATION_NOTE = "(Earlier transcript truncated for display.)"
 BOUNDARY_ABOVE_NOTE = "(summary boundary above)"
 _SEPARATOR = "\n\n"
 _FEW_PROMPTS = 200
-EventT = TypeVar("EventT", "Entry", Event)
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
@@ -32,6 +30,8 @@ class Entry:
     prefix: str
     text: str
     character: Character | None = None
+    # False for an attempt that the story does not go by, where all attempts are shown.
+    is_chosen: bool = True
 
     @property
     def rendered(self) -> str:
@@ -78,10 +78,10 @@ class Transcript:
         if self.boundary_is_above:
             yield BOUNDARY_ABOVE_NOTE
         before, after = self._split()
-        yield from (entry.rendered for entry in before)
+        yield from (entry.rendered for entry in before if entry.is_chosen)
         if self.boundary_is_visible:
             yield DASHED_LINE
-        yield from (entry.rendered for entry in after)
+        yield from (entry.rendered for entry in after if entry.is_chosen)
 
     @property
     def plain_text(self) -> str:
@@ -92,20 +92,56 @@ class Transcript:
         return len(self.plain_text)
 
 
-def read_transcript(chapter: Session, *, limit: int | None = TAB2_CHAR_LIMIT) -> Transcript:
-    """The window of the newest events whose rendering fits `limit`; None means all of it."""
-    events = chapter.events.order_by("-prompt_index", "-created_at")
+def read_transcript(
+    chapter: Session, *, limit: int | None = TAB2_CHAR_LIMIT, with_all_replies: bool = False
+) -> Transcript:
+    """The window of the newest events whose rendering fits `limit`; None means all of it.
+
+    With all replies the attempts that are not chosen stand beside the chosen ones; they do not
+    count towards the limit.
+    """
+    events = chosen_events(chapter).reverse()
     newest_first = (render_event(event, chapter) for event in events.iterator(chunk_size=200))
     boundary = chapter.last_summarized_prompt_index
     if limit is None:
-        return Transcript(list(newest_first)[::-1], boundary)
-    return window_entries(newest_first, boundary, limit)
+        transcript = Transcript(list(newest_first)[::-1], boundary)
+    else:
+        transcript = window_entries(newest_first, boundary, limit)
+    return _with_other_attempts(transcript, chapter) if with_all_replies else transcript
 
 
-def read_prompts(chapter: Session, first: int, last: int) -> Transcript:
+def read_prompts(
+    chapter: Session, first: int, last: int, *, with_all_replies: bool = False
+) -> Transcript:
     """All of these prompts with their replies."""
-    entries = [render_event(event, chapter) for event in _events_between(chapter, first, last)]
-    return Transcript(entries, chapter.last_summarized_prompt_index)
+    events = chosen_events(chapter, from_prompt=first, to_prompt=last)
+    entries = [render_event(event, chapter) for event in events]
+    transcript = Transcript(entries, chapter.last_summarized_prompt_index)
+    return _with_other_attempts(transcript, chapter) if with_all_replies else transcript
+
+
+def _with_other_attempts(transcript: Transcript, chapter: Session) -> Transcript:
+    """The same with the attempts that are not chosen, in the order in which all were committed.
+
+    Words that an attempt has in common with the chosen one stand there once.
+    """
+    shown = transcript.entries
+    if not shown:
+        return transcript
+    numbers = (shown[0].prompt_index, shown[-1].prompt_index)
+    others = other_events(chapter, from_prompt=numbers[0], to_prompt=numbers[1])
+    entries = list(shown)
+    for event in others:
+        entry = replace(render_event(event, chapter), is_chosen=False)
+        is_repeated = event.role == Event.Role.USER and any(
+            one.prompt_index == entry.prompt_index and one.rendered == entry.rendered
+            for one in entries
+        )
+        if not is_repeated:
+            entries.append(entry)
+    # Stable: what is chosen stands first among the entries of one prompt.
+    entries.sort(key=lambda entry: entry.prompt_index)
+    return replace(transcript, entries=entries)
 
 
 def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> Transcript:
@@ -152,46 +188,22 @@ def normalize_blank_lines(text: str) -> str:
     return _BLANK_LINES.sub("\n\n\n", text.strip("\n"))
 
 
-def is_replaced(entry: Entry | Event, following: Entry | Event) -> bool:
-    """Whether both are replies to one prompt: the story goes by the latest."""
-    is_reply = entry.role == following.role == Event.Role.AGENT
-    return is_reply and entry.prompt_index == following.prompt_index
-
-
-def chosen_events(
-    chapter: Session, *, from_prompt: int = 1, to_prompt: int | None = None
-) -> list[Event]:
-    """The events of these prompts in order, with the latest reply of each prompt only."""
-    return list(_with_latest_replies(_events_between(chapter, from_prompt, to_prompt)))
-
-
 def chosen_entries(
-    chapter: Session, *, from_prompt: int = 1, to_prompt: int | None = None
+    chapter: Session,
+    *,
+    from_prompt: int = 1,
+    to_prompt: int | None = None,
+    last_attempt: uuid.UUID | None = None,
 ) -> Iterator[Entry]:
-    """The same as they are shown, without their rows: a chapter may have ten thousand."""
-    events = _events_between(chapter, from_prompt, to_prompt)
+    """What `chosen_events` finds as it is shown, without its rows: there may be ten thousand."""
+    events = chosen_events(
+        chapter, from_prompt=from_prompt, to_prompt=to_prompt, last_attempt=last_attempt
+    )
     rows = events.values_list("prompt_index", "role", "agent_slot", "text")
     is_long = to_prompt is None or to_prompt - from_prompt > _FEW_PROMPTS
     # A cursor for a few rows would be asked three times for what one query brings.
     read = rows.iterator(chunk_size=500) if is_long else rows
-    return _with_latest_replies(_render(chapter, *row) for row in read)
-
-
-def _events_between(chapter: Session, first: int, last: int | None) -> QuerySet[Event]:
-    events = chapter.events.filter(prompt_index__gte=first)
-    if last is not None:
-        events = events.filter(prompt_index__lte=last)
-    return events.order_by("prompt_index", "created_at")
-
-
-def _with_latest_replies(events: Iterable[EventT]) -> Iterator[EventT]:
-    newest: EventT | None = None
-    for event in events:
-        if newest is not None and not is_replaced(newest, event):
-            yield newest
-        newest = event
-    if newest is not None:
-        yield newest
+    return (_render(chapter, *row) for row in read)
 
 
 def render_events(events: Iterable[Event], chapter: Session) -> str:

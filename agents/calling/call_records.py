@@ -1,6 +1,7 @@
 """The record of model calls, read: how each ended, and which of them a text came from."""
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,8 +16,9 @@ from agents.models import Job, LLMArtifact
 from agents.prompting.declarations import AGENTS
 from agents.prompting.prompt_parts import PromptPart, characters_of, shared_characters, split_prompt
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.exceptions import UnknownChapter
-from sessions.models import Event, Session, Turn
+from sessions.committing import find_turn
+from sessions.models import Attempt, Session
+from sessions.record import attempts_at
 from sessions.roster import SLOTS, character
 
 # So much of a text's beginning is looked for in a draft.
@@ -32,7 +34,7 @@ class Outcome(TextChoices):
     WARM_UP = "warm-up"
 
 
-_IS_WARM_UP = Q(raw_output_ref="", turn=None, job=None, agent_id__in=SLOTS) & Q(
+_IS_WARM_UP = Q(raw_output_ref="", attempt=None, job=None, agent_id__in=SLOTS) & Q(
     error__in=("", STOPPED)
 )
 OUTCOME = Case(
@@ -129,27 +131,21 @@ def calls_of(chapter: Session) -> QuerySet[LLMArtifact]:
 
 def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
     """Every call for this prompt: retries, re-rolls, trials, and the one whose reply was chosen."""
-    replies = list(
-        chapter.events.filter(prompt_index=prompt_index, role=Event.Role.AGENT).order_by(
-            "created_at"
-        )
-    )
-    if not replies:
-        raise UnknownChapter("There is no such prompt in this chapter.")
-    turns = list(
-        chapter.turns.filter(
-            Q(kind=Turn.Kind.PROMPT, status=Turn.Status.COMMITTED) | Q(kind=Turn.Kind.REROLL),
-            prompt_index=prompt_index,
-        )
-    )
-    is_trial = Q(job__kind=Job.Kind.TRIAL, job__from_prompt_index=prompt_index)
-    artifacts = _oldest_first(calls_of(chapter).filter(Q(turn__in=turns) | is_trial))
-    source_of_reply = [_source_of(reply, turns, artifacts) for reply in replies]
-    uses = {one.pk: (_use_of_trial(one), False) for one in artifacts if one.job_id}
-    for at, source in enumerate(source_of_reply):
-        is_chosen = at == len(replies) - 1
+    turn = find_turn(chapter, prompt_index)
+    calls = calls_of(chapter).filter(attempt__turn=turn).select_related("attempt")
+    artifacts = _oldest_first(calls)
+    calls_by_attempt: dict[uuid.UUID | None, list[LLMArtifact]] = defaultdict(list)
+    for one in artifacts:
+        calls_by_attempt[one.attempt_id].append(one)
+    # The chosen one last: an edited reply has its call in common with the one that was edited.
+    committed = sorted(attempts_at(turn), key=lambda one: one.pk == turn.chosen_id)
+    replies = [one for one in committed if not one.is_trial or one.pk == turn.chosen_id]
+    uses = {one.pk: ("A trial", False) for one in artifacts if one.attempt and one.attempt.is_trial}
+    for attempt in committed:
+        source = _source_of(attempt, calls_by_attempt)
         if source is not None:
-            uses[source.pk] = (_use_of_reply(len(replies), is_chosen=is_chosen), is_chosen)
+            is_chosen = attempt.pk == turn.chosen_id
+            uses[source.pk] = (_use_of(attempt, len(replies), is_chosen=is_chosen), is_chosen)
     return _behind(chapter, artifacts, uses)
 
 
@@ -160,8 +156,8 @@ def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:
         return CallsBehind()
     jobs = chapter.jobs.filter(
         kind=Job.Kind.LOCK if is_lock else Job.Kind.SUMMARIZE,
+        attempt=block.attempt,
         from_prompt_index=block.from_prompt_index,
-        to_prompt_index=block.to_prompt_index,
     )
     artifacts = _oldest_first(calls_of(chapter).filter(job__in=jobs))
     written = [one for one in artifacts if not one.error and one.created_at <= block.created_at]
@@ -169,18 +165,10 @@ def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:
 
 
 def calls_behind_draft(chapter: Session, draft: NarrativeDraft) -> CallsBehind:
-    """Every call of the build that wrote this draft: scenes, and what continued them."""
-    # A build is marked as done just before its draft is written.
-    job = (
-        chapter.jobs.filter(
-            kind=Job.Kind.NARRATE, status=Job.Status.DONE, updated_at__lte=draft.created_at
-        )
-        .order_by("updated_at")
-        .last()
-    )
-    if job is None:
+    """Every call of the job that wrote this draft: scenes, and what continued them."""
+    if draft.job_id is None:
         return CallsBehind()
-    artifacts = _oldest_first(calls_of(chapter).filter(job=job))
+    artifacts = _oldest_first(calls_of(chapter).filter(job=draft.job_id))
     uses = {
         one.pk: ("In this draft", False)
         for one in artifacts
@@ -230,7 +218,7 @@ def read_recent_calls(
 
     Shared with the agent's call before it, as `shared_with_call_before` counts them.
     """
-    newest = chapter.llm_artifacts.annotate(outcome=OUTCOME).select_related("turn")
+    newest = chapter.llm_artifacts.annotate(outcome=OUTCOME).select_related("attempt__turn")
     page = list(newest.order_by("-created_at")[offset : offset + limit])
     # The call before the one at hand, by agent, as the page is read from its oldest call on.
     before: dict[int, LLMArtifact] = {}
@@ -271,42 +259,25 @@ def _oldest_first(artifacts: QuerySet[LLMArtifact]) -> list[LLMArtifact]:
 
 
 def _source_of(
-    reply: Event, turns: Sequence[Turn], artifacts: Sequence[LLMArtifact]
+    attempt: Attempt, calls: Mapping[uuid.UUID | None, Sequence[LLMArtifact]]
 ) -> LLMArtifact | None:
-    """The call that a reply was taken from, whole or as far as the GM kept it."""
-    # A turn is marked as committed just before its own reply is written.
-    committed = [
-        turn
-        for turn in turns
-        if turn.status == Turn.Status.COMMITTED and turn.updated_at <= reply.created_at
-    ]
-    if not committed:
-        return None
-    turn = max(committed, key=lambda one: one.updated_at)
-    made = [
-        one
-        for one in artifacts
-        if one.turn_id == turn.pk
-        or (one.job_id is not None and turn.submission_key == adoption_key(one.job_id))
-    ]
-    holding = [one for one in made if reply.text.strip() in one.raw_output_ref]
-    sources = holding or [one for one in made if not one.error]
-    return sources[-1] if sources else None
+    """The call that a committed attempt's reply was taken from, whole or as far as it was kept.
+
+    An edited reply comes from the call of the attempt that was edited.
+    """
+    origin = attempt
+    while origin.kind == Attempt.Kind.EDIT and origin.source is not None:
+        origin = origin.source
+    made = [one for one in calls.get(origin.pk, ()) if one.raw_output_ref]
+    return made[-1] if made else None
 
 
-def adoption_key(job_id: uuid.UUID) -> str:
-    """The submission key of the turn that makes a trial's reply the reply: there is one at most."""
-    return f"trial-{job_id}"
-
-
-def _use_of_trial(call: LLMArtifact) -> str:
-    return "A trial" if call.error else "A trial, not used"
-
-
-def _use_of_reply(count: int, *, is_chosen: bool) -> str:
+def _use_of(attempt: Attempt, count: int, *, is_chosen: bool) -> str:
+    if attempt.is_trial and not is_chosen:
+        return "A trial, not used"
     if count == 1:
         return "The reply"
-    return "The chosen reply" if is_chosen else "An earlier reply"
+    return "The chosen reply" if is_chosen else "Another reply"
 
 
 def _opening(text: str) -> str:

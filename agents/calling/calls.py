@@ -83,7 +83,7 @@ class PreparedCall:
     prompt: AssembledPrompt
     most: MostTokens
     # What it is made for, for the record.
-    turn_id: uuid.UUID | None = None
+    attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
 
 
@@ -148,7 +148,7 @@ def prepare_call(
     json_schema: Mapping[str, Any] | None = None,
     output_tokens: int | None = None,
     stop: Sequence[str] = (),
-    turn_id: uuid.UUID | None = None,
+    attempt_id: uuid.UUID | None = None,
     job_id: uuid.UUID | None = None,
 ) -> PreparedCall:
     """Fit the layers that `compose` gives to the agent's model.
@@ -175,7 +175,7 @@ def prepare_call(
     )
     window = facts.context_window if facts.is_window_told else None
     most = most_tokens(request, weight=prompt.weight, window=window)
-    return PreparedCall(agent, session_id, provider, request, prompt, most, turn_id, job_id)
+    return PreparedCall(agent, session_id, provider, request, prompt, most, attempt_id, job_id)
 
 
 def fit_prompt(agent: Agent, facts: ModelFacts, compose: Compose) -> AssembledPrompt:
@@ -314,13 +314,13 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
     messages = [asdict(message) for message in call.request.messages]
     now = time.perf_counter()
     with transaction.atomic():
-        if call.turn_id is not None:
+        if call.attempt_id is not None:
             rates.write_down_reply(call.session_id)
         if not lock_chapter(call.session_id):
             return
         LLMArtifact.objects.create(
             session_id=call.session_id,
-            turn_id=call.turn_id,
+            attempt_id=call.attempt_id,
             job_id=call.job_id,
             agent_id=call.agent.agent_id,
             provider=call.provider.name,
@@ -349,9 +349,9 @@ def _note(call: PreparedCall, outcome: _Outcome) -> None:
         failure=outcome.failure,
         ms=_milliseconds(outcome.started, time.perf_counter()),
         first_token_ms=outcome.first_token_ms,
-        is_reply=call.turn_id is not None,
+        is_reply=call.attempt_id is not None,
         session_id=call.session_id,
-        turn_id=call.turn_id,
+        attempt_id=call.attempt_id,
         job_id=call.job_id,
         **_token_counts(outcome.usage),
     )

@@ -9,24 +9,24 @@ from agents.prompting.declarations import CHARACTERS, Agent
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import Subject, compose
 from sessions.access import get_chapter
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 
 
-def agent_of(turn: Turn) -> Agent:
-    return CHARACTERS[turn.agent_slot]
+def agent_of(attempt: Attempt) -> Agent:
+    return CHARACTERS[attempt.actor]
 
 
-def others_cues(turn: Turn) -> list[str]:
+def others_cues(attempt: Attempt) -> list[str]:
     """Where a small model leaves its part: at another character's name, or a heading."""
-    others = (one for one in turn.session.characters if one.slot != turn.agent_slot)
+    others = (one for one in attempt.session.characters if one.slot != attempt.actor)
     return [*(f"\n{one.name}:" for one in others), "\n## "]
 
 
-def compose_reply(turn: Turn) -> list[Layer]:
-    """The layers for this turn's prompt; for a re-roll, as if its first reply had not been."""
-    before = turn.prompt_index if turn.kind == Turn.Kind.REROLL else None
-    words = {"USER_PROMPT": [Piece(turn.user_text)]}
-    return _compose(Subject(turn.session, turn.agent_slot, before, given=words))
+def compose_reply(attempt: Attempt) -> list[Layer]:
+    """The layers for the attempt's request: what came before its turn, and its words."""
+    before = attempt.turn.number if attempt.turn else None
+    words = {"USER_PROMPT": [Piece(attempt.words)]}
+    return _compose(Subject(attempt.session, attempt.actor, before, given=words))
 
 
 def compose_start(session_id: uuid.UUID, agent_slot: int) -> list[Layer]:

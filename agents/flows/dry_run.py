@@ -16,7 +16,7 @@ from agents.prompting.layers import AssembledPrompt, Layer, Tier, assemble
 from agents.prompting.prompt_parts import PromptPart, characters_of, split_prompt
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.text import clean_text
 
 # Tokens that no prompt has: with so many, nothing of it is trimmed.
@@ -75,10 +75,10 @@ def look_ahead(chapter: Session, *, agent_slot: int, user_text: str) -> DryRun:
     if agent_slot not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {agent_slot} in this chapter. Nothing was sent.")
     text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
-    turn = Turn(session=chapter, agent_slot=agent_slot, user_text=text)
-    agent, facts = agent_of(turn), known_facts(agent_slot)
+    attempt = Attempt(session=chapter, actor=agent_slot, words=text)
+    agent, facts = agent_of(attempt), known_facts(agent_slot)
     model, limit = model_name(agent_slot), output_limit(agent, facts)
-    layers = compose_reply(turn)
+    layers = compose_reply(attempt)
     too_long = ""
     try:
         prompt = fit_prompt(agent, facts, lambda: layers)

@@ -10,9 +10,9 @@ from agents.flows.summarizing import queue_due_summary, settle_memory
 from agents.flows.warmup import stop_warmup
 from agents.models import Job
 from agents.running.jobs import latest_jobs
-from memory.chunks import is_chunk_end
 from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import TurnInFlight, WrongState
+from sessions.limits import CHUNK_SIZE_PROMPTS
 from sessions.models import Session
 from sessions.states import PLAYABLE, State, move
 
@@ -31,8 +31,8 @@ def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
     job = jobs.get(Job.Kind.SUMMARIZE)
     if job is None or job.status == Job.Status.DONE or not job.error:
         return None
-    # Only an end asks for a piece that ends anywhere else.
-    if is_chunk_end(job.to_prompt_index):
+    # Only an end asks for a shorter stretch.
+    if job.to_prompt_index - job.from_prompt_index + 1 == CHUNK_SIZE_PROMPTS:
         return Setback(job, is_of_end=False)
     # Whoever played on since wants no end: the failed piece is part of a later one.
     is_at_end = job.to_prompt_index == chapter.prompt_index

@@ -31,10 +31,12 @@ from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import cancel_jobs, fail, finish, owned, queue_job
 from agents.running.watch import Watch
+from memory.blocks import counting_blocks
 from memory.drafts import write_draft
 from memory.keeping import KeptRecent
 from memory.models import MemoryBlock
 from sessions.access import get_chapter, lock_chapter
+from sessions.attempts import latest_turn
 from sessions.models import Session
 from sessions.speaker_marks import without_cues
 from sessions.states import State, move, try_move
@@ -97,7 +99,8 @@ def request_build(session_id: uuid.UUID) -> Job:
         kind=Job.Kind.NARRATE, status=Job.Status.FAILED, inputs=inputs
     ).last()
     key = failed.key if failed is not None else uuid.uuid4().hex
-    return queue_job(session_id, Job.Kind.NARRATE, key, inputs=inputs)
+    attempt = latest_turn(chapter).chosen
+    return queue_job(session_id, Job.Kind.NARRATE, key, inputs=inputs, attempt=attempt)
 
 
 @transaction.atomic
@@ -297,7 +300,7 @@ def _as_long_as_can_be(material: Material, number: int) -> str:
 
 def read_inputs(chapter: Session) -> dict[str, Any]:
     """What a build of the chapter is made from: a failed build with the same can be resumed."""
-    blocks = chapter.memory_blocks.order_by("created_at").values_list("pk", flat=True)
+    blocks = counting_blocks(chapter).values_list("pk", flat=True)
     return {
         "definition_text": chapter.narrative_agent_definition_text,
         "target_words": chapter.target_words,
@@ -327,7 +330,7 @@ def plan_build(chapter: Session, weights: Sequence[float], target_words: int) ->
     # Of a limit below what is asked for, hidden reasoning takes as large a part as of the whole.
     reasoning = NARRATOR.reasoning_tokens if facts.reasons else 0
     prose_tokens = limit * NARRATOR.output_tokens / (NARRATOR.output_tokens + reasoning)
-    deltas = chapter.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
+    deltas = counting_blocks(chapter).filter(type=MemoryBlock.Type.TURN_DELTA)
     return plan_scenes(
         list(deltas.values_list("from_prompt_index", "to_prompt_index")),
         [weight / weight_per_token for weight in weights],
@@ -349,8 +352,11 @@ def _store(job: Job, watch: Watch) -> None:
     lock_chapter(job.session_id)
     if not finish(job, progress=watch.progress):
         return
+    assert job.attempt is not None, "A build names the attempt at its last turn."
     write_draft(
         job.session_id,
+        job_id=job.pk,
+        attempt=job.attempt,
         definition_text=job.inputs["definition_text"],
         target_words=job.inputs["target_words"],
         max_prompt_index=job.inputs["max_prompt_index"],

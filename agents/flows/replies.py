@@ -1,10 +1,10 @@
-"""A character's reply: stored as a turn first, written by a task of its own, committed whole."""
+"""A reply: its attempt is stored first, a task of its own writes it, and it is committed whole."""
 
 import asyncio
 import contextvars
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from django.db import Error as DatabaseError
@@ -14,11 +14,8 @@ from agents.calling.calls import PreparedCall, Reply, let_reply_through, make_ca
 from agents.calling.model_access import is_small_model
 from agents.calling.rates import reply_is_over
 from agents.flows.characters import agent_of, compose_reply, others_cues, read_ahead
-from agents.flows.summarizing import (
-    give_notice_of_waiting_summaries,
-    queue_due_summary,
-    restart_summary_of,
-)
+from agents.flows.choosing import follow_choice
+from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
 from agents.prompting.prose import end_at_sentence, without_heading
 from agents.providers.exceptions import ProviderError
@@ -28,23 +25,19 @@ from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded
 from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.storage import describe
 from sessions.access import get_chapter
-from sessions.exceptions import ChapterError, WrongState
-from sessions.log_lines import current_ids, go_on_working_for
-from sessions.models import Event, Turn
-from sessions.turns import (
-    INTERRUPTED,
-    KEPT,
-    OpenedTurn,
-    broken_turn,
-    commit_turn,
-    extend_broken_text,
-    fail_turn,
+from sessions.attempts import (
+    OpenedAttempt,
+    broken_attempt,
     open_prompt,
     open_reroll,
-    running_turn,
-    stop_turn,
-    take_broken_text,
+    running_attempt,
+    start_keeping,
 )
+from sessions.breaking import INTERRUPTED, KEPT, extend_broken_text, fail_attempt, stop_attempt
+from sessions.committing import commit_attempt
+from sessions.exceptions import ChapterError, WrongState
+from sessions.log_lines import current_ids, go_on_working_for
+from sessions.models import Attempt, Event
 
 logger = logging.getLogger(__name__)
 
@@ -55,35 +48,68 @@ _SUMMARY_PAUSE_SECONDS = 1.0
 # The event loop itself keeps no task alive.
 _at_work: set["asyncio.Task[None]"] = set()
 
+Open = Callable[[], OpenedAttempt]
+Prepare = Callable[[Attempt], PreparedCall]
+
 
 async def start_prompt(
-    session_id: uuid.UUID, *, agent_slot: int, user_text: str, submission_key: str
-) -> OpenedTurn:
-    """Store the GM's prompt and start the reply in this process; see `open_prompt`."""
-    return await _store_and_start(
-        lambda: open_prompt(
+    session_id: uuid.UUID,
+    *,
+    actor: int,
+    words: str,
+    submission_key: str,
+    witnesses: Sequence[int] | None = None,
+) -> OpenedAttempt:
+    """Store the user's prompt and start the reply in this process; see `open_prompt`."""
+    return await store_and_start(
+        partial(
+            _open_prompt,
             session_id,
-            agent_slot=agent_slot,
-            user_text=user_text,
+            actor=actor,
+            words=words,
             submission_key=submission_key,
-        )
+            witnesses=witnesses,
+        ),
+        _prepare,
     )
 
 
-async def start_reroll(session_id: uuid.UUID, *, submission_key: str) -> OpenedTurn:
-    """Write the latest reply again; a summary of its prompt that is being written starts over."""
-    return await _store_and_start(lambda: _open_reroll(session_id, submission_key))
+async def start_reroll(
+    session_id: uuid.UUID,
+    *,
+    submission_key: str,
+    actor: int | None = None,
+    words: str | None = None,
+    witnesses: Sequence[int] | None = None,
+) -> OpenedAttempt:
+    """Write the latest reply again; see `open_reroll`."""
+    return await store_and_start(
+        partial(
+            open_reroll,
+            session_id,
+            submission_key=submission_key,
+            actor=actor,
+            words=words,
+            witnesses=witnesses,
+        ),
+        _prepare,
+    )
 
 
-async def stop_reply(session_id: uuid.UUID) -> Turn:
-    """End the running reply; its text so far waits for the GM to keep it or retry."""
-    turn = await in_database(lambda: running_turn(get_chapter(session_id)))
-    live = LIVE_REPLIES.get(turn.turn_id)
-    await in_database(stop_turn, turn, partial_text=live.text if live else None)
+async def stop_reply(session_id: uuid.UUID) -> Attempt:
+    """End the running reply; its text so far waits for the user to keep it or retry."""
+    attempt = await in_database(lambda: running_attempt(get_chapter(session_id)))
+    return await stop_running(attempt)
+
+
+async def stop_running(attempt: Attempt) -> Attempt:
+    """End the attempt's run, in whatever process it is."""
+    live = LIVE_REPLIES.get(attempt.pk)
+    await in_database(stop_attempt, attempt, partial_text=live.text if live else "")
     if live is not None and live.task is not None:
         live.task.cancel()
-    await in_database(turn.refresh_from_db)
-    return turn
+    await in_database(attempt.refresh_from_db)
+    return attempt
 
 
 async def end_replies(seconds: float) -> None:
@@ -94,71 +120,56 @@ async def end_replies(seconds: float) -> None:
         await asyncio.wait(_at_work, timeout=seconds)
 
 
-def keep_reply(session_id: uuid.UUID) -> Turn:
+def keep_reply(session_id: uuid.UUID) -> Attempt:
     """Make the text of a stopped or broken reply the reply."""
     with transaction.atomic():
-        turn = take_broken_text(broken_turn(get_chapter(session_id)))
-        if _commit(turn, turn.partial_text) is None:
+        attempt = start_keeping(broken_attempt(get_chapter(session_id)))
+        if _commit(attempt, attempt.partial_text) is None:
             raise WrongState("The chapter changed meanwhile; the text is still there. Try again.")
-    turn.refresh_from_db()
-    return turn
+    attempt.refresh_from_db()
+    return attempt
 
 
-def adopt_reply(
-    session_id: uuid.UUID, *, prompt_index: int, text: str, submission_key: str
-) -> Turn:
-    """Make a text that was written beside play the reply: a re-roll that calls no model.
-
-    Sent again under the same key it is the same turn. Raises what a re-roll raises, and WrongState
-    once play has gone on from this prompt.
-    """
-    with transaction.atomic():
-        opened = _open_reroll(session_id, submission_key)
-        turn = opened.turn
-        if opened.must_run:
-            if turn.prompt_index != prompt_index:
-                raise WrongState("Play has gone on meanwhile, so this reply cannot be used.")
-            if _commit(turn, text) is None:
-                raise WrongState("The chapter changed meanwhile. Try again.")
-    turn.refresh_from_db()
-    return turn
-
-
-def finished_text(agent_slot: int, reply: Reply) -> str:
+def finished_text(actor: int, reply: Reply) -> str:
     """A small model seldom ends by itself, so that its last sentence may be half a one."""
-    if not is_small_model(agent_slot):
+    if not is_small_model(actor):
         return reply.text
     text = without_heading(reply.text)
     return end_at_sentence(text) if reply.was_cut else text
 
 
-def _open_reroll(session_id: uuid.UUID, submission_key: str) -> OpenedTurn:
-    with transaction.atomic():
-        opened = open_reroll(session_id, submission_key=submission_key)
-        if opened.must_run and opened.turn.prompt_index:
-            restart_summary_of(session_id, opened.turn.prompt_index)
-        return opened
+@transaction.atomic
+def _open_prompt(session_id: uuid.UUID, **sent: object) -> OpenedAttempt:
+    """Store the prompt, and ask for the memory that a choice or an import has left lacking."""
+    opened = open_prompt(session_id, **sent)  # type: ignore[arg-type]
+    chapter = opened.attempt.session
+    # Memory that catches up is written on with each prompt that is committed.
+    if opened.must_run and not chapter.accepted_calls:
+        queue_due_summary(chapter, notice_after=_SUMMARY_PAUSE_SECONDS)
+    return opened
 
 
-async def _store_and_start(open_turn: Callable[[], OpenedTurn]) -> OpenedTurn:
-    """The stored turn, whose reply is being written by a task of its own, which finishes also when
-    the client leaves meanwhile."""
-    stored: asyncio.Future[OpenedTurn] = asyncio.get_running_loop().create_future()
+async def store_and_start(open_attempt: Open, prepare: Prepare) -> OpenedAttempt:
+    """Store an attempt, and start a task of its own that writes it.
+
+    The task comes to its end also when the client leaves meanwhile.
+    """
+    stored: asyncio.Future[OpenedAttempt] = asyncio.get_running_loop().create_future()
     # An empty context: the reply must not share the request's thread, which ends with it.
     context = contextvars.Context()
     context.run(go_on_working_for, **current_ids())
-    task = asyncio.create_task(_store_and_write(open_turn, stored), context=context)
+    task = asyncio.create_task(_store_and_write(open_attempt, prepare, stored), context=context)
     _at_work.add(task)
     task.add_done_callback(_at_work.discard)
     return await stored
 
 
 async def _store_and_write(
-    open_turn: Callable[[], OpenedTurn], stored: "asyncio.Future[OpenedTurn]"
+    open_attempt: Open, prepare: Prepare, stored: "asyncio.Future[OpenedAttempt]"
 ) -> None:
     """One task for both: a new one for the reply would wait for its turn among all the others."""
     try:
-        opened, call = await in_database(_open_and_prepare, open_turn)
+        opened, call = await in_database(_open_and_prepare, open_attempt, prepare)
     except asyncio.CancelledError:
         stored.cancel()
         raise
@@ -166,113 +177,120 @@ async def _store_and_write(
         if not stored.done():
             stored.set_exception(error)
         return
-    turn, live = opened.turn, LiveReply(task=asyncio.current_task())
+    attempt, live = opened.attempt, LiveReply(task=asyncio.current_task())
     if call is not None:
-        LIVE_REPLIES[turn.turn_id] = live
+        LIVE_REPLIES[attempt.pk] = live
     if not stored.done():
         stored.set_result(opened)
     if call is not None:
-        go_on_working_for(session_id=turn.session_id, turn_id=turn.pk)
-        await _write_reply(turn, call, live)
+        go_on_working_for(session_id=attempt.session_id, attempt_id=attempt.pk)
+        await _write_reply(attempt, call, live)
 
 
 def _open_and_prepare(
-    open_turn: Callable[[], OpenedTurn],
-) -> tuple[OpenedTurn, PreparedCall | Exception | None]:
-    """The stored turn with its call, or with the error that ends it; None when it was answered.
+    open_attempt: Open, prepare: Prepare
+) -> tuple[OpenedAttempt, PreparedCall | Exception | None]:
+    """The stored attempt with its call, or with the error that ends it; None when it was answered.
 
-    Raises DatabaseError, once the turn is failed.
+    Raises DatabaseError, once the attempt is failed.
     """
-    opened = open_turn()
+    opened = open_attempt()
     if not opened.must_run:
         return opened, None
-    turn = opened.turn
+    attempt = opened.attempt
     try:
-        return opened, let_reply_through(turn.session_id, partial(_prepare, turn))
+        return opened, let_reply_through(attempt.session_id, partial(prepare, attempt))
     except DatabaseError:
-        fail_turn(turn, error=INTERRUPTED, partial_text="")
+        fail_attempt(attempt, error=INTERRUPTED, partial_text="")
         raise
-    except Exception as error:  # noqa: BLE001  (raised again where the turn is ended by it)
+    except Exception as error:  # noqa: BLE001  (raised again where the attempt is ended by it)
         return opened, error
 
 
-def _prepare(turn: Turn) -> PreparedCall:
+def _prepare(attempt: Attempt) -> PreparedCall:
     return prepare_call(
-        agent_of(turn),
-        turn.session_id,
-        partial(compose_reply, turn),
-        stop=others_cues(turn),
-        turn_id=turn.pk,
+        agent_of(attempt),
+        attempt.session_id,
+        partial(compose_reply, attempt),
+        stop=others_cues(attempt),
+        attempt_id=attempt.pk,
     )
 
 
-async def _write_reply(turn: Turn, call: PreparedCall | Exception, live: LiveReply) -> None:
-    """However it ends, the turn ends with it; where the database is away, with its lease."""
+async def _write_reply(attempt: Attempt, call: PreparedCall | Exception, live: LiveReply) -> None:
+    """However it ends, the attempt ends with it; where the database is away, with its lease."""
     try:
-        await _write_or_fail(turn, call, live)
+        await _write_or_fail(attempt, call, live)
     except DatabaseError as error:
-        logger.error("turn %s: the database failed: %s", turn.pk, describe(error))
+        logger.error("attempt %s: the database failed: %s", attempt.pk, describe(error))
     except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)
-        await _fail_unforeseen(turn, live, error)
+        await _fail_unforeseen(attempt, live, error)
     finally:
         if isinstance(call, PreparedCall):
-            reply_is_over(turn.session_id)
-        if LIVE_REPLIES.get(turn.turn_id) is live:
-            del LIVE_REPLIES[turn.turn_id]
+            reply_is_over(attempt.session_id)
+        if LIVE_REPLIES.get(attempt.pk) is live:
+            del LIVE_REPLIES[attempt.pk]
         live.finish()
-    await warm_next_reply(turn.session_id)
+    if not attempt.is_trial:
+        await warm_next_reply(attempt.session_id)
 
 
-async def _write_or_fail(turn: Turn, call: PreparedCall | Exception, live: LiveReply) -> None:
+async def _write_or_fail(attempt: Attempt, call: PreparedCall | Exception, live: LiveReply) -> None:
     """Raises what nobody foresaw, and DatabaseError."""
     try:
-        with keep_claim(turn, live):
+        with keep_claim(attempt, live):
             if not isinstance(call, PreparedCall):
                 raise call
-            await settle_warmup(turn.session_id, turn.agent_slot)
+            if not attempt.is_trial:
+                await settle_warmup(attempt.session_id, attempt.actor)
             reply = await make_call(call, on_text=live.append)
-            text = finished_text(turn.agent_slot, reply)
-            if events := await in_database_patiently(_commit, turn, text):
-                is_all = turn.kind == Turn.Kind.PROMPT
-                live.committed = ReplyEnded(turn, events=events if is_all else ())
+            text = finished_text(attempt.actor, reply)
+            if events := await in_database_patiently(_commit, attempt, text):
+                live.committed = ReplyEnded(attempt, events=events)
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
         await in_database_patiently(
-            fail_turn, turn, error=str(error), partial_text=live.text, kind=type(error).__name__
+            fail_attempt,
+            attempt,
+            error=str(error),
+            partial_text=live.text,
+            kind=type(error).__name__,
         )
     except asyncio.CancelledError:
-        await in_database(_settle_cancelled, turn, live.text)
+        await in_database(_settle_cancelled, attempt, live.text)
         raise
 
 
-async def _fail_unforeseen(turn: Turn, live: LiveReply, error: Exception) -> None:
+async def _fail_unforeseen(attempt: Attempt, live: LiveReply, error: Exception) -> None:
     failed = ProgramFailed(error, KEPT)
     kind = type(failed).__name__
     try:
-        logger.error("turn %s met an error of the program:\n%s", turn.pk, traceback_of(error))
+        logger.error("attempt %s met an error of the program:\n%s", attempt.pk, traceback_of(error))
         await in_database_patiently(
-            fail_turn, turn, error=str(failed), partial_text=live.text, kind=kind
+            fail_attempt, attempt, error=str(failed), partial_text=live.text, kind=kind
         )
-    except Exception as again:  # noqa: BLE001  (its lease runs out, and the flushed text is kept)
-        logger.error("turn %s could not be ended: %s", turn.pk, type(again).__name__)
+    except Exception as again:  # noqa: BLE001  (its lease runs out, and the stored text is kept)
+        logger.error("attempt %s could not be ended: %s", attempt.pk, type(again).__name__)
 
 
-def _settle_cancelled(turn: Turn, text: str) -> None:
-    """After a stop, add what came since the last flush; otherwise the process is shutting down."""
-    if not fail_turn(turn, error=INTERRUPTED, partial_text=text):
-        extend_broken_text(turn, text)
+def _settle_cancelled(attempt: Attempt, text: str) -> None:
+    """Store what came since the last renewal: after a stop, or because the process ends."""
+    if not fail_attempt(attempt, error=INTERRUPTED, partial_text=text):
+        extend_broken_text(attempt, text)
 
 
 @transaction.atomic
-def _commit(turn: Turn, text: str) -> list[Event] | None:
-    """Write the turn's Events and, in the same transaction, the job that a full chunk asks for."""
-    events = commit_turn(turn, text)
+def _commit(attempt: Attempt, text: str) -> list[Event] | None:
+    """Commit the attempt and, in the same transaction, ask for the memory that is due then."""
+    events = commit_attempt(attempt, text)
     if events is None:
-        logger.info("turn %s ended elsewhere; its reply is not committed", turn.turn_id)
-        extend_broken_text(turn, text)
+        logger.info("attempt %s ended elsewhere; its reply is not committed", attempt.pk)
+        extend_broken_text(attempt, text)
         return None
-    queue_due_summary(turn.session, notice_after=_SUMMARY_PAUSE_SECONDS)
-    if turn.kind == Turn.Kind.REROLL:
-        give_notice_of_waiting_summaries(turn.session_id, notice_after=_SUMMARY_PAUSE_SECONDS)
-    transaction.on_commit(lambda: read_ahead(turn.session), robust=True)
+    if attempt.kind == Attempt.Kind.PROMPT:
+        queue_due_summary(attempt.session, notice_after=_SUMMARY_PAUSE_SECONDS)
+    elif not attempt.is_trial:
+        follow_choice(attempt.session_id)
+    if not attempt.is_trial:
+        transaction.on_commit(lambda: read_ahead(attempt.session), robust=True)
     return events

@@ -5,6 +5,7 @@ import uuid
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from agents.calling.model_access import is_small_model, tier_of
@@ -22,11 +23,11 @@ from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import fail, finish, give_notice, postpone, queue_job
 from agents.running.watch import Watch
 from memory.blocks import write_delta
-from memory.chunks import chunks_to_accept, due_chunks
+from memory.chunks import Chunk, chunks_to_accept, due_chunks
 from sessions.access import get_chapter, lock_chapter
-from sessions.models import Event, Session
+from sessions.limits import CHUNK_SIZE_PROMPTS
+from sessions.models import Session, Turn
 from sessions.states import State, try_move
-from sessions.transcript import chosen_events
 
 # The layer of what is summarised.
 CHUNK = "RECENT_CONTEXT_CHUNK"
@@ -43,36 +44,68 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
     tried again. A worker hears of it after `notice_after` seconds, or from the sweep.
     Where the GM has to accept the calls first, there is none: see agents.flows.memory_calls.
     """
-    chunks = due_chunks(chapter, is_ending=chapter.is_ending)
     # Whoever asked for the end was asked then.
-    if not chunks or (not chapter.is_ending and chunks_to_accept(chapter, is_ending=False)):
+    if not chapter.is_ending and chunks_to_accept(chapter, is_ending=False):
         return False
-    chunk = chunks[0]
+    # A summary that is unfinished, also a failed one, comes first: a later one would overlap it.
+    chunk = _unfinished_stretch(chapter) or next(
+        iter(due_chunks(chapter, is_ending=chapter.is_ending)), None
+    )
+    if chunk is None:
+        return False
+    first, last = chunk.first, chunk.last
+    attempt = chapter.turns.select_related("chosen").get(number=last).chosen
     queue_job(
         chapter.pk,
         Job.Kind.SUMMARIZE,
-        f"{chunk.first}-{chunk.last}",
-        from_prompt_index=chunk.first,
-        to_prompt_index=chunk.last,
+        f"{first}-{last} {attempt.pk}",
+        attempt=attempt,
+        from_prompt_index=first,
+        to_prompt_index=last,
         notice_after=notice_after,
     )
     try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
     return True
 
 
-def restart_summary_of(session_id: uuid.UUID, prompt_index: int) -> None:
-    """Take a running summary of this prompt from its worker: its reply is being written again."""
+def _unfinished_stretch(chapter: Session) -> Chunk | None:
+    """What an end asked for and failed at is part of a longer stretch once play has gone on."""
+    first = chapter.last_summarized_prompt_index + 1
+    is_whole = Q(to_prompt_index=first + CHUNK_SIZE_PROMPTS - 1)
+    jobs = chapter.jobs.filter(
+        Q(status__in=(Job.Status.QUEUED, Job.Status.RUNNING))
+        | (Q(status=Job.Status.FAILED) & is_whole),
+        kind=Job.Kind.SUMMARIZE,
+        attempt__chosen_for__isnull=False,
+        from_prompt_index=first,
+    )
+    job = jobs.first()
+    return Chunk(job.from_prompt_index, job.to_prompt_index) if job else None
+
+
+def end_summarizing(session_id: uuid.UUID) -> None:
+    """The chapter is in play and nothing else, unless a summary waits or is being written."""
+    live = (Job.Status.QUEUED, Job.Status.RUNNING)
+    jobs = Job.objects.filter(session_id=session_id, kind=Job.Kind.SUMMARIZE, status__in=live)
+    if not jobs.exists():
+        try_move(Session.objects.filter(pk=session_id, state=State.SUMMARIZING), State.ACTIVE)
+
+
+def cancel_waiting_summary(session_id: uuid.UUID) -> None:
+    """Cancel the queued summaries of attempts that are not chosen.
+
+    One that runs may come to its end: its block counts when its attempt is chosen again.
+    """
     Job.objects.filter(
         session_id=session_id,
         kind=Job.Kind.SUMMARIZE,
-        status=Job.Status.RUNNING,
-        from_prompt_index__lte=prompt_index,
-        to_prompt_index__gte=prompt_index,
-    ).update(status=Job.Status.QUEUED, lease_token=None, attempts=0, run_after=timezone.now())
+        status=Job.Status.QUEUED,
+        attempt__chosen_for__isnull=True,
+    ).update(status=Job.Status.CANCELLED, updated_at=timezone.now())
 
 
 def give_notice_of_waiting_summaries(session_id: uuid.UUID, *, notice_after: float = 0) -> None:
-    """Give notice of summaries that waited for a re-roll to end or for an earlier chunk."""
+    """Give notice of the summary that waited for an earlier one."""
     waiting = Job.objects.filter(
         session_id=session_id, kind=Job.Kind.SUMMARIZE, status=Job.Status.QUEUED
     )
@@ -81,12 +114,14 @@ def give_notice_of_waiting_summaries(session_id: uuid.UUID, *, notice_after: flo
 
 
 async def write_memory_delta(job: Job, watch: Watch) -> None:
-    """Have agent 8 summarise the job's chunk; dropped when a re-roll changed it meanwhile."""
-    chapter, chunk = await in_database(_read_chunk, job)
+    """Have agent 8 tell the job's stretch."""
+    chapter = await in_database(_read_chapter, job)
     payload = await call_for_json(
         CONTEXT_SUMMARY,
         job.session_id,
-        lambda: compose_summary(chapter, job.from_prompt_index, job.to_prompt_index),
+        lambda: compose_summary(
+            chapter, job.from_prompt_index, job.to_prompt_index, job.attempt_id
+        ),
         TurnDelta,
         json_schema=delta_schema_for(
             job.from_prompt_index,
@@ -97,7 +132,7 @@ async def write_memory_delta(job: Job, watch: Watch) -> None:
         watch=watch,
         job_id=job.pk,
     )
-    await in_database(_store, job, payload, [event.pk for event in chunk])
+    await in_database(_store, job, payload)
 
 
 def give_up(job: Job, error: Exception) -> None:
@@ -119,29 +154,21 @@ def give_up(job: Job, error: Exception) -> None:
         else:
             settled = fail(job, str(error), cause=error)
         if settled:
+            cancel_waiting_summary(job.session_id)
             try_move(chapter.filter(state=State.SUMMARIZING), State.ACTIVE, is_ending=False)
 
 
 @transaction.atomic
-def _store(job: Job, payload: dict[str, Any], event_ids: list[uuid.UUID]) -> None:
+def _store(job: Job, payload: dict[str, Any]) -> None:
     lock_chapter(job.session_id)
-    if not finish(job):
+    if not finish(job) or job.attempt is None:
         return
-    block = write_delta(
-        job.session_id,
-        from_prompt_index=job.from_prompt_index,
-        to_prompt_index=job.to_prompt_index,
-        payload=payload,
-        event_ids=event_ids,
-    )
-    if block is None:
-        # A re-roll came in between: the same job again, from the events as they are now.
-        Job.objects.filter(pk=job.pk).update(
-            status=Job.Status.QUEUED, run_after=timezone.now(), attempts=0
-        )
-        give_notice_of_waiting_summaries(job.session_id)
-        return
-    settle_memory(job.session_id)
+    write_delta(job.attempt, from_prompt_index=job.from_prompt_index, payload=payload)
+    if Turn.objects.filter(chosen=job.attempt).exists():
+        settle_memory(job.session_id)
+    else:
+        # What the choice of another left lacking is not asked for yet.
+        end_summarizing(job.session_id)
 
 
 def settle_memory(session_id: uuid.UUID) -> None:
@@ -163,16 +190,17 @@ def settle_memory(session_id: uuid.UUID) -> None:
         try_move(row.filter(state=State.SUMMARIZING), State.ACTIVE)
 
 
-def _read_chunk(job: Job) -> tuple[Session, list[Event]]:
+def _read_chapter(job: Job) -> Session:
     chapter = get_chapter(job.session_id)
     try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
-    chunk = chosen_events(chapter, from_prompt=job.from_prompt_index, to_prompt=job.to_prompt_index)
-    return chapter, chunk
+    return chapter
 
 
-def compose_summary(chapter: Session, first: int, last: int) -> list[Layer]:
-    """Agent 8's prompt for the chunk of these prompts."""
-    chunk = transcript_pieces(chapter, first, last)
+def compose_summary(
+    chapter: Session, first: int, last: int, last_attempt: uuid.UUID | None = None
+) -> list[Layer]:
+    """Agent 8's request for the stretch of these prompts; see `transcript_pieces`."""
+    chunk = transcript_pieces(chapter, first, last, last_attempt=last_attempt)
     reminder = format_pieces(CONTEXT_SUMMARY, TurnDelta)
     subject = Subject(chapter, given={CHUNK: chunk, "FORMAT": reminder})
     return compose(CONTEXT_SUMMARY.layers, subject, tier_of(CONTEXT_SUMMARY.agent_id))

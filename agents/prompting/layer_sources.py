@@ -12,6 +12,7 @@ from agents.prompting.layers import Piece, Tier
 from agents.prompting.prompt_files import render_prompt, version_of
 from agents.prompting.prose import without_middle
 from agents.prompting.sandwich import Source, Subject
+from memory.blocks import pointer_before
 from memory.chunks import recent_context_start
 from memory.fold.folding import fold_chapter
 from memory.fold.records import Fold
@@ -20,6 +21,7 @@ from memory.telling.prompt_memory import recall, recall_lock
 from memory.telling.session_state import Detail, cast_lines, memory_lines, play_lines
 from sessions.access import get_chapter
 from sessions.models import Event, Session
+from sessions.record import chosen_events
 from sessions.roster import Character, character
 from sessions.speaker_marks import without_cues
 from sessions.transcript import Entry, chosen_entries
@@ -121,11 +123,12 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
     the context moves on, and not when a summary arrives. A local model has to read again whatever
     stands behind a change. Where the context may have to give way, memory has all of it.
     """
-    chapter, detail = subject.chapter, Detail(tier)
+    chapter, detail, before = subject.chapter, Detail(tier), subject.before
     start, fits = _context_start(subject, tier)
     if not fits:
-        return _memory(chapter, detail, fold_chapter(chapter))
-    folded = fold_chapter(chapter, before=start if detail is Detail.MINIMAL else None)
+        return _memory(chapter, detail, fold_chapter(chapter, before=before))
+    # The context starts at or before the prompt that is left out.
+    folded = fold_chapter(chapter, before=start if detail is Detail.MINIMAL else before)
     return _memory(chapter, detail, folded, told_before=start)
 
 
@@ -149,11 +152,16 @@ def recent_context(subject: Subject, tier: Tier) -> tuple[Piece, ...]:
     return _pieces_from(subject, start)
 
 
-def transcript_pieces(chapter: Session, first: int, last: int) -> tuple[Piece, ...]:
-    """One piece a prompt: the GM's words with the chosen reply; in brief, without long middles."""
+def transcript_pieces(
+    chapter: Session, first: int, last: int, *, last_attempt: uuid.UUID | None = None
+) -> tuple[Piece, ...]:
+    """One piece a prompt: the GM's words with the chosen reply; in brief, without long middles.
+
+    With a `last_attempt` at the last prompt, as if that were chosen.
+    """
     cast = tuple(one.name for one in chapter.characters)
     pieces = []
-    for turn in _turns(chapter, first, last):
+    for turn in _turns(chapter, first, last, last_attempt):
         whole, brief = map("\n\n".join, zip(*(_told(entry, cast) for entry in turn), strict=True))
         pieces.append(Piece(whole, brief))
     return tuple(pieces)
@@ -176,7 +184,7 @@ def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
 
     A new target length asks for it again, and only the latest reply can be another one since.
     """
-    state = (last, chapter.events.values_list("pk", flat=True).last())
+    state = (last, chosen_events(chapter).values_list("pk", flat=True).last())
     kept = _kept_weights.get(chapter.pk)
     if kept is None or kept[0] != state:
         weights = (
@@ -188,9 +196,11 @@ def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
     return kept[1]
 
 
-def _turns(chapter: Session, first: int, last: int) -> Iterator[Iterator[Entry]]:
+def _turns(
+    chapter: Session, first: int, last: int, last_attempt: uuid.UUID | None = None
+) -> Iterator[Iterator[Entry]]:
     """The entries of each prompt, each to be read before the next."""
-    entries = chosen_entries(chapter, from_prompt=first, to_prompt=last)
+    entries = chosen_entries(chapter, from_prompt=first, to_prompt=last, last_attempt=last_attempt)
     return (turn for _, turn in groupby(entries, key=lambda entry: entry.prompt_index))
 
 
@@ -200,11 +210,12 @@ def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
     In a small window it moves on by two chunks at a time, if so much fits: each time it does, a
     local model reads the prompt anew for every character, which takes it a minute or more.
     """
+    pointer = pointer_before(subject.chapter, subject.before)
     if tier == "minimal":
-        start = recent_context_start(subject.chapter, chunks=2)
+        start = recent_context_start(subject.last_prompt, pointer, chunks=2)
         if _context_fits(subject, start):
             return start, True
-    start = recent_context_start(subject.chapter)
+    start = recent_context_start(subject.last_prompt, pointer)
     return start, _context_fits(subject, start)
 
 

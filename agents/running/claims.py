@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from agents.running.database import in_database
 from agents.running.live import LiveReply
 from agents.storage import describe, is_disk_full
-from sessions.leases import renew_turns
-from sessions.models import Turn
+from sessions.leases import renew_attempts
+from sessions.models import Attempt
 
 logger = logging.getLogger(__name__)
 
-# How often the texts so far and the claims on the turns go to the database.
+# How often the texts so far and the claims on the attempts go to the database.
 FLUSH_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class _Claim:
-    turn: Turn
+    attempt: Attempt
     live: LiveReply
     writer: "asyncio.Task[object]"
 
@@ -39,17 +39,19 @@ _keepers: dict[asyncio.AbstractEventLoop, _Keeper] = {}
 
 
 @contextmanager
-def keep_claim(turn: Turn, live: LiveReply) -> Iterator[None]:
-    """Renew the turn's claim meanwhile; cancels the task that is in here when the turn was stopped
-    or its chapter reset."""
+def keep_claim(attempt: Attempt, live: LiveReply) -> Iterator[None]:
+    """Renew the attempt's lease meanwhile.
+
+    Cancels the task that is in here when the attempt was stopped or its chapter reset.
+    """
     writer = asyncio.current_task()
     assert writer is not None, "A reply is written by a task."
     claims = _claims_of_this_loop()
-    claims[turn.run_id] = _Claim(turn, live, writer)
+    claims[attempt.run_id] = _Claim(attempt, live, writer)
     try:
         yield
     finally:
-        claims.pop(turn.run_id, None)
+        claims.pop(attempt.run_id, None)
 
 
 def _claims_of_this_loop() -> dict[uuid.UUID, _Claim]:
@@ -77,9 +79,9 @@ async def _renew(claims: dict[uuid.UUID, _Claim]) -> None:
     lost: set[uuid.UUID] = set()
     trouble = None
     try:
-        lost = await in_database(renew_turns, [(each.turn, each.live.text) for each in held])
+        lost = await in_database(renew_attempts, [(each.attempt, each.live.text) for each in held])
     except Exception as error:  # noqa: BLE001  (or every reply that is being written would die)
-        logger.warning("%s turns could not be renewed: %s", len(held), describe(error))
+        logger.warning("%s attempts could not be renewed: %s", len(held), describe(error))
         trouble = error if is_disk_full(error) else None
     for each in held:
         each.live.trouble = trouble

@@ -21,7 +21,7 @@ from agents.models import Job
 from agents.storage import describe
 from sessions.exceptions import ChapterError
 from sessions.log_lines import current_ids, note_after_commit
-from sessions.models import Session
+from sessions.models import Session, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -117,13 +117,13 @@ def claim(job_id: uuid.UUID) -> Job | None:
 def due_jobs() -> "QuerySet[Job]":
     """Queued jobs that may run now.
 
-    A summary may run only if it starts right after the summary pointer (so chunks are written in
-    order, one at a time) and no re-roll of one of its prompts is in flight.
+    A summary may run only if it starts right after the summary pointer (so stretches are written in
+    order, one at a time) and the attempt at its last turn is chosen.
     """
     its_turn = Session.objects.filter(
-        Q(rerolling_prompt_index=None) | Q(rerolling_prompt_index__gt=OuterRef("to_prompt_index")),
         pk=OuterRef("session_id"),
         last_summarized_prompt_index=OuterRef("from_prompt_index") - 1,
+        turns__chosen=OuterRef("attempt_id"),
     )
     # Conditions on the job itself stay outside the subquery: PostgreSQL checks them again when a
     # second claim has waited for the first.
@@ -252,7 +252,10 @@ class Expired:
 
 
 def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
-    """Queue the jobs of dead workers again, unless they were tried too often; gives no notice."""
+    """Queue the jobs of dead workers again, unless they were tried too often; gives no notice.
+
+    The summary of an attempt that is not chosen now is cancelled, as one that waits is.
+    """
     now = timezone.now()
     expired = Job.objects.filter(status=Job.Status.RUNNING, lease_until__lt=now)
     if session_id is not None:
@@ -261,28 +264,34 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
     for job in expired:
         if job.attempts >= MAX_ATTEMPTS:
             hopeless.append(job)
-        elif (
-            owned(job)
-            .filter(lease_until__lt=now)
-            .update(status=Job.Status.QUEUED, lease_token=None, run_after=now, updated_at=now)
-        ):
+            continue
+        is_void = job.kind == Job.Kind.SUMMARIZE and not _is_chosen(job)
+        status = Job.Status.CANCELLED if is_void else Job.Status.QUEUED
+        changes = {"status": status, "lease_token": None, "run_after": now, "updated_at": now}
+        if owned(job).filter(lease_until__lt=now).update(**changes) and not is_void:
             requeued.append(job.pk)
     return Expired(requeued, hopeless)
+
+
+def _is_chosen(job: Job) -> bool:
+    return Turn.objects.filter(chosen=job.attempt_id).exists()
 
 
 def latest_jobs(chapter: Session) -> dict[str, Job]:
     """The newest job of each kind; of the summaries, the one of the next chunk if there is one.
 
-    Trials are left out: each has a page of its own, and none changes the chapter.
+    Summaries of attempts that are not chosen are left out.
     """
     jobs: dict[str, Job] = {}
-    light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "result_text")
+    light = chapter.jobs.defer("inputs", "scenes", "finished_scenes")
     # Every seventh prompt leaves a summary: those before the last written one say nothing any more.
     covered = chapter.last_summarized_prompt_index
-    recent = Q(kind=Job.Kind.SUMMARIZE, to_prompt_index__gte=covered)
-    for job in light.filter(recent | Q(kind__in=(Job.Kind.LOCK, Job.Kind.NARRATE))).order_by(
-        "created_at"
-    ):
+    recent = Q(
+        kind=Job.Kind.SUMMARIZE,
+        to_prompt_index__gte=covered,
+        attempt__chosen_for__isnull=False,
+    )
+    for job in light.filter(recent | ~Q(kind=Job.Kind.SUMMARIZE)).order_by("created_at"):
         earlier = jobs.get(job.kind)
         if earlier is None or _is_next_summary(job, chapter) >= _is_next_summary(earlier, chapter):
             jobs[job.kind] = job

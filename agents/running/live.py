@@ -8,9 +8,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from agents.running.database import in_database
+from sessions.breaking import recover_dead_attempts
 from sessions.exceptions import ChapterError
-from sessions.models import Event, Turn
-from sessions.turns import recover_stale_turns
+from sessions.models import Attempt, Event
 
 # How often a reply of another process is looked up; that process flushes once a second.
 POLL_SECONDS = 0.5
@@ -26,12 +26,12 @@ class ReplyText:
 
 @dataclass(frozen=True)
 class ReplyEnded:
-    """The last part: what became of the turn, and the refusal if the engine itself refused it.
+    """The last part: what became of the attempt, and the refusal if the engine itself refused it.
 
     `events` are those of a prompt that was just committed, where they need not be read.
     """
 
-    turn: Turn
+    attempt: Attempt
     refusal: ChapterError | None = None
     events: Sequence[Event] = ()
 
@@ -129,15 +129,15 @@ LIVE_REPLIES: dict[uuid.UUID, LiveReply] = {}
 
 
 async def follow(
-    turn_id: uuid.UUID, *, pause: float | None = None
+    attempt_id: uuid.UUID, *, pause: float | None = None
 ) -> AsyncGenerator[ReplyPart | None]:
     """The reply's text so far, then what is added, then how it ended.
 
     With a `pause` also None, every so many seconds. Leaving early does not touch the reply. Raises
-    Turn.DoesNotExist when the chapter was reset, and at a pause the error of a disk that is full:
-    the reply then waits for room.
+    Attempt.DoesNotExist when the chapter was reset, and at a pause the error of a disk that is
+    full: the reply then waits for room.
     """
-    live = LIVE_REPLIES.get(turn_id)
+    live = LIVE_REPLIES.get(attempt_id)
     if live is not None:
         is_first = True
         async with aclosing(live.read(pause=pause)) as texts:
@@ -146,14 +146,14 @@ async def follow(
                     raise live.trouble
                 yield ReplyText(text, is_restart=is_first) if text else None
                 is_first = is_first and not text
-        yield live.committed or ReplyEnded(await in_database(_read, turn_id), live.refusal)
+        yield live.committed or ReplyEnded(await in_database(_read, attempt_id), live.refusal)
         return
-    async for part in _follow_elsewhere(turn_id, pause):
+    async for part in _follow_elsewhere(attempt_id, pause):
         yield part
 
 
 async def _follow_elsewhere(
-    turn_id: uuid.UUID, pause: float | None
+    attempt_id: uuid.UUID, pause: float | None
 ) -> AsyncIterator[ReplyPart | None]:
     shown = None
     paused_at = time.monotonic()
@@ -161,16 +161,16 @@ async def _follow_elsewhere(
         if pause is not None and time.monotonic() - paused_at >= pause:
             paused_at = time.monotonic()
             yield None
-        turn = await in_database(_read, turn_id)
-        if turn.partial_text != shown and turn.status != Turn.Status.COMMITTED:
-            shown = turn.partial_text
+        attempt = await in_database(_read, attempt_id)
+        if attempt.partial_text != shown and attempt.status != Attempt.Status.COMMITTED:
+            shown = attempt.partial_text
             yield ReplyText(shown, is_restart=True)
-        if not turn.is_running:
-            yield ReplyEnded(turn)
+        if not attempt.is_running:
+            yield ReplyEnded(attempt)
             return
         await asyncio.sleep(POLL_SECONDS)
 
 
-def _read(turn_id: uuid.UUID) -> Turn:
-    recover_stale_turns()
-    return Turn.objects.get(pk=turn_id)
+def _read(attempt_id: uuid.UUID) -> Attempt:
+    recover_dead_attempts()
+    return Attempt.objects.get(pk=attempt_id)

@@ -14,11 +14,11 @@ from agents.providers.exceptions import ProviderUnreachable
 from agents.running.job_kinds import job_kind
 from agents.running.jobs import due_jobs, give_notices_now, requeue_expired
 from sessions.access import lock_chapter
+from sessions.breaking import recover_dead_attempts
 from sessions.importing import remove_left_behind
 from sessions.log_lines import warn
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State, try_move
-from sessions.turns import recover_stale_turns
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +31,10 @@ GIVEN_UP = ProviderUnreachable(
 def recover(session_id: uuid.UUID | None = None) -> None:
     """Settle what was left: of one chapter, or of all.
 
-    Turns whose lease ran out are failed, such jobs queued again, and a chapter that waits for a
+    Attempts whose lease ran out are failed, such jobs queued again, and a chapter that waits for a
     summary that nobody will write is back in play. What is left of imports is removed.
     """
-    turns = recover_stale_turns(session_id)
+    attempts = recover_dead_attempts(session_id)
     found = requeue_expired(session_id)
     if found.requeued and session_id is not None:
         # A look through all chapters tells of all that is due (see `give_notice_of_due_jobs`).
@@ -43,7 +43,7 @@ def recover(session_id: uuid.UUID | None = None) -> None:
         job_kind(job.kind).give_up(job, GIVEN_UP)
     chapters = _free_from_summaries(session_id)
     counts = {
-        "turns": turns,
+        "attempts": attempts,
         "jobs": len(found.requeued),
         "given_up": len(found.hopeless),
         "chapters": chapters,
@@ -53,10 +53,10 @@ def recover(session_id: uuid.UUID | None = None) -> None:
         warn(logger, "sweep found", **counts)
 
 
-def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Turn | None) -> bool:
+def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Attempt | None) -> bool:
     """Whether `recover` may find something, by rows that were read anyway.
 
-    It may say so once too often. Trials are left to their own pages and to the sweep.
+    It may say so once too often. Trials are left to the sweep.
 
     `jobs` as `latest_jobs` returns them; asks no database.
     """

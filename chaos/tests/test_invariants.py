@@ -17,27 +17,29 @@ Break = Callable[[Rows], object]
 
 
 def prompt_rows(index: int) -> tuple[Rows, Rows, Rows]:
-    """A committed turn with its two events."""
-    turn = {
-        "turn_id": f"turn-{index}",
+    """A committed attempt with its two events."""
+    attempt = {
+        "attempt_id": f"attempt-{index}",
         "key": f"key-{index}",
         "kind": "prompt",
         "status": "committed",
-        "agent_slot": 1,
-        "text": f"Beat {index}.",
-        "prompt_index": index,
+        "actor": 1,
+        "words": f"Beat {index}.",
+        "number": index,
         "lease_until": LONG_AGO,
         "finished_calls": 1,
     }
-    user = {"event_id": f"u{index}", "prompt_index": index, "role": "user"}
-    agent = {"event_id": f"a{index}", "prompt_index": index, "role": "agent"}
-    return turn, {**user, "text": f"Beat {index}."}, {**agent, "text": f"I answer {index}."}
+    about = {"attempt_id": f"attempt-{index}", "prompt_index": index}
+    user = {**about, "event_id": f"u{index}", "role": "user", "text": f"Beat {index}."}
+    agent = {**about, "event_id": f"a{index}", "role": "agent", "text": f"I answer {index}."}
+    return attempt, user, agent
 
 
 def job_row(kind: str, status: str, first: int = 0, last: int = 0) -> Rows:
     return {
         "kind": kind,
         "key": f"{first}-{last}",
+        "attempt_id": f"attempt-{last}" if last else None,
         "status": status,
         "from_prompt_index": first,
         "to_prompt_index": last,
@@ -45,6 +47,11 @@ def job_row(kind: str, status: str, first: int = 0, last: int = 0) -> Rows:
         "lease_until": NOW,
         "updated_at": NOW,
     }
+
+
+def block_row(kind: str, first: int, last: int, attempt_id: str | None) -> Rows:
+    places = {"from_prompt_index": first, "to_prompt_index": last}
+    return {"type": kind, "attempt_id": attempt_id, **places}
 
 
 def chapter_rows(prompts: int = 9) -> Rows:
@@ -58,18 +65,21 @@ def chapter_rows(prompts: int = 9) -> Rows:
         "tab1_locked": True,
         "is_ending": False,
         "turn_in_flight": None,
-        "rerolling_prompt_index": None,
         "updated_at": LONG_AGO,
         "world_text": "A harbour.",
         "chapter_text": "Night.",
         "identities": {"1": "A pilot."},
-        "events": [event for _turn, *events in played for event in events],
+        "events": [event for _attempt, *events in played for event in events],
         "blocks": [
-            {"type": "world_chapter_lock", "from_prompt_index": 0, "to_prompt_index": 0},
-            {"type": "turn_delta", "from_prompt_index": 1, "to_prompt_index": 7},
+            block_row("world_chapter_lock", 0, 0, None),
+            block_row("turn_delta", 1, 7, "attempt-7"),
         ],
         "drafts": [{"draft_id": "draft-1", "text": "The chapter."}],
-        "turns": [turn for turn, *_events in played],
+        "turns": [
+            {"number": attempt["number"], "chosen": attempt["attempt_id"]}
+            for attempt, *_events in played
+        ],
+        "attempts": [attempt for attempt, *_events in played],
         "jobs": [job_row("lock", "done"), job_row("summarize", "done", 1, 7)],
     }
 
@@ -89,15 +99,39 @@ def broken_rules(*chapters: Rows) -> set[str]:
     return {violation.rule for violation in find_violations(snapshot, journal())}
 
 
-def running(turn: Rows, **changes: Any) -> Rows:
-    return {**turn, "turn_id": "turn-x", "key": "x", "status": "running", **changes}
+def running(attempt: Rows, **changes: Any) -> Rows:
+    started = {"attempt_id": "attempt-x", "key": "x", "status": "running", "lease_until": NOW}
+    return {**attempt, **started, **changes}
 
 
-def run_turn(chapter: Rows, *, lease_until: float = NOW, state: str = "ACTIVE") -> None:
-    """A prompt in flight."""
-    turn = running(chapter["turns"][0], prompt_index=None, lease_until=lease_until)
-    chapter["turns"].append(turn)
-    chapter.update(turn_in_flight="turn-x", state=state)
+def run_prompt(chapter: Rows, *, lease_until: float = NOW, state: str = "ACTIVE") -> None:
+    """A prompt in flight, which has no turn yet."""
+    prompt = running(chapter["attempts"][0], number=None, lease_until=lease_until)
+    chapter["attempts"].append(prompt)
+    chapter.update(turn_in_flight="attempt-x", state=state)
+
+
+def add_reply(chapter: Rows, number: int, kind: str = "reroll") -> None:
+    """Another committed attempt at this turn, which is not chosen."""
+    attempt, *events = prompt_rows(number)
+    other = {"attempt_id": "attempt-y"}
+    chapter["attempts"].append({**attempt, **other, "key": "y", "kind": kind})
+    chapter["events"] += [{**one, **other, "event_id": f"{one['event_id']}-y"} for one in events]
+
+
+def leave_out_the_reply(chapter: Rows) -> None:
+    add_reply(chapter, 9, "trial")
+    chapter["events"].pop()
+
+
+def choose(chapter: Rows, number: int, attempt_id: str) -> None:
+    chapter["turns"][number - 1]["chosen"] = attempt_id
+
+
+def forget(chapter: Rows) -> None:
+    """No delta counts."""
+    chapter.update(last_summarized_prompt_index=0)
+    chapter["blocks"].pop()
 
 
 def leave_alone(chapter: Rows, **changes: Any) -> None:
@@ -112,18 +146,24 @@ def set_fields(row: Rows, **changes: Any) -> None:
 
 
 BREAKS: dict[str, list[Break]] = {
-    "prompts are numbered": [
+    "turns are numbered": [
+        lambda c: set_fields(c["turns"][4], number=12),
+        lambda c: c["turns"].pop(2),
+        lambda c: c["turns"].append(dict(c["turns"][0])),
+        lambda c: c.update(prompt_index=10),
+        lambda c: choose(c, 9, "attempt-8"),
+        lambda c: choose(c, 9, "attempt-x"),
+        lambda c: set_fields(c["attempts"][8], status="failed"),
+    ],
+    "attempts are whole": [
+        lambda c: set_fields(c["events"][0], text="Other words."),
         lambda c: set_fields(c["events"][4], prompt_index=12),
         lambda c: c["events"].pop(2),
         lambda c: c["events"].pop(3),
-        lambda c: c["events"].append({**c["events"][0], "event_id": "again"}),
-        lambda c: c.update(prompt_index=10),
-    ],
-    "turns are whole": [
-        lambda c: set_fields(c["events"][0], text="Other words."),
-        lambda c: c["turns"].pop(),
+        lambda c: c["attempts"].pop(),
         lambda c: c["events"].append({**c["events"][1], "event_id": "again"}),
-        lambda c: set_fields(c["turns"][3], status="failed"),
+        lambda c: set_fields(c["attempts"][3], status="failed"),
+        leave_out_the_reply,
     ],
     "memory tiles": [
         lambda c: c["blocks"].pop(),
@@ -131,6 +171,8 @@ BREAKS: dict[str, list[Break]] = {
         lambda c: c.update(last_summarized_prompt_index=8),
         lambda c: set_fields(c["blocks"][1], from_prompt_index=2),
         lambda c: c.update(last_summarized_prompt_index=0),
+        lambda c: set_fields(c["blocks"][1], attempt_id="attempt-y"),
+        lambda c: c["blocks"].extend([block_row("turn_delta", 1, 9, "attempt-y")] * 2),
     ],
     "states are legal": [
         lambda c: c.update(state="RESETTING"),
@@ -140,29 +182,45 @@ BREAKS: dict[str, list[Break]] = {
         lambda c: c["blocks"].pop(0),
         lambda c: c.update(state="ENDED", is_ending=True),
     ],
-    "one turn in flight": [
-        lambda c: c.update(turn_in_flight="turn-9"),
-        lambda c: c["turns"].append(running(c["turns"][0])),
-        lambda c: c.update(rerolling_prompt_index=9),
-        lambda c: run_turn(c, state="ENDED"),
+    "one attempt in flight": [
+        lambda c: c.update(turn_in_flight="attempt-9"),
+        lambda c: c["attempts"].append(running(c["attempts"][0])),
+        lambda c: (
+            c["attempts"].append(running(c["attempts"][7], kind="reroll")),
+            c.update(turn_in_flight="attempt-x"),
+        ),
+        lambda c: (
+            c["attempts"].append(running(c["attempts"][8], kind="trial")),
+            c.update(turn_in_flight="attempt-x"),
+        ),
+        lambda c: run_prompt(c, state="ENDED"),
     ],
     "memory is asked for": [
-        lambda c: (c.update(last_summarized_prompt_index=0), c["blocks"].pop()),
+        forget,
     ],
     "nothing is stuck": [
-        lambda c: run_turn(c, lease_until=LONG_AGO),
+        lambda c: run_prompt(c, lease_until=LONG_AGO),
+        lambda c: c["attempts"].append(
+            running(c["attempts"][8], kind="trial", lease_until=LONG_AGO)
+        ),
         lambda c: c["jobs"].append({**job_row("narrate", "running"), "lease_until": LONG_AGO}),
         lambda c: c["jobs"].append({**job_row("narrate", "queued"), "updated_at": LONG_AGO}),
+        lambda c: c["jobs"].append(
+            {**job_row("summarize", "queued", 8, 9), "updated_at": LONG_AGO}
+        ),
+        lambda c: c["jobs"].append(
+            {**job_row("summarize", "running", 8, 9), "attempt_id": "y", "lease_until": LONG_AGO}
+        ),
         lambda c: leave_alone(c, state="SUMMARIZING"),
         lambda c: leave_alone(c, is_ending=True),
     ],
     "accepted words are kept": [
-        lambda c: set_fields(c["turns"][8], key="another"),
-        lambda c: set_fields(c["turns"][8], text="Beat 9"),
-        lambda c: set_fields(c["turns"][8], agent_slot=2),
+        lambda c: set_fields(c["attempts"][8], key="another"),
+        lambda c: set_fields(c["attempts"][8], words="Beat 9"),
+        lambda c: set_fields(c["attempts"][8], actor=2),
         lambda c: c.update(session_id="another"),
     ],
-    "answered turns are committed": [lambda c: set_fields(c["turns"][8], status="set_aside")],
+    "answered attempts are committed": [lambda c: set_fields(c["attempts"][8], status="set_aside")],
     "replies are kept": [
         lambda c: set_fields(c["events"][17], text="I answer 9"),
         lambda c: set_fields(c["events"][17], event_id="another"),
@@ -171,7 +229,7 @@ BREAKS: dict[str, list[Break]] = {
         lambda c: c["drafts"].clear(),
         lambda c: set_fields(c["drafts"][0], text="The chapter"),
     ],
-    "a form sent again is one call": [lambda c: set_fields(c["turns"][8], finished_calls=2)],
+    "a form sent again is one call": [lambda c: set_fields(c["attempts"][8], finished_calls=2)],
     "the setup is kept": [
         lambda c: c.update(world_text="A harbou"),
         lambda c: c.update(chapter_text=""),
@@ -183,8 +241,48 @@ BREAKS: dict[str, list[Break]] = {
 def test_a_chapter_in_order_breaks_no_rule() -> None:
     chapter = chapter_rows()
     assert broken_rules(chapter) == set()
-    run_turn(chapter)
+    run_prompt(chapter)
     assert broken_rules(chapter) == set()
+
+
+@pytest.mark.parametrize("state", ["ACTIVE", "ENDED"])
+def test_a_trial_runs_beside_play_and_after_it(state: str) -> None:
+    chapter = chapter_rows(prompts=7)
+    chapter.update(state=state)
+    chapter["attempts"].append(running(chapter["attempts"][6], kind="trial"))
+    snapshot = {"read_at": NOW, "chapters": [chapter]}
+    assert find_violations(snapshot, Journal()) == []
+
+
+@pytest.mark.parametrize("kind", ["reroll", "trial", "edit"])
+def test_other_attempts_may_stand_beside_the_chosen_one(kind: str) -> None:
+    chapter = chapter_rows()
+    add_reply(chapter, 9, kind)
+    assert broken_rules(chapter) == set()
+    choose(chapter, 9, "attempt-y")
+    assert broken_rules(chapter) == set()
+
+
+def test_memory_of_an_attempt_that_is_not_chosen_waits_for_its_choice() -> None:
+    """What the chosen one lacks is asked for with the next prompt, and not before."""
+    chapter = chapter_rows(prompts=7)
+    add_reply(chapter, 7)
+    choose(chapter, 7, "attempt-y")
+    chapter.update(last_summarized_prompt_index=0)
+    chapter["jobs"][1].update(status="queued", updated_at=LONG_AGO)
+    snapshot = {"read_at": NOW, "chapters": [chapter]}
+    assert find_violations(snapshot, Journal()) == []
+    _add_turn(chapter, 8)
+    found = find_violations(snapshot, Journal())
+    assert [violation.rule for violation in found] == ["memory is asked for"]
+
+
+def _add_turn(chapter: Rows, number: int) -> None:
+    attempt, *events = prompt_rows(number)
+    chapter["attempts"].append(attempt)
+    chapter["events"] += events
+    chapter["turns"].append({"number": number, "chosen": attempt["attempt_id"]})
+    chapter.update(prompt_index=number)
 
 
 def test_work_that_was_put_off_on_purpose_is_not_stuck() -> None:

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from django.db.models import Q
-
+from memory.blocks import counting_blocks
 from memory.fold.names import key_of, mentions
 from memory.fold.reading import read_block
 from memory.fold.records import Block, Correction, Fold, Question, Record, Scene, Sighting
@@ -23,14 +22,12 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 @dataclass(frozen=True)
 class _Known:
-    """The fold of so many blocks, the last of which has this key."""
+    """The fold of the blocks with these keys."""
 
-    count: int = 0
-    last: uuid.UUID | None = None
+    keys: tuple[uuid.UUID, ...] = ()
     fold: Fold = field(default_factory=Fold)
 
 
-_NOTHING = _Known()
 # By chapter, and by whether it is all of its memory; so many blocks in all.
 _known: KeptRecent[tuple[uuid.UUID, bool], _Known] = KeptRecent(4_096)
 
@@ -51,28 +48,23 @@ def merge(earlier: Fold, later: Fold) -> Fold:
 
 
 def fold_chapter(chapter: Session, *, before: int | None = None) -> Fold:
-    """Each process reads a block once: blocks never change, and every prompt asks for them.
+    """The fold of the blocks that count (see `counting_blocks`, also for `before`).
 
-    With `before` only the deltas of earlier prompts, and all that the GM has ruled.
+    Each process reads a block once: blocks never change, and every prompt asks for them.
     """
-    blocks = chapter.memory_blocks.order_by("created_at", "pk")
-    if before is not None:
-        is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
-        blocks = blocks.filter(is_ruling | Q(to_prompt_index__lt=before))
+    blocks = counting_blocks(chapter, before=before)
+    keys = tuple(blocks.values_list("pk", flat=True))
     key = (chapter.pk, before is None)
-    known = _known.get(key) or _NOTHING
-    # From the last known one on: a chapter may have hundreds, and most prompts find none new.
-    new = list(blocks[max(known.count - 1, 0) :])
-    if known.count:
-        if new and new[0].pk == known.last:
-            del new[0]
-        else:
-            # With a later `before` a delta may stand between a ruling and what is known.
-            known, new = _NOTHING, list(blocks)
-    if new:
-        folded = merge(known.fold, fold(map(block_of, new)))
-        known = _Known(known.count + len(new), new[-1].pk, folded)
-        _known.set(key, known, size=known.count)
+    known = _known.get(key) or _Known()
+    if known.keys == keys:
+        return known.fold
+    if keys[: len(known.keys)] != known.keys:
+        # Another attempt was chosen, or a block stands before one that is known.
+        known = _Known()
+    new = MemoryBlock.objects.in_bulk(keys[len(known.keys) :])
+    added = fold(block_of(new[pk]) for pk in keys[len(known.keys) :])
+    known = _Known(keys, merge(known.fold, added))
+    _known.set(key, known, size=1 + len(keys))
     return known.fold
 
 

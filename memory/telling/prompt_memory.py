@@ -4,6 +4,7 @@ import uuid
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memory.blocks import counting_blocks
 from memory.models import MemoryBlock
 from memory.telling.rendering import render_delta_brief, render_memory
 from sessions.models import Session
@@ -19,8 +20,9 @@ class Recollection:
     is_lock: bool = False
 
 
-def recall(chapter: Session) -> list[Recollection]:
-    block_ids = chapter.memory_blocks.order_by("created_at").values_list("pk", flat=True)
+def recall(chapter: Session, *, before: int | None = None) -> list[Recollection]:
+    """The blocks that count (see `counting_blocks`, also for `before`)."""
+    block_ids = counting_blocks(chapter, before=before).values_list("pk", flat=True)
     return [_render(block_id) for block_id in block_ids]
 
 

@@ -11,7 +11,10 @@ def add_lock(chapter: Session, payload: dict[str, Any]) -> MemoryBlock:
 
 
 def add_delta(chapter: Session, first: int, last: int, payload: dict[str, Any]) -> MemoryBlock:
-    return add_block(chapter, MemoryBlock.Type.TURN_DELTA, first, last, payload)
+    """It counts while its last turn goes by the present attempt; without such a turn, always."""
+    turn = chapter.turns.filter(number=last).first()
+    attempt = turn and turn.chosen
+    return add_block(chapter, MemoryBlock.Type.TURN_DELTA, first, last, payload, attempt=attempt)
 
 
 def add_block(

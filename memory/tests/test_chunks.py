@@ -2,7 +2,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.chunks import recent_context_start
-from sessions.models import Session
 
 steps = st.sampled_from([1, 2])
 
@@ -12,8 +11,7 @@ def test_the_context_has_the_last_seven_and_all_that_memory_lacks(
     prompts: int, chunks: int, data: st.DataObject
 ) -> None:
     covered = data.draw(st.integers(0, prompts // 7)) * 7
-    chapter = Session(prompt_index=prompts, last_summarized_prompt_index=covered)
-    start = recent_context_start(chapter, chunks=chunks)
+    start = recent_context_start(prompts, covered, chunks=chunks)
     assert 1 <= start <= max(1, min(prompts - 6, covered + 1))
     assert start % 7 == 1
 
@@ -23,11 +21,6 @@ def test_it_moves_on_by_so_many_chunks_and_no_further_than_it_must(
     prompts: int, chunks: int
 ) -> None:
     covered = prompts // 7 * 7
-    starts = [
-        recent_context_start(
-            Session(prompt_index=index, last_summarized_prompt_index=covered), chunks=chunks
-        )
-        for index in (prompts, prompts + 1)
-    ]
+    starts = [recent_context_start(last, covered, chunks=chunks) for last in (prompts, prompts + 1)]
     assert starts[1] - starts[0] in (0, 7 * chunks)
     assert prompts - starts[0] < 7 * (chunks + 1)

@@ -17,7 +17,6 @@ from sessions.exceptions import InvalidInput, TooLong, UnknownChapter, WrongStat
 from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from sessions.transcript import chosen_events
 
 pytestmark = pytest.mark.django_db
 
@@ -72,13 +71,10 @@ class TestWriteCorrection:
         add_prompts(chapter, 6)
         [chunk] = due_chunks(chapter, is_ending=False)
         assert (chunk.first, chunk.last) == (8, 14)
-        events = chosen_events(chapter, from_prompt=8, to_prompt=14)
         assert write_delta(
-            chapter.pk,
+            chapter.turns.get(number=14).chosen,
             from_prompt_index=8,
-            to_prompt_index=14,
             payload={"canon_locks": ["the bell is cracked"]},
-            event_ids=[event.pk for event in events],
         )
         assert canon(chapter)[-2:] == ["ice bears weight", "the bell is cracked"]
 

@@ -14,6 +14,7 @@ from memory.tests.fold_blocks import DELTA, LOCK, correction, delta, lock
 from sessions.models import Session
 from sessions.roster import Character
 from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter
 
 
 def answer(answer: Answer, **said: str) -> Block:
@@ -395,7 +396,8 @@ class TestTimeline:
 @pytest.mark.django_db
 class TestFoldChapter:
     def test_it_folds_the_chapters_blocks_in_order_and_sees_new_ones(self) -> None:
-        chapter = Session.objects.create(state=State.ACTIVE, prompt_index=7)
+        chapter = make_active_chapter()
+        add_prompts(chapter, 7)
         other = Session.objects.create(state=State.ACTIVE)
         for at, payload in ((chapter, LOCK), (other, {"canon_locks": ["elsewhere"]})):
             at.memory_blocks.create(
@@ -405,7 +407,7 @@ class TestFoldChapter:
                 json_payload=payload,
             )
         assert texts(present(fold_chapter(chapter)).canon) == ["the keeper drowned"]
-        write_delta(chapter.pk, from_prompt_index=1, to_prompt_index=7, payload=DELTA, event_ids=[])
+        write_delta(chapter.turns.get(number=7).chosen, from_prompt_index=1, payload=DELTA)
         assert fold_chapter(chapter) == fold([lock(), delta(**DELTA)])
 
     def test_another_history_is_folded_anew(self) -> None:

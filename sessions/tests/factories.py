@@ -1,11 +1,12 @@
 """Chapters in the states that tests start from."""
 
+import uuid
 from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
 
-from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 
 
@@ -30,33 +31,78 @@ def make_active_chapter(**fields: Any) -> Session:
 def add_prompts(chapter: Session, count: int, *, text: str = "beat", reply: str = "reply") -> None:
     """Commit `count` further prompts, each with one reply, as if they had been played."""
     first = chapter.prompt_index + 1
-    for index in range(first, first + count):
-        slot = (index - 1) % len(chapter.selected_agent_slots) + 1
-        Event.objects.create(
-            session=chapter, prompt_index=index, role=Event.Role.USER, text=f"{text} {index}"
-        )
-        Event.objects.create(
-            session=chapter,
-            prompt_index=index,
-            role=Event.Role.AGENT,
-            agent_slot=slot,
-            text=f"{reply} {index}",
-        )
+    for number in range(first, first + count):
+        slot = (number - 1) % len(chapter.selected_agent_slots) + 1
+        add_turn(chapter, number, words=f"{text} {number}", reply=f"{reply} {number}", actor=slot)
     chapter.prompt_index += count
     chapter.save(update_fields=["prompt_index", "updated_at"])
 
 
-def add_turn(chapter: Session, **fields: Any) -> Turn:
+def add_turn(
+    chapter: Session, number: int, *, words: str, reply: str, actor: int = 1, **fields: Any
+) -> Turn:
+    """A turn with one committed attempt; the chapter itself is left as it is."""
+    attempt = add_attempt(
+        chapter,
+        submission_key=str(uuid.uuid4()),
+        status=Attempt.Status.COMMITTED,
+        actor=actor,
+        words=words,
+        committed_at=timezone.now(),
+        **fields,
+    )
+    turn = Turn.objects.create(session=chapter, number=number, chosen=attempt)
+    Attempt.objects.filter(pk=attempt.pk).update(turn=turn)
+    attempt.turn = turn
+    add_events(attempt, number, reply)
+    return turn
+
+
+def add_reply(chapter: Session, number: int, reply: str, *, is_chosen: bool = True) -> Attempt:
+    """Another committed attempt at a turn, chosen unless it is said otherwise."""
+    turn = chapter.turns.select_related("chosen").get(number=number)
+    attempt = add_attempt(
+        chapter,
+        submission_key=str(uuid.uuid4()),
+        kind=Attempt.Kind.REROLL,
+        status=Attempt.Status.COMMITTED,
+        turn=turn,
+        actor=turn.chosen.actor,
+        words=turn.chosen.words,
+        committed_at=timezone.now(),
+    )
+    add_events(attempt, number, reply)
+    if is_chosen:
+        turn.chosen = attempt
+        turn.save()
+    return attempt
+
+
+def add_events(attempt: Attempt, number: int, reply: str) -> None:
+    chapter = attempt.session
+    about = {
+        "session": chapter,
+        "attempt": attempt,
+        "prompt_index": number,
+        "witnesses": chapter.selected_agent_slots,
+    }
+    Event.objects.create(**about, position=0, role=Event.Role.USER, text=attempt.words)
+    Event.objects.create(
+        **about, position=1, role=Event.Role.AGENT, agent_slot=attempt.actor, text=reply
+    )
+
+
+def add_attempt(chapter: Session, **fields: Any) -> Attempt:
     """A prompt and what became of it: running in a live process, unless the fields say otherwise.
 
     The chapter itself is left as it is.
     """
-    return Turn.objects.create(
+    return Attempt.objects.create(
         session=chapter,
         **{
             "submission_key": "key-1",
-            "agent_slot": 2,
-            "user_text": "The ice cracks.",
+            "actor": 2,
+            "words": "The ice cracks.",
             "lease_until": timezone.now() + timedelta(minutes=1),
             **fields,
         },

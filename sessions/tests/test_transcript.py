@@ -5,25 +5,19 @@ from django.test import TestCase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions.models import Event, Session
+from sessions.attempts import open_reroll
+from sessions.committing import commit_attempt
 from sessions.roster import character
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
 from sessions.transcript import (
     BOUNDARY_ABOVE_NOTE,
     DASHED_LINE,
     TRUNCATION_NOTE,
     Entry,
-    chosen_events,
     normalize_blank_lines,
     read_transcript,
     window_entries,
 )
-
-
-def reply_to(chapter: Session, index: int, text: str) -> None:
-    Event.objects.create(
-        session=chapter, prompt_index=index, role=Event.Role.AGENT, agent_slot=1, text=text
-    )
 
 
 @pytest.mark.django_db
@@ -36,12 +30,33 @@ def test_prompts_are_numbered_and_replies_are_labelled() -> None:
 
 
 @pytest.mark.django_db
-def test_every_reply_of_a_prompt_is_shown_and_the_latest_is_chosen() -> None:
+def test_the_chosen_attempt_is_shown_and_all_replies_where_they_are_asked_for() -> None:
     chapter = make_active_chapter()
     add_prompts(chapter, 1)
-    reply_to(chapter, 1, "second")
-    assert read_transcript(chapter).plain_text.endswith("Agent Red: reply 1\n\nAgent Red: second")
-    assert [event.text for event in chosen_events(chapter)] == ["beat 1", "second"]
+    add_reply(chapter, 1, "second")
+    window = read_transcript(chapter)
+    assert window.plain_text == "1) beat 1\n\nAgent Red: second"
+    every = read_transcript(chapter, with_all_replies=True)
+    assert [entry.rendered for entry in every.entries] == [
+        *("1) beat 1", "Agent Red: second", "Agent Red: reply 1")
+    ]
+    # Neither the copy nor the size has more than the chosen one.
+    assert every.plain_text == window.plain_text
+
+
+@pytest.mark.django_db
+def test_words_that_differ_are_shown_with_all_replies() -> None:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 1)
+    reroll = open_reroll(chapter.pk, submission_key="r", words="The ice holds.").attempt
+    commit_attempt(reroll, "I walk.")
+    every = read_transcript(chapter, with_all_replies=True)
+    assert [(entry.rendered, entry.is_chosen) for entry in every.entries] == [
+        ("1) The ice holds.", True),
+        ("Agent Red: I walk.", True),
+        ("1) beat 1", False),
+        ("Agent Red: reply 1", False),
+    ]
 
 
 @pytest.mark.django_db

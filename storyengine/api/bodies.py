@@ -4,6 +4,7 @@ Lengths are not declared here, because a line break counts as one however it is 
 """
 
 from typing import Literal
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -42,9 +43,34 @@ class Tab1Body(Body):
     )
 
 
+_WITNESSES = (
+    "The slots of those who can perceive it; left out: everybody. The one addressed always can."
+)
+
+
 class PromptBody(Body):
     agent_slot: int = Field(description="The character that answers.")
     user_text: str = Field(description="What happens; 1 to 5,000 characters.")
+    witnesses: list[int] | None = Field(None, description=_WITNESSES)
+
+
+class RerollBody(Body):
+    """What is left out is as in the chosen attempt."""
+
+    agent_slot: int | None = Field(None, description="The character that answers.")
+    user_text: str | None = Field(None, description="What happens; 1 to 5,000 characters.")
+    witnesses: list[int] | None = Field(None, description=_WITNESSES)
+
+
+class ChooseBody(Body):
+    attempt_id: UUID = Field(strict=False)
+
+
+class EditBody(Body):
+    text: str = Field(
+        description="The reply as it is to read; 1 to 1,000,000 characters, in a body of at most "
+        "1,000,000 bytes."
+    )
 
 
 class CallsBody(Body):

@@ -17,6 +17,7 @@ from agents.exceptions import ModelNotReady
 from agents.flows.dry_run import look_ahead
 from agents.flows.estimates import estimate_build
 from sessions.access import get_chapter
+from sessions.attempts import check_cast
 from sessions.exceptions import WrongState
 from storyengine.api.bodies import PromptBody
 from storyengine.api.documents import CallsEstimateDocument, Document
@@ -39,8 +40,11 @@ class LayerDocument(Document):
 
 class CallDocument(Document):
     call_id: UUID
-    turn_id: UUID | None = Field(description="The turn it was made for, of a character's reply.")
-    prompt_index: int | None = Field(description="The prompt that this turn became.")
+    turn_id: UUID | None = Field(description="The same as `attempt_id`.")
+    attempt_id: UUID | None = Field(
+        description="The attempt it was made for, of a character's reply."
+    )
+    prompt_index: int | None = Field(description="The number of that attempt's turn.")
     job_id: UUID | None = Field(description="The job it was made for, of agents 0, 8 and 9.")
     agent_id: int
     agent: str
@@ -161,7 +165,9 @@ class DryRunDocument(Document):
 @router.post("/session/{uuid:session_id}/dry-run", response={200: DryRunDocument, **WRITE})
 def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> DryRunDocument:
     """What this prompt would send, layer by layer; nothing is sent, stored or spent."""
-    run = look_ahead(get_chapter(session_id), agent_slot=body.agent_slot, user_text=body.user_text)
+    chapter = get_chapter(session_id)
+    check_cast(chapter, body.agent_slot, body.witnesses)
+    run = look_ahead(chapter, agent_slot=body.agent_slot, user_text=body.user_text)
     return DryRunDocument(
         model=run.model,
         budget_tokens=run.budget_tokens,
@@ -201,8 +207,9 @@ def _documents(calls: Iterable[tuple[CallRecord, int, int | None]]) -> Iterable[
         one = call.artifact
         yield CallDocument(
             call_id=one.pk,
-            turn_id=one.turn_id,
-            prompt_index=one.turn.prompt_index if one.turn else None,
+            turn_id=one.attempt_id,
+            attempt_id=one.attempt_id,
+            prompt_index=one.attempt.turn.number if one.attempt and one.attempt.turn else None,
             job_id=one.job_id,
             agent_id=one.agent_id,
             agent=call.agent,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sessions.models import Session
+from sessions.models import Attempt, Session
 from sessions.states import State
 
 
@@ -35,6 +35,7 @@ class Tab1Document(Tab1Texts):
 class EventDocument(Document):
     event_id: UUID
     session_id: UUID
+    attempt_id: UUID
     prompt_index: int
     role: Literal["user", "agent", "system"]
     agent_slot: int | None
@@ -111,12 +112,16 @@ class NarrativeDraftDocument(Document):
     created_at: datetime
 
 
-class PendingTurn(Document):
-    """The turn in flight, or the broken one that can be retried, kept or left."""
+AttemptKind = Literal["prompt", "reroll", "trial", "edit"]
 
-    turn_id: UUID
+
+class PendingTurn(Document):
+    """The attempt in flight, or the broken one that can be retried, kept or left."""
+
+    turn_id: UUID = Field(description="The same as `attempt_id`.")
+    attempt_id: UUID
     submission_key: str = Field(description="The Idempotency-Key; send it again to retry.")
-    kind: Literal["prompt", "reroll"]
+    kind: AttemptKind
     status: Literal["running", "committed", "failed", "stopped", "set_aside"]
     agent_slot: int
     user_text: str
@@ -129,7 +134,7 @@ class JobDocument(Document):
     """The newest background job of its kind."""
 
     job_id: UUID
-    kind: Literal["lock", "summarize", "narrate", "trial"]
+    kind: Literal["lock", "summarize", "narrate"]
     status: Literal["queued", "running", "done", "failed", "cancelled"]
     error: str
     refusal: str = Field(
@@ -202,13 +207,34 @@ class SessionDocument(SessionSummary):
 
 
 class TurnAnswer(Document):
-    """A committed turn: the prompt's event and its replies up to this turn's."""
+    """A committed attempt: the event of its words, and that of its reply."""
 
     session_id: UUID
-    turn_id: UUID
-    kind: Literal["prompt", "reroll"]
+    turn_id: UUID = Field(description="The same as `attempt_id`.")
+    attempt_id: UUID
+    kind: AttemptKind
     prompt_index: int
     events: list[EventDocument]
+
+
+class AttemptDocument(Document):
+    attempt_id: UUID
+    kind: AttemptKind
+    is_chosen: bool = Field(description="Whether the story goes by this attempt.")
+    status: Literal["running", "committed", "failed", "stopped", "set_aside"]
+    agent_slot: int
+    words: str
+    events: list[EventDocument] = Field(description="Empty until the attempt is committed.")
+    witnesses: list[int] | None = Field(
+        description="The slots of those who can perceive it; null where everybody can."
+    )
+
+
+class TurnDocument(Document):
+    """A turn with all attempts at it, oldest first."""
+
+    number: int
+    attempts: list[AttemptDocument]
 
 
 class NarrativeAgentDocument(Document):
@@ -250,4 +276,21 @@ def tab1_document(chapter: Session) -> Tab1Document:
         **dict(tab1_texts(chapter)),
         selected_agent_slots=chapter.selected_agent_slots,
         agent_names=shown_names(chapter),
+    )
+
+
+def pending_document(attempt: Attempt) -> PendingTurn:
+    return PendingTurn.model_validate(
+        {
+            "turn_id": attempt.pk,
+            "attempt_id": attempt.pk,
+            "submission_key": attempt.submission_key,
+            "kind": attempt.kind,
+            "status": attempt.status,
+            "agent_slot": attempt.actor,
+            "user_text": attempt.words,
+            "partial_text": attempt.partial_text,
+            "error": attempt.error,
+            "submitted_at": attempt.submitted_at,
+        }
     )

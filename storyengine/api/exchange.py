@@ -10,9 +10,10 @@ from ninja.responses import Status
 from storyengine.api.documents import SessionDocument
 from storyengine.api.problems import READ, refusals
 from storyengine.api.reading import read_session
-from storyengine.exchange.chapter_file import MAX_FILE_BYTES, ChapterFile
+from storyengine.exchange.chapter_file import ChapterFile
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
+from storyengine.exchange.limits import MAX_FILE_BYTES
 from storyengine.exchange.reading import check_size
 
 router = Router(tags=["Chapters"])

@@ -8,12 +8,13 @@ from django.http.response import HttpResponseBase
 from ninja import Header, Router
 from ninja.responses import Status
 
+from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.replies import keep_reply, start_prompt, start_reroll, stop_reply
-from sessions.turns import OpenedTurn
-from storyengine.api.bodies import PromptBody
-from storyengine.api.documents import SessionDocument, TurnAnswer
-from storyengine.api.problems import CALL, WRITE, refusals
-from storyengine.api.reading import read_answer, read_whole_session
+from sessions.attempts import OpenedAttempt
+from storyengine.api.bodies import ChooseBody, EditBody, PromptBody, RerollBody
+from storyengine.api.documents import SessionDocument, TurnAnswer, TurnDocument
+from storyengine.api.problems import CALL, READ, WRITE, refusals
+from storyengine.api.reading import read_answer, read_turn, read_whole_session
 from storyengine.api.streaming import await_answer, stream_answer
 
 router = Router(tags=["Play"])
@@ -34,10 +35,10 @@ IdempotencyKey = Annotated[
     str,
     Header(
         alias="Idempotency-Key",
-        description="At most 100 characters. Sent again under the same key it is the same turn: "
+        description="At most 100 characters. Sent again under the same key it is the same attempt: "
         "409 while it is in flight, the same answer after success, another try after a failure, "
-        "and 409 for other words or another agent. "
-        "Without a key each request is a turn of its own.",
+        "409 once play went on without it, and 409 for other words or another agent. "
+        "Without a key each request is an attempt of its own.",
     ),
 ]
 
@@ -57,8 +58,9 @@ async def send_prompt(
     """
     opened = await start_prompt(
         session_id,
-        agent_slot=body.agent_slot,
-        user_text=body.user_text,
+        actor=body.agent_slot,
+        words=body.user_text,
+        witnesses=body.witnesses,
         submission_key=idempotency_key,
     )
     return await _answer(request, opened)
@@ -70,11 +72,55 @@ async def send_prompt(
     openapi_extra=STREAMS,
 )
 async def reroll(
-    request: HttpRequest, session_id: UUID, idempotency_key: IdempotencyKey = ""
+    request: HttpRequest,
+    session_id: UUID,
+    body: RerollBody | None = None,
+    idempotency_key: IdempotencyKey = "",
 ) -> Status[TurnAnswer] | HttpResponseBase:
-    """Have the latest reply written again, as another event of the same prompt."""
-    opened = await start_reroll(session_id, submission_key=idempotency_key)
+    """Have the latest prompt answered again, also in other words or by another character.
+
+    The new attempt is chosen when it is whole; the one before stays, and can be chosen again.
+    """
+    body = body or RerollBody.model_construct()
+    opened = await start_reroll(
+        session_id,
+        actor=body.agent_slot,
+        words=body.user_text,
+        witnesses=body.witnesses,
+        submission_key=idempotency_key,
+    )
     return await _answer(request, opened)
+
+
+@router.get("/session/{uuid:session_id}/turns/{int:number}", response={200: TurnDocument, **READ})
+def get_turn(request: HttpRequest, session_id: UUID, number: int) -> TurnDocument:
+    """A turn with all attempts at it."""
+    return read_turn(session_id, number)
+
+
+@router.post(
+    "/session/{uuid:session_id}/turns/{int:number}/choose",
+    response={200: TurnDocument, **WRITE},
+)
+def choose(request: HttpRequest, session_id: UUID, number: int, body: ChooseBody) -> TurnDocument:
+    """Let the story go by another committed attempt at the latest turn; calls no model."""
+    choose_reply(session_id, number, body.attempt_id)
+    return read_turn(session_id, number)
+
+
+@router.post(
+    "/session/{uuid:session_id}/turns/{int:number}/edit", response={201: TurnAnswer, **WRITE}
+)
+def edit(
+    request: HttpRequest,
+    session_id: UUID,
+    number: int,
+    body: EditBody,
+    idempotency_key: IdempotencyKey = "",
+) -> Status[TurnAnswer]:
+    """Replace the text of the latest reply by hand, as another attempt; calls no model."""
+    attempt = edit_reply(session_id, number, body.text, submission_key=idempotency_key)
+    return Status(201, read_answer(attempt))
 
 
 @router.post("/session/{uuid:session_id}/stop", response={200: SessionDocument, **CALL})
@@ -91,7 +137,7 @@ def keep(request: HttpRequest, session_id: UUID) -> Status[TurnAnswer]:
 
 
 async def _answer(
-    request: HttpRequest, opened: OpenedTurn
+    request: HttpRequest, opened: OpenedAttempt
 ) -> Status[TurnAnswer] | HttpResponseBase:
     wanted = request.get_preferred_type(["application/json", "text/event-stream"])
     if wanted == "text/event-stream":

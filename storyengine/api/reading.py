@@ -10,23 +10,28 @@ from agents.calling.consent import granted_hosts, is_allowed, provider_host
 from agents.models import Job
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import recover
+from memory.blocks import counting_blocks
 from memory.chunks import chunks_to_accept
 from sessions.access import get_chapter, read_at_one_moment
+from sessions.attempts import pending_attempt
+from sessions.committing import find_turn
 from sessions.exceptions import UnknownChapter
-from sessions.models import Event, Session, Turn
-from sessions.turns import events_of, pending_turn
+from sessions.models import Attempt, Event, Session
+from sessions.record import chosen_events
 from storyengine.api.documents import (
+    AttemptDocument,
     ConsentDocument,
     ConsentedHost,
     EventDocument,
     JobDocument,
     MemoryBlockDocument,
     NarrativeDraftDocument,
-    PendingTurn,
     SessionDocument,
     SessionList,
     SessionSummary,
     TurnAnswer,
+    TurnDocument,
+    pending_document,
     shown_names,
     tab1_texts,
 )
@@ -44,7 +49,7 @@ async def read_whole_session(session_id: UUID) -> SessionDocument:
 
 
 def _document(chapter: Session) -> SessionDocument:
-    pending = pending_turn(chapter)
+    pending = pending_attempt(chapter)
     summary = SessionSummary.model_validate(chapter)
     return SessionDocument(
         **dict(summary),
@@ -59,14 +64,14 @@ def _document(chapter: Session) -> SessionDocument:
         target_words=chapter.target_words,
         config=chapter.config,
         tab1=tab1_texts(chapter),
-        events=[EventDocument.model_validate(event) for event in chapter.events.all()],
+        events=[EventDocument.model_validate(event) for event in chosen_events(chapter)],
         memory_blocks=[
-            MemoryBlockDocument.model_validate(block) for block in chapter.memory_blocks.all()
+            MemoryBlockDocument.model_validate(block) for block in counting_blocks(chapter)
         ],
         narrative_drafts=[
             NarrativeDraftDocument.model_validate(draft) for draft in chapter.narrative_drafts.all()
         ],
-        pending_turn=PendingTurn.model_validate(pending) if pending else None,
+        pending_turn=pending_document(pending) if pending else None,
         jobs=[JobDocument.model_validate(job) for job in latest_jobs(chapter).values()],
     )
 
@@ -81,36 +86,47 @@ def read_sessions(*, limit: int, offset: int) -> SessionList:
     )
 
 
-def read_answer(turn: Turn) -> TurnAnswer:
-    """The answer to a committed turn, the same however often and however late it is asked for.
+def read_answer(attempt: Attempt) -> TurnAnswer:
+    """The answer to a committed attempt, the same however often and however late it is asked for.
 
-    Later re-rolls of the prompt are not part of it.
+    Raises UnknownChapter where the chapter was reset meanwhile.
     """
-    return answer_of(turn, events_of(turn))
+    return answer_of(attempt, list(attempt.events.order_by("position")))
 
 
-def answer_of(turn: Turn, events: Sequence[Event]) -> TurnAnswer:
-    """The same from the events of its prompt."""
-    # A turn is marked as committed just before its own reply is written.
-    own_reply = next(
-        (
-            event
-            for event in events
-            if event.role == Event.Role.AGENT and event.created_at >= turn.updated_at
-        ),
-        None,
-    )
-    if own_reply is None or turn.prompt_index is None:
+def answer_of(attempt: Attempt, events: Sequence[Event]) -> TurnAnswer:
+    """The same from the attempt's events."""
+    if attempt.turn is None or not events:
         raise UnknownChapter("The chapter was reset while this reply was being written.")
     return TurnAnswer(
-        session_id=turn.session_id,
-        turn_id=turn.turn_id,
-        kind=turn.kind,
-        prompt_index=turn.prompt_index,
-        events=[
-            EventDocument.model_validate(event)
-            for event in events
-            if event.created_at <= own_reply.created_at
+        session_id=attempt.session_id,
+        turn_id=attempt.pk,
+        attempt_id=attempt.pk,
+        kind=attempt.kind,
+        prompt_index=attempt.turn.number,
+        events=[EventDocument.model_validate(event) for event in events],
+    )
+
+
+def read_turn(session_id: UUID, number: int) -> TurnDocument:
+    """All attempts at the turn, trials and broken ones too; raises UnknownTurn."""
+    recover(session_id)
+    turn = find_turn(get_chapter(session_id), number)
+    attempts = turn.attempts.order_by("submitted_at").prefetch_related("events")
+    return TurnDocument(
+        number=turn.number,
+        attempts=[
+            AttemptDocument(
+                attempt_id=one.pk,
+                kind=one.kind,
+                is_chosen=one.pk == turn.chosen_id,
+                status=one.status,
+                agent_slot=one.actor,
+                words=one.words,
+                events=[EventDocument.model_validate(event) for event in one.events.all()],
+                witnesses=one.witnesses,
+            )
+            for one in attempts
         ],
     )
 

@@ -3,18 +3,19 @@
 Between two tokens nothing here touches the database.
 """
 
+from asyncio import timeout
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
 from agents.running.database import in_database
 from agents.running.live import ReplyEnded, ReplyPart, ReplyText, follow
+from sessions.attempts import OpenedAttempt
 from sessions.exceptions import ChapterError, UnknownChapter
-from sessions.models import Turn
-from sessions.turns import OpenedTurn
-from storyengine.api.documents import PendingTurn, TurnAnswer
+from sessions.models import Attempt
+from storyengine.api.documents import TurnAnswer, pending_document
 from storyengine.api.problems import (
     TurnFailed,
     TurnRefused,
@@ -24,11 +25,12 @@ from storyengine.api.problems import (
     to_json,
 )
 from storyengine.api.reading import answer_of, read_answer
+from storyengine.api.waiting import wait_seconds
 from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 from storyengine.web.keep_alive import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 
 
-async def await_answer(opened: OpenedTurn) -> TurnAnswer:
+async def await_answer(opened: OpenedAttempt) -> TurnAnswer:
     """The committed turn; raises TurnBroken when it failed or was stopped."""
     async with aclosing(_parts(opened)) as parts:
         async for part in parts:
@@ -37,7 +39,24 @@ async def await_answer(opened: OpenedTurn) -> TurnAnswer:
     raise AssertionError("A followed reply ended without saying how.")
 
 
-def stream_answer(request: HttpRequest, opened: OpenedTurn) -> StreamingHttpResponse:
+async def is_answer_awaited(opened: OpenedAttempt, prefer: str, response: HttpResponse) -> bool:
+    """Wait for the reply as the client prefers; True when it asked to and the reply is there.
+
+    Raises TurnBroken for a reply that failed or was stopped meanwhile.
+    """
+    seconds = wait_seconds(prefer)
+    if seconds is None:
+        return False
+    response["Preference-Applied"] = f"wait={seconds}"
+    try:
+        async with timeout(seconds):
+            await await_answer(opened)
+    except TimeoutError:
+        return False
+    return True
+
+
+def stream_answer(request: HttpRequest, opened: OpenedAttempt) -> StreamingHttpResponse:
     return StreamingHttpResponse(
         _events(request, opened),
         content_type="text/event-stream",
@@ -45,7 +64,7 @@ def stream_answer(request: HttpRequest, opened: OpenedTurn) -> StreamingHttpResp
     )
 
 
-async def _events(request: HttpRequest, opened: OpenedTurn) -> AsyncGenerator[bytes]:
+async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator[bytes]:
     """`token` events, then one `turn` or one `error`."""
     shown: list[str] = []
     try:
@@ -89,37 +108,37 @@ def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
     return {"text": added} if added else None
 
 
-async def _parts(opened: OpenedTurn) -> AsyncGenerator[ReplyPart | None]:
+async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
     """The parts of the reply up to its end, and None every now and then."""
     is_over = not opened.must_run
     if is_over:
-        yield ReplyEnded(opened.turn)
+        yield ReplyEnded(opened.attempt)
     try:
         while not is_over:
-            followed = follow(opened.turn.turn_id, pause=KEEP_ALIVE_SECONDS)
+            followed = follow(opened.attempt.pk, pause=KEEP_ALIVE_SECONDS)
             async with aclosing(followed) as parts:
                 async for part in parts:
-                    is_over = isinstance(part, ReplyEnded) and not part.turn.is_running
+                    is_over = isinstance(part, ReplyEnded) and not part.attempt.is_running
                     # An end that leaves the turn running: its task broke off, or another attempt
                     # has begun. Either way it is still to be followed.
                     if is_over or not isinstance(part, ReplyEnded):
                         yield part
-    except Turn.DoesNotExist:
+    except Attempt.DoesNotExist:
         raise UnknownChapter("The chapter was reset while this reply was being written.") from None
 
 
 async def _answer(ended: ReplyEnded) -> TurnAnswer:
     """The committed turn; for any other, raises TurnBroken with what was kept."""
-    turn, refusal = ended.turn, ended.refusal
+    attempt, refusal = ended.attempt, ended.refusal
     if ended.events:
-        return answer_of(turn, ended.events)
-    if turn.status == Turn.Status.COMMITTED:
-        return await in_database(read_answer, turn)
-    pending = PendingTurn.model_validate(turn)
+        return answer_of(attempt, ended.events)
+    if attempt.status == Attempt.Status.COMMITTED:
+        return await in_database(read_answer, attempt)
+    pending = pending_document(attempt)
     if refusal is not None:
         raise TurnRefused(refusal, pending)
-    if turn.error:
-        raise TurnFailed(turn.error, pending)
+    if attempt.error:
+        raise TurnFailed(attempt.error, pending)
     raise TurnStopped(
         "The reply was stopped. The text so far is kept: keep it, retry, or go on.", pending
     )

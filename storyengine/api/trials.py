@@ -10,14 +10,16 @@ from ninja.responses import Status
 from pydantic import Field
 
 from agents.calling.call_records import CallRecord
-from agents.flows.trials import adopt_trial, read_reply, read_trial, request_trial, stop_trial
+from agents.flows.trials import adopt_trial, read_reply, read_trial, start_trial, stop_trial
 from agents.running.database import in_database
 from agents.running.recovery import recover
-from storyengine.api.background import Prefer, check_job, is_awaited
+from sessions.models import Attempt
+from storyengine.api.background import Prefer
 from storyengine.api.bodies import TrialBody
 from storyengine.api.documents import Document, TurnAnswer
 from storyengine.api.problems import CALL, READ, WRITE, refusals
-from storyengine.api.reading import is_job_over, read_answer, read_job
+from storyengine.api.reading import read_answer
+from storyengine.api.streaming import is_answer_awaited
 
 router = Router(tags=["Trials"])
 
@@ -64,10 +66,10 @@ class TrialCallDocument(Document):
 class TrialDocument(Document):
     """A trial beside the reply that it was made from."""
 
-    trial_id: UUID = Field(description="The id of its job.")
+    trial_id: UUID = Field(description="The id of its attempt.")
     session_id: UUID
     prompt_index: int
-    status: Literal["queued", "running", "done", "failed", "cancelled"]
+    status: Literal["running", "done", "failed", "cancelled"]
     error: str
     layer: int
     layer_name: str
@@ -121,18 +123,17 @@ async def run_trial(
 
     Nothing of the chapter changes. Sent again under the same key it is the same trial.
     """
-    job = await in_database(
-        request_trial,
+    opened = await start_trial(
         session_id,
         layer_number=body.layer,
         text=body.text,
         call_id=body.call_id,
         submission_key=idempotency_key,
     )
-    if await is_awaited(is_job_over, job.job_id, session_id, prefer, response):
-        check_job(await in_database(read_job, job.job_id))
-        return Status(200, await in_database(_read, session_id, job.job_id))
-    return Status(202, await in_database(_read, session_id, job.job_id))
+    trial_id = opened.attempt.pk
+    was_awaited = await is_answer_awaited(opened, prefer, response)
+    trial = await in_database(_read, session_id, trial_id)
+    return Status(200 if was_awaited else 202, trial)
 
 
 @router.get(
@@ -146,10 +147,12 @@ def get_trial(request: HttpRequest, session_id: UUID, trial_id: UUID) -> TrialDo
 @router.post(
     "/session/{uuid:session_id}/trial/{uuid:trial_id}/stop", response={200: TrialDocument, **CALL}
 )
-def stop_running_trial(request: HttpRequest, session_id: UUID, trial_id: UUID) -> TrialDocument:
+async def stop_running_trial(
+    request: HttpRequest, session_id: UUID, trial_id: UUID
+) -> TrialDocument:
     """Stop the trial; what had come of it cannot be adopted."""
-    stop_trial(session_id, trial_id)
-    return _read(session_id, trial_id)
+    await stop_trial(session_id, trial_id)
+    return await in_database(_read, session_id, trial_id)
 
 
 @router.post(
@@ -160,16 +163,26 @@ def adopt(request: HttpRequest, session_id: UUID, trial_id: UUID) -> Status[Turn
     return Status(201, read_answer(adopt_trial(session_id, trial_id)))
 
 
+# What the API has called the states of a trial.
+_STATUS: dict[str, Literal["running", "done", "failed", "cancelled"]] = {
+    Attempt.Status.RUNNING: "running",
+    Attempt.Status.COMMITTED: "done",
+    Attempt.Status.FAILED: "failed",
+    Attempt.Status.STOPPED: "cancelled",
+    Attempt.Status.SET_ASIDE: "cancelled",
+}
+
+
 def _read(session_id: UUID, trial_id: UUID) -> TrialDocument:
     recover(session_id)
     trial = read_trial(session_id, trial_id)
-    job = trial.job
+    attempt = trial.attempt
     return TrialDocument(
-        trial_id=job.pk,
+        trial_id=attempt.pk,
         session_id=session_id,
         prompt_index=trial.prompt_index,
-        status=job.status,
-        error=job.error,
+        status=_STATUS[attempt.status],
+        error=attempt.error,
         layer=trial.layer_number,
         layer_name=trial.layer_name,
         layer_text_before=trial.text_before,
@@ -181,7 +194,7 @@ def _read(session_id: UUID, trial_id: UUID) -> TrialDocument:
         is_adopted=trial.is_adopted,
         can_adopt=trial.can_adopt,
         why_not=trial.why_not,
-        created_at=job.created_at,
+        created_at=attempt.submitted_at,
     )
 
 

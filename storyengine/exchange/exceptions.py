@@ -1,5 +1,7 @@
 """Why a file is not imported. The words of the file are never repeated."""
 
+from typing import NoReturn
+
 from sessions.exceptions import InvalidInput
 
 
@@ -13,3 +15,8 @@ class BadChapterFile(InvalidInput):
 class ChapterFileTooLarge(BadChapterFile):
     status = 413
     title = "Too large"
+
+
+def refuse(place: str, problem: str) -> NoReturn:
+    """Raise BadChapterFile for what stands at this place of the chapter."""
+    raise BadChapterFile(f"chapter.{place} {problem}")

@@ -5,32 +5,33 @@ file has to stay what its version says.
 """
 
 import uuid
+from collections import defaultdict
 from typing import Any
 
-from django.db.models import Model, Q
+from django.db.models import Model
 from django.utils import timezone
 from pydantic import BaseModel
 
 from memory.models import MemoryBlock
 from sessions.access import read_at_one_moment
 from sessions.exceptions import UnknownChapter
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session, Turn
 from sessions.states import State
 from sessions.text import scrub_reply
 from storyengine.exchange.chapter_file import (
-    ERROR_CHAR_LIMIT,
     FORMAT,
+    GAME_MASTER,
     VERSION,
+    AttemptEntry,
     Chapter,
     ChapterFile,
-    Config,
     DraftEntry,
     EventEntry,
     MemoryBlockEntry,
-    SourceSnapshot,
-    Tab1,
     TurnEntry,
+    UnansweredEntry,
 )
+from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, Config, SourceSnapshot, Tab1
 
 # Where work in the background goes on elsewhere, the chapter is as if it had been given up.
 _SETTLED = {
@@ -42,10 +43,10 @@ _SETTLED = {
     State.NARRATING: State.ENDED,
 }
 _UNANSWERED = (
-    Turn.Status.RUNNING,
-    Turn.Status.FAILED,
-    Turn.Status.STOPPED,
-    Turn.Status.SET_ASIDE,
+    Attempt.Status.RUNNING,
+    Attempt.Status.FAILED,
+    Attempt.Status.STOPPED,
+    Attempt.Status.SET_ASIDE,
 )
 
 
@@ -67,7 +68,12 @@ def _read(chapter: Session) -> Chapter:
     if state is None:
         raise UnknownChapter("This chapter is being reset.")
     slots = chapter.selected_agent_slots
-    blocks = _blocks(chapter) if state != State.DRAFT_TAB1 else []
+    turns = list(chapter.turns.filter(number__lte=chapter.prompt_index).order_by("number"))
+    attempts = _attempts(chapter)
+    places = {
+        attempt.pk: place for at_turn in attempts.values() for place, attempt in enumerate(at_turn)
+    }
+    blocks = _blocks(chapter, set(places)) if state != State.DRAFT_TAB1 else []
     fields = _copy(
         chapter,
         Chapter,
@@ -76,12 +82,17 @@ def _read(chapter: Session) -> Chapter:
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         config=Config.model_construct(**chapter.config),
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
-        events=_events(chapter),
+        mode=GAME_MASTER,
+        mode_content={},
+        turns=_turns(chapter, turns, attempts, places),
         memory_blocks=[
-            MemoryBlockEntry.model_construct(**_copy(block, MemoryBlockEntry)) for block in blocks
+            MemoryBlockEntry.model_construct(
+                **_copy(block, MemoryBlockEntry, attempt=_place_of(block.attempt_id, places))
+            )
+            for block in blocks
         ],
-        narrative_drafts=_drafts(chapter, blocks),
-        unanswered_turns=_turns(chapter),
+        narrative_drafts=_drafts(chapter, blocks, places),
+        unanswered_attempts=_unanswered(chapter, turns),
     )
     return Chapter.model_construct(**fields)
 
@@ -92,28 +103,89 @@ def _copy(row: Model, part: type[BaseModel], **other: Any) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names} | other
 
 
-def _events(chapter: Session) -> list[EventEntry]:
-    events = chapter.events.filter(prompt_index__lte=chapter.prompt_index)
+def _attempts(chapter: Session) -> dict[uuid.UUID | None, list[Attempt]]:
+    """The committed attempts of each turn, oldest first."""
+    committed = chapter.attempts.filter(
+        status=Attempt.Status.COMMITTED, turn__number__lte=chapter.prompt_index
+    )
+    of_turns: dict[uuid.UUID | None, list[Attempt]] = defaultdict(list)
+    for attempt in committed.order_by("committed_at", "pk"):
+        of_turns[attempt.turn_id].append(attempt)
+    return of_turns
+
+
+def _turns(
+    chapter: Session,
+    turns: list[Turn],
+    attempts: dict[uuid.UUID | None, list[Attempt]],
+    places: dict[uuid.UUID, int],
+) -> list[TurnEntry]:
+    events = _events(chapter)
     return [
-        EventEntry.model_construct(**_copy(event, EventEntry))
-        for event in events.order_by("prompt_index", "created_at", "pk")
+        TurnEntry.model_construct(
+            number=turn.number,
+            chosen=places[turn.chosen_id],
+            attempts=[
+                AttemptEntry.model_construct(
+                    **_copy(
+                        attempt,
+                        AttemptEntry,
+                        source=_place_of(attempt.source_id, places),
+                        given=_given(attempt),
+                        events=events[attempt.pk],
+                    )
+                )
+                for attempt in attempts[turn.pk]
+            ],
+        )
+        for turn in turns
+        # A chapter that is being reset loses its attempts first.
+        if turn.chosen_id in places
     ]
 
 
-def _blocks(chapter: Session) -> list[MemoryBlock]:
-    is_delta = Q(type=MemoryBlock.Type.TURN_DELTA)
-    known = chapter.memory_blocks.filter(
-        Q(is_delta, to_prompt_index__lte=chapter.last_summarized_prompt_index)
-        | Q(~is_delta, to_prompt_index__lte=chapter.prompt_index)
-    )
-    return list(known.order_by("created_at", "pk"))
+def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
+    """The events of each attempt in their order."""
+    of_attempts: dict[uuid.UUID, list[EventEntry]] = defaultdict(list)
+    for event in chapter.events.order_by("attempt", "position"):
+        entry = EventEntry.model_construct(**_copy(event, EventEntry))
+        of_attempts[event.attempt_id].append(entry)
+    return of_attempts
 
 
-def _drafts(chapter: Session, blocks: list[MemoryBlock]) -> list[DraftEntry]:
+def _given(attempt: Attempt) -> dict[str, Any] | None:
+    """A trial also names the call that it started from, which stays here."""
+    if not attempt.is_trial or attempt.given is None:
+        return attempt.given
+    return {name: value for name, value in attempt.given.items() if name != "call_id"}
+
+
+def _place_of(attempt_id: uuid.UUID | None, places: dict[uuid.UUID, int]) -> int | None:
+    return None if attempt_id is None else places.get(attempt_id)
+
+
+def _blocks(chapter: Session, attempts: set[uuid.UUID]) -> list[MemoryBlock]:
+    """Also the deltas of attempts that are not chosen now."""
+    blocks = chapter.memory_blocks.filter(to_prompt_index__lte=chapter.prompt_index)
+    return [
+        block
+        for block in blocks.order_by("created_at", "pk")
+        if block.attempt_id is None or block.attempt_id in attempts
+    ]
+
+
+def _drafts(
+    chapter: Session, blocks: list[MemoryBlock], attempts: dict[uuid.UUID, int]
+) -> list[DraftEntry]:
     places = {str(block.pk): at for at, block in enumerate(blocks)}
     return [
         DraftEntry.model_construct(
-            **_copy(draft, DraftEntry, source_snapshot=_snapshot(draft.source_snapshot, places))
+            **_copy(
+                draft,
+                DraftEntry,
+                source_snapshot=_snapshot(draft.source_snapshot, places),
+                attempt=_place_of(draft.attempt_id, attempts),
+            )
         )
         for draft in chapter.narrative_drafts.order_by("created_at", "pk")
     ]
@@ -127,17 +199,20 @@ def _snapshot(stored: dict[str, Any], places: dict[str, int]) -> SourceSnapshot:
     )
 
 
-def _turns(chapter: Session) -> list[TurnEntry]:
+def _unanswered(chapter: Session, turns: list[Turn]) -> list[UnansweredEntry]:
     """A reply that is being written stands as one that was stopped: its words are in no event."""
-    turns = chapter.turns.filter(status__in=_UNANSWERED).order_by("submitted_at", "pk")
+    number_of = {turn.pk: turn.number for turn in turns}
+    attempts = chapter.attempts.filter(status__in=_UNANSWERED, kind__in=Attempt.IN_PLAY)
     return [
-        TurnEntry.model_construct(
+        UnansweredEntry.model_construct(
             **_copy(
-                turn,
-                TurnEntry,
-                status=Turn.Status.STOPPED.value if turn.is_running else turn.status,
-                error=scrub_reply(turn.error)[:ERROR_CHAR_LIMIT],
+                attempt,
+                UnansweredEntry,
+                status=Attempt.Status.STOPPED.value if attempt.is_running else attempt.status,
+                # A turn that came while the chapter was read is met by the next reading.
+                turn=None if attempt.turn_id is None else number_of.get(attempt.turn_id),
+                error=scrub_reply(attempt.error)[:ERROR_CHAR_LIMIT],
             )
         )
-        for turn in turns
+        for attempt in attempts.order_by("submitted_at", "pk")
     ]

@@ -8,20 +8,22 @@ after the GM has accepted the calls (agents.flows.memory_calls).
 import uuid
 from collections.abc import Iterator, Sequence
 
+from django.db import models
 from django.utils import timezone
 
 from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
-from sessions.importing import importing, store_rows
-from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.importing import importing, store_groups, store_rows
+from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from storyengine.exchange.chapter_file import (
+    AttemptEntry,
     Chapter,
     DraftEntry,
-    EventEntry,
     MemoryBlockEntry,
     TurnEntry,
+    UnansweredEntry,
 )
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 from storyengine.exchange.reading import read_chapter_file
@@ -29,15 +31,33 @@ from storyengine.exchange.reading import read_chapter_file
 
 def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session:
     """Raises BadChapterFile, before anything is written."""
-    chapter = read_chapter_file(content, limits).chapter
+    chapter = read_chapter_file(content, limits)
     session = _session(chapter)
     block_ids = _new_ids(chapter.memory_blocks)
+    names = NewNames(chapter.turns)
     with importing(session, Tab1Inputs(session=session, **chapter.tab1.model_dump())):
-        store_rows(session, _events(session, chapter.events))
-        store_rows(session, _blocks(session, chapter.memory_blocks, block_ids))
-        store_rows(session, _drafts(session, chapter.narrative_drafts, block_ids))
-        store_rows(session, _turns(session, chapter.unanswered_turns))
+        store_groups(session, _turns(session, chapter.turns, names))
+        store_rows(session, _blocks(session, chapter.memory_blocks, block_ids, names))
+        store_rows(session, _drafts(session, chapter.narrative_drafts, block_ids, names))
+        store_rows(session, _unanswered(session, chapter.unanswered_attempts, names))
     return get_chapter(session.pk)
+
+
+class NewNames:
+    """The ids that turns and their attempts get here, by number and place."""
+
+    def __init__(self, turns: Sequence[TurnEntry]) -> None:
+        self._turns = [uuid.uuid4() for _ in turns]
+        self._attempts = [_new_ids(turn.attempts) for turn in turns]
+
+    def of_turn(self, number: int) -> uuid.UUID:
+        return self._turns[number - 1]
+
+    def of_attempts(self, number: int) -> list[uuid.UUID]:
+        return self._attempts[number - 1]
+
+    def of_attempt(self, number: int, place: int | None) -> uuid.UUID | None:
+        return None if place is None else self.of_attempts(number)[place]
 
 
 def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
@@ -63,28 +83,85 @@ def _session(chapter: Chapter) -> Session:
     )
 
 
-def _events(session: Session, events: Sequence[EventEntry]) -> Iterator[Event]:
-    for event_id, event in zip(_new_ids(events), events, strict=True):
-        yield Event(event_id=event_id, session=session, **dict(event))
+def _turns(
+    session: Session, turns: Sequence[TurnEntry], names: NewNames
+) -> Iterator[list[models.Model]]:
+    """Each turn with its attempts, which name each other, and then the events of each."""
+    for entry in turns:
+        turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
+        attempts = list(zip(ids, entry.attempts, strict=True))
+        yield [
+            Turn(
+                turn_id=turn_id,
+                session=session,
+                number=entry.number,
+                chosen_id=ids[entry.chosen],
+            ),
+            *(
+                _attempt(session, attempt, entry.number, attempt_id, names)
+                for attempt_id, attempt in attempts
+            ),
+        ]
+        for attempt_id, attempt in attempts:
+            for event in _events(session, attempt, entry.number, attempt_id):
+                yield [event]
 
 
-def _blocks(
-    session: Session, blocks: Sequence[MemoryBlockEntry], block_ids: Sequence[uuid.UUID]
-) -> Iterator[MemoryBlock]:
-    for block_id, block in zip(block_ids, blocks, strict=True):
-        payload = with_known_slots(block.json_payload, session.selected_agent_slots)
-        yield MemoryBlock(
-            block_id=block_id, session=session, **dict(block) | {"json_payload": payload}
+def _attempt(
+    session: Session, entry: AttemptEntry, number: int, attempt_id: uuid.UUID, names: NewNames
+) -> Attempt:
+    fields = dict(entry)
+    del fields["events"]
+    source = fields.pop("source")
+    return Attempt(
+        attempt_id=attempt_id,
+        session=session,
+        turn_id=names.of_turn(number),
+        source_id=names.of_attempt(number, source),
+        status=Attempt.Status.COMMITTED,
+        submission_key=str(uuid.uuid4()),
+        lease_until=entry.committed_at,
+        **fields,
+    )
+
+
+def _events(
+    session: Session, entry: AttemptEntry, number: int, attempt_id: uuid.UUID
+) -> Iterator[Event]:
+    for position, event in enumerate(entry.events):
+        yield Event(
+            session=session,
+            attempt_id=attempt_id,
+            prompt_index=number,
+            position=position,
+            **dict(event),
         )
 
 
+def _blocks(
+    session: Session,
+    blocks: Sequence[MemoryBlockEntry],
+    block_ids: Sequence[uuid.UUID],
+    names: NewNames,
+) -> Iterator[MemoryBlock]:
+    for block_id, block in zip(block_ids, blocks, strict=True):
+        fields = dict(block)
+        fields["json_payload"] = with_known_slots(block.json_payload, session.selected_agent_slots)
+        fields["attempt_id"] = names.of_attempt(block.to_prompt_index, fields.pop("attempt"))
+        yield MemoryBlock(block_id=block_id, session=session, **fields)
+
+
 def _drafts(
-    session: Session, drafts: Sequence[DraftEntry], block_ids: Sequence[uuid.UUID]
+    session: Session,
+    drafts: Sequence[DraftEntry],
+    block_ids: Sequence[uuid.UUID],
+    names: NewNames,
 ) -> Iterator[NarrativeDraft]:
     for draft_id, draft in zip(_new_ids(drafts), drafts, strict=True):
         yield NarrativeDraft(
             draft_id=draft_id,
             session=session,
+            attempt_id=names.of_attempt(draft.source_snapshot.max_prompt_index_used, draft.attempt),
             narrative_agent_definition_text=draft.narrative_agent_definition_text,
             target_words=draft.target_words,
             source_snapshot={
@@ -98,12 +175,17 @@ def _drafts(
         )
 
 
-def _turns(session: Session, turns: Sequence[TurnEntry]) -> Iterator[Turn]:
-    for turn_id, turn in zip(_new_ids(turns), turns, strict=True):
-        yield Turn(
-            turn_id=turn_id,
+def _unanswered(
+    session: Session, attempts: Sequence[UnansweredEntry], names: NewNames
+) -> Iterator[Attempt]:
+    for attempt_id, entry in zip(_new_ids(attempts), attempts, strict=True):
+        fields = dict(entry)
+        number = fields.pop("turn")
+        yield Attempt(
+            attempt_id=attempt_id,
             session=session,
+            turn_id=None if number is None else names.of_turn(number),
             submission_key=str(uuid.uuid4()),
             lease_until=timezone.now(),
-            **dict(turn),
+            **fields,
         )

@@ -13,10 +13,13 @@ class Limits:
     # A few bytes can become an object of a hundred: what the file would be in memory is bounded
     # too. Prose has a comma in fifty characters, so that no honest file comes near.
     separators: int
+    # Of all attempts together; a turn has one at least.
+    turns: int
+    attempts: int
     events: int
     memory_blocks: int
     narrative_drafts: int
-    unanswered_turns: int
+    unanswered_attempts: int
     # What to do about a file that is over one of them; a sentence without its stop.
     way_on: str = ""
 
@@ -28,17 +31,23 @@ class Limits:
 OVER_THE_NETWORK: Final = Limits(
     file_bytes=20_000_000,
     separators=2_000_000,
+    turns=50_000,
+    attempts=50_000,
     events=100_000,
     memory_blocks=20_000,
     narrative_drafts=1_000,
-    unanswered_turns=10_000,
+    unanswered_attempts=10_000,
     way_on=f"Whoever runs the server can import it there with `{IMPORT_COMMAND}`",
 )
 OF_THE_OPERATOR: Final = Limits(
     file_bytes=500_000_000,
     separators=20_000_000,
+    turns=500_000,
+    attempts=500_000,
     events=1_000_000,
     memory_blocks=200_000,
     narrative_drafts=10_000,
-    unanswered_turns=100_000,
+    unanswered_attempts=100_000,
 )
+
+MAX_FILE_BYTES: Final = OVER_THE_NETWORK.file_bytes

@@ -2,22 +2,21 @@
 refusal that says what is wrong and where."""
 
 import json
+import re
 from typing import Any, NoReturn
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from storyengine.exchange.chapter_file import (
-    FORMAT,
-    KNOWN_KEYS,
-    VERSION,
-    ChapterFile,
-)
-from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge
+from storyengine.exchange import chapter_file, version_1
+from storyengine.exchange.chapter_file import FORMAT, GAME_MASTER, Chapter, ChapterFile
+from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge, refuse
 from storyengine.exchange.invariants import check_invariants
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
 MAX_KEYS = 1_000
+_KNOWN_KEYS = chapter_file.KNOWN_KEYS | version_1.KNOWN_KEYS
+_MODE_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 _ARCHIVES = (b"PK", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 _SLOT_KEYS = frozenset("1234567")
 
@@ -52,18 +51,25 @@ def check_size(size: int, limits: Limits = OVER_THE_NETWORK) -> None:
         raise ChapterFileTooLarge(limits.refuse(f"The file is larger than {most}"))
 
 
-def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> ChapterFile:
-    """Raises BadChapterFile."""
+def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chapter:
+    """The chapter as the newest version has it. Raises BadChapterFile."""
     check_size(len(content), limits)
     data = _read_json(content, limits)
-    _check_version(data)
+    version = _version_of(data)
     try:
-        file = ChapterFile.model_validate(data, context={"limits": limits})
+        if version == version_1.VERSION:
+            old = version_1.OldChapterFile.model_validate(data, context={"limits": limits})
+            chapter = version_1.upgrade(old.chapter, limits)
+        else:
+            _check_mode(data)
+            _check_totals(data, limits)
+            file = ChapterFile.model_validate(data, context={"limits": limits})
+            chapter = file.chapter
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         raise BadChapterFile(_describe(problems[0])) from None
-    check_invariants(file.chapter)
-    return file
+    check_invariants(chapter)
+    return chapter
 
 
 def _read_json(content: bytes, limits: Limits) -> Any:
@@ -98,24 +104,51 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            name = f"the key {key}" if key in KNOWN_KEYS else "one key"
+            name = f"the key {key}" if key in _KNOWN_KEYS else "one key"
             raise BadChapterFile(f"An object in the file has {name} twice")
         found[key] = value
     return found
 
 
-def _check_version(data: object) -> None:
-    """Before anything else, since another version may have other fields."""
+def _version_of(data: object) -> int:
+    """Asked before anything else, since another version has other fields."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise BadChapterFile(f'The file is no exported chapter: it lacks "format": "{FORMAT}"')
     version = data.get("version")
     if isinstance(version, bool) or not isinstance(version, int):
         raise BadChapterFile("version must be a whole number")
-    if version != VERSION:
-        other = "a later one, of a newer release" if version > VERSION else "another one"
+    if not version_1.VERSION <= version <= chapter_file.VERSION:
+        other = "a later one, of a newer release" if version > 0 else "another one"
         raise BadChapterFile(
-            f"This program reads version {VERSION} of the format, and the file is of {other}"
+            f"This program reads the versions {version_1.VERSION} to {chapter_file.VERSION} of the "
+            f"format, and the file is of {other}"
         )
+    return version
+
+
+def _check_mode(data: dict[str, Any]) -> None:
+    """Asked before the rest, since each mode adds fields of its own."""
+    chapter = data.get("chapter")
+    mode = chapter.get("mode", GAME_MASTER) if isinstance(chapter, dict) else GAME_MASTER
+    if not isinstance(mode, str) or not _MODE_NAME.fullmatch(mode):
+        refuse("mode", "must be the name of a way to play")
+    if mode != GAME_MASTER:
+        refuse("mode", f'is "{mode}", a way to play that is not installed here')
+
+
+def _check_totals(data: dict[str, Any], limits: Limits) -> None:
+    """Asked before any of them is looked at, since each takes far more memory then."""
+    attempts = _all_of("attempts", _all_of("turns", [data.get("chapter")]))
+    for name, entries in (("attempts", attempts), ("events", _all_of("events", attempts))):
+        most = getattr(limits, name)
+        if len(entries) > most:
+            refuse("turns", limits.refuse(f"have more than {most:,} {name} together"))
+
+
+def _all_of(name: str, parts: list[Any]) -> list[Any]:
+    """What the lists of this name hold together, as far as they are lists."""
+    lists = [part.get(name) for part in parts if isinstance(part, dict)]
+    return [entry for entries in lists if isinstance(entries, list) for entry in entries]
 
 
 def _describe(details: ErrorDetails) -> str:
@@ -135,6 +168,6 @@ def _place(loc: tuple[int | str, ...]) -> str:
         if isinstance(part, int):
             place += f"[{part}]"
         else:
-            is_known = part in KNOWN_KEYS or part in _SLOT_KEYS
+            is_known = part in _KNOWN_KEYS or part in _SLOT_KEYS
             place += f".{part}" if is_known else ".?"
     return place.removeprefix(".") or "The file"

@@ -103,8 +103,8 @@ def _count_call(fields: Fields) -> None:
 
 
 def _count_findings(fields: Fields) -> None:
-    for what in ("turns", "jobs", "given_up"):
-        _found.labels(what).inc(fields.get(what, 0))
+    for what, name in (("turns", "attempts"), ("jobs", "jobs"), ("given_up", "given_up")):
+        _found.labels(what).inc(fields.get(name, 0))
 
 
 _COUNTS: dict[str, Callable[[Fields], None]] = {
@@ -113,7 +113,10 @@ _COUNTS: dict[str, Callable[[Fields], None]] = {
     "token refused": lambda _fields: _logins.inc(),
     "model call": _count_call,
     "sweep found": _count_findings,
-    **{f"turn {name}": _count_turn(name) for name in ("stored", "committed", "failed", "stopped")},
+    **{
+        f"attempt {name}": _count_turn(name)
+        for name in ("stored", "committed", "failed", "stopped")
+    },
     **{
         f"job {name}": _count_job(name)
         for name in ("claimed", "done", "failed", "postponed", "given back", "cancelled")

@@ -19,6 +19,7 @@ from agents.calling.call_records import (
 from agents.calling.usage import total_of, usage_by_agent
 from agents.flows.dry_run import look_ahead
 from agents.flows.trials import why_not_tried
+from memory.blocks import counting_blocks
 from memory.models import MemoryBlock
 from memory.telling.rendering import readable_block
 from sessions.access import get_chapter
@@ -69,10 +70,10 @@ def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
 
 @require_safe
 def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    """The memory block at this place, counted from 1 in the order in which they were written."""
+    """The memory block at this place, counted from 1 among those that count."""
     chapter = get_chapter(session_id)
     # Their keys alone: a long chapter has hundreds.
-    keys = list(chapter.memory_blocks.order_by("created_at").values_list("pk", flat=True))
+    keys = list(counting_blocks(chapter).values_list("pk", flat=True))
     if not 1 <= number <= len(keys):
         raise UnknownChapter("There is no such piece of memory in this chapter.")
     block = chapter.memory_blocks.get(pk=keys[number - 1])

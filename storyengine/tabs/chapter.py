@@ -21,6 +21,7 @@ from agents.models import Job
 from agents.running.database import in_database
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
+from memory.blocks import counting_blocks
 from memory.chunks import CatchingUp, catching_up, chunks_to_accept
 from memory.corrections import why_not_now
 from memory.models import MemoryBlock, NarrativeDraft
@@ -33,7 +34,7 @@ from sessions.limits import (
     MIN_TARGET_WORDS,
     NARRATIVE_AGENT_CHAR_LIMIT,
 )
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import PLAYABLE, State
 from storyengine.tabs.now import NowPanel, read_now
 from storyengine.tabs.page_status import status_with_memory
@@ -103,6 +104,8 @@ class ChapterSigns:
             self.chapter.state,
             self.chapter.is_ending,
             self.chapter.prompt_index,
+            # Another choice may bring other memory of the same size.
+            self.chapter.last_played_at.isoformat(),
             self.setback.job.error if self.setback else "",
             self.calls_to_accept,
             self.chapter.accepted_calls,
@@ -343,10 +346,9 @@ def read_page(
 ) -> ChapterPage:
     """`draft` and `until`, the last memory block to show, are numbers as an address names them."""
     recover(session_id)
-    chapter = get_chapter(session_id)
+    chapter, _, block_count, _ = status_with_memory(session_id)
     drafts = list(chapter.narrative_drafts.order_by("created_at"))
-    blocks = chapter.memory_blocks.order_by("created_at")
-    block_count = blocks.count()
+    blocks = counting_blocks(chapter)
     last_block = number_up_to(block_count, until) or block_count
     return ChapterPage(
         chapter=chapter,
@@ -364,16 +366,16 @@ def read_page(
 
 def read_status(session_id: uuid.UUID) -> ChapterSigns:
     """Whether there is news, in two queries; what a dead process left is settled first."""
-    signs, turn = _read_status(session_id)
-    if is_left_behind(signs.chapter, signs.jobs, turn):
+    signs, attempt = _read_status(session_id)
+    if is_left_behind(signs.chapter, signs.jobs, attempt):
         recover(session_id)
         signs, _ = _read_status(session_id)
     return signs
 
 
-def _read_status(session_id: uuid.UUID) -> tuple[ChapterSigns, Turn | None]:
-    chapter, turn, blocks, drafts = status_with_memory(session_id)
-    return ChapterSigns(chapter, latest_jobs(chapter), blocks, drafts), turn
+def _read_status(session_id: uuid.UUID) -> tuple[ChapterSigns, Attempt | None]:
+    chapter, attempt, blocks, drafts = status_with_memory(session_id)
+    return ChapterSigns(chapter, latest_jobs(chapter), blocks, drafts), attempt
 
 
 def _digest(*shown: Any) -> str:

@@ -8,13 +8,14 @@ from django.utils.http import content_disposition_header
 from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
+from memory.blocks import counting_blocks
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter, read_at_one_moment
+from sessions.attempts import attempts_set_aside, pending_attempt
 from sessions.exceptions import UnknownChapter
 from sessions.models import Session
 from sessions.roster import SLOTS, character
 from sessions.transcript import read_transcript
-from sessions.turns import pending_turn, set_aside_turns
 from storyengine.web.render import HttpRequest
 
 _RULE = "=" * 72
@@ -44,7 +45,7 @@ def everything(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 def _everything(chapter: Session) -> HttpResponse:
-    blocks = chapter.memory_blocks.order_by("created_at")
+    blocks = counting_blocks(chapter)
     drafts = chapter.narrative_drafts.order_by("created_at")
     parts = [
         chapter.title,
@@ -81,11 +82,13 @@ def _agent_heading(slot: int, chapter: Session) -> str:
 
 def _unsent(chapter: Session) -> list[str]:
     """Prompts on their way, broken or set aside: their words are in no event."""
-    pending = pending_turn(chapter)
-    turns = [*set_aside_turns(chapter), *([pending] if pending else [])]
+    pending = pending_attempt(chapter)
+    turns = [*attempts_set_aside(chapter), *([pending] if pending else [])]
     return [
-        _part("A prompt that was not answered", f"{turn.user_text}\n\n{turn.partial_text}".strip())
-        for turn in turns
+        _part(
+            "A prompt that was not answered", f"{attempt.words}\n\n{attempt.partial_text}".strip()
+        )
+        for attempt in turns
     ]
 
 

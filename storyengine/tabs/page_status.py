@@ -19,22 +19,23 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
+from memory.blocks import COUNTS
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 
 _PREFIX = "pending_"
-_FIELDS = ("turn_id", "run_id", "kind", "status", "agent_slot", "lease_until")
+_FIELDS = ("attempt_id", "run_id", "kind", "status", "actor", "lease_until")
 
 
-def status_with_turns(session_id: uuid.UUID) -> tuple[Session, Turn | None, str]:
-    """The chapter, what decides how its pending turn is shown, and the key of its newest one."""
-    chapter = _get(_prepared.with_turns, session_id)
+def status_with_attempts(session_id: uuid.UUID) -> tuple[Session, Attempt | None, str]:
+    """The chapter, what decides how its pending attempt is shown, and the key of its newest one."""
+    chapter = _get(_prepared.with_attempts, session_id)
     return chapter, _pending_of(chapter), vars(chapter)["newest_key"] or ""
 
 
-def status_with_memory(session_id: uuid.UUID) -> tuple[Session, Turn | None, int, int]:
-    """The chapter, its pending turn, and how many memory blocks and drafts it has."""
+def status_with_memory(session_id: uuid.UUID) -> tuple[Session, Attempt | None, int, int]:
+    """The chapter, its pending attempt, and how many memory blocks that count and drafts it has."""
     chapter = _get(_prepared.with_memory, session_id)
     found = vars(chapter)
     return chapter, _pending_of(chapter), found["block_count"], found["draft_count"]
@@ -47,15 +48,16 @@ class _Prepared(threading.local):
     """
 
     @cached_property
-    def with_turns(self) -> "QuerySet[Session]":
-        newest = Turn.objects.filter(session=OuterRef("pk")).order_by("-submitted_at")
+    def with_attempts(self) -> "QuerySet[Session]":
+        newest = Attempt.objects.filter(session=OuterRef("pk"), kind__in=Attempt.IN_PLAY)
+        newest = newest.order_by("-submitted_at")
         key = Subquery(newest.values("submission_key")[:1])
-        return _with_pending_turn().annotate(newest_key=key)
+        return _with_pending_attempt().annotate(newest_key=key)
 
     @cached_property
     def with_memory(self) -> "QuerySet[Session]":
-        return _with_pending_turn().annotate(
-            block_count=_count(MemoryBlock.objects.filter(session=OuterRef("pk"))),
+        return _with_pending_attempt().annotate(
+            block_count=_count(MemoryBlock.objects.filter(COUNTS, session=OuterRef("pk"))),
             draft_count=_count(NarrativeDraft.objects.filter(session=OuterRef("pk"))),
         )
 
@@ -63,16 +65,19 @@ class _Prepared(threading.local):
 _prepared = _Prepared()
 
 
-def _with_pending_turn() -> "QuerySet[Session]":
+def _with_pending_attempt() -> "QuerySet[Session]":
     """There is one at most, so that no chapter comes twice."""
-    pending = FilteredRelation("turns", condition=Q(turns__status__in=Turn.PENDING))
+    pending = FilteredRelation(
+        "attempts",
+        condition=Q(attempts__status__in=Attempt.PENDING, attempts__kind__in=Attempt.IN_PLAY),
+    )
     columns = {_PREFIX + name: F(f"pending__{name}") for name in _FIELDS}
     return Session.objects.annotate(pending=pending, **columns)
 
 
-def _pending_of(chapter: Session) -> Turn | None:
+def _pending_of(chapter: Session) -> Attempt | None:
     found = {name: vars(chapter)[_PREFIX + name] for name in _FIELDS}
-    return Turn(session_id=chapter.pk, **found) if found["turn_id"] else None
+    return Attempt(session_id=chapter.pk, **found) if found["attempt_id"] else None
 
 
 def _count(rows: "QuerySet[MemoryBlock] | QuerySet[NarrativeDraft]") -> Coalesce:

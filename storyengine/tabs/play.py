@@ -9,14 +9,16 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from agents.flows.choosing import choose_reply
 from agents.flows.ending import reopen, request_end, retry_summary
 from agents.flows.memory_calls import find_memory_behind
 from agents.flows.replies import keep_reply
 from agents.running.database import in_database
 from sessions.access import get_chapter
-from sessions.chapters import choose_panel
+from sessions.attempts import attempts_set_aside, broken_attempt, set_broken_aside
+from sessions.chapters import choose_panel, show_all_replies
+from sessions.exceptions import InvalidInput
 from sessions.transcript import read_prompts
-from sessions.turns import broken_turn, set_aside, set_aside_turns
 from storyengine.tabs.play_page import PlayPage, play_context, read_play, read_play_status
 from storyengine.tabs.world import locking_context
 from storyengine.web.header import header_context
@@ -61,6 +63,25 @@ def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 @require_POST
+def choose_another(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Choose another attempt at the latest turn, by its id."""
+    number = read_whole_number(request.POST.get("number", ""), "The prompt")
+    try:
+        attempt_id = uuid.UUID(request.POST.get("attempt_id", ""))
+    except ValueError:
+        raise InvalidInput("There is no such reply. Nothing was changed.") from None
+    choose_reply(session_id, number, attempt_id)
+    return answer_play(request, session_id, has_chosen=True)
+
+
+@require_POST
+def show_replies(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Show all replies to a prompt, or the chosen ones alone."""
+    show_all_replies(session_id, request.POST.get("all") == "1")
+    return answer_play(request, session_id)
+
+
+@require_POST
 def choose(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
     choose_panel(session_id, slot)
@@ -74,8 +95,10 @@ def keep(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 @require_POST
-def set_turn_aside(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    set_aside(broken_turn(get_chapter(session_id)))
+def set_aside(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    chapter = get_chapter(session_id)
+    broken_attempt(chapter)
+    set_broken_aside(chapter)
     return answer_play(request, session_id)
 
 
@@ -117,8 +140,13 @@ def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpRespons
     pages = numbers.get_page(of_prompt if prompt else request.GET.get("page"))
     context = header_context(chapter, "play") | {
         "pages": pages,
-        "transcript": read_prompts(chapter, pages.start_index(), pages.end_index()),
-        "set_aside": [] if pages.has_next() else set_aside_turns(chapter),
+        "transcript": read_prompts(
+            chapter,
+            pages.start_index(),
+            pages.end_index(),
+            with_all_replies=chapter.shows_all_replies,
+        ),
+        "set_aside": [] if pages.has_next() else attempts_set_aside(chapter),
     }
     return show(request, "play/transcript.html", context)
 
@@ -144,10 +172,10 @@ def _accepts_calls(request: HttpRequest) -> bool:
 
 
 def _words_to_put_in(request: HttpRequest, page: PlayPage) -> str:
-    """The words of the broken turn or of the example, when the GM asked for them without script."""
+    """The words of the broken attempt or of the example, for browsers without scripts."""
     asked = request.GET.get("words")
     if asked == "example":
         return page.suggestion
-    if page.broken is None or asked != str(page.broken.turn.turn_id):
+    if page.broken is None or asked != str(page.broken.attempt.pk):
         return ""
-    return page.broken.turn.user_text
+    return page.broken.attempt.words

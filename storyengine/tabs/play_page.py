@@ -18,54 +18,81 @@ from agents.running.recovery import is_left_behind, recover
 from memory.chunks import CatchingUp, catching_up, chunks_to_accept
 from memory.fold.folding import fold_chapter
 from sessions.access import read_at_one_moment
+from sessions.attempts import pending_attempt
 from sessions.example import suggested_prompt
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.roster import Character, character, next_slot
 from sessions.states import State
 from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
-from sessions.turns import pending_turn
 from storyengine.tabs.now import open_question_count
-from storyengine.tabs.page_status import status_with_turns
+from storyengine.tabs.page_status import status_with_attempts
 from storyengine.web.header import header_context
 from storyengine.web.model_notice import read_model_notice
 
 
 @dataclass(frozen=True)
-class PendingTurn:
-    """The turn at the transcript's end: being written, or broken and waiting for the GM."""
+class PendingAttempt:
+    """The attempt at the transcript's end: being written, or broken and waiting for the GM."""
 
-    turn: Turn
+    attempt: Attempt
     character: Character
     # "8) " before the words of a prompt that is on its way; a broken one has no number.
     prefix: str
 
     @property
     def is_reroll(self) -> bool:
-        return self.turn.kind == Turn.Kind.REROLL
+        return self.attempt.kind == Attempt.Kind.REROLL
 
     @property
     def words(self) -> str:
-        return "" if self.is_reroll else normalize_blank_lines(self.turn.user_text)
+        return "" if self.is_reroll else normalize_blank_lines(self.attempt.words)
 
     @property
     def text(self) -> str:
-        return normalize_blank_lines(self.turn.partial_text)
+        return normalize_blank_lines(self.attempt.partial_text)
 
     @property
     def has_text(self) -> bool:
-        return bool(self.turn.partial_text.strip())
+        return bool(self.attempt.partial_text.strip())
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The committed attempts at the latest turn, of which one is chosen."""
+
+    number: int
+    attempt_ids: list[uuid.UUID]
+    chosen_id: uuid.UUID
+
+    @property
+    def count(self) -> int:
+        return len(self.attempt_ids)
+
+    @property
+    def position(self) -> int:
+        """Counted from 1."""
+        return self.attempt_ids.index(self.chosen_id) + 1
+
+    @property
+    def earlier(self) -> uuid.UUID | None:
+        return self.attempt_ids[self.position - 2] if self.position > 1 else None
+
+    @property
+    def later(self) -> uuid.UUID | None:
+        return self.attempt_ids[self.position] if self.position < self.count else None
 
 
 @dataclass(frozen=True)
 class PlayPage:
     chapter: Session
-    pending: PendingTurn | None
+    pending: PendingAttempt | None
     jobs: dict[str, Job]
     # The id of the newest submission, by which a browser knows that its words arrived.
     last_key: str
     # None in the page's status, and before anything can be played.
     transcript: Transcript | None = None
+    choice: Choice | None = None
 
     @property
     def shape(self) -> str:
@@ -81,12 +108,12 @@ class PlayPage:
                 return "ending" if self.chapter.is_ending else "playing"
 
     @property
-    def running(self) -> PendingTurn | None:
-        return self.pending if self.pending and self.pending.turn.is_running else None
+    def running(self) -> PendingAttempt | None:
+        return self.pending if self.pending and self.pending.attempt.is_running else None
 
     @property
-    def broken(self) -> PendingTurn | None:
-        return self.pending if self.pending and self.pending.turn.is_broken else None
+    def broken(self) -> PendingAttempt | None:
+        return self.pending if self.pending and self.pending.attempt.is_broken else None
 
     @property
     def summary(self) -> Job | None:
@@ -126,12 +153,13 @@ class PlayPage:
 
     @property
     def can_reroll(self) -> bool:
-        chapter = self.chapter
-        return (
-            self.shape == "playing"
-            and self.running is None
-            and chapter.prompt_index > chapter.last_summarized_prompt_index
-        )
+        return self.shape == "playing" and self.running is None and self.chapter.prompt_index > 0
+
+    @property
+    def latest_reply(self) -> str:
+        """That of the chosen attempt: others may stand below it."""
+        entries = self.transcript.entries if self.transcript else []
+        return next((one.rendered for one in reversed(entries) if one.is_chosen), "")
 
     @property
     def suggestion(self) -> str:
@@ -162,6 +190,9 @@ class PlayPage:
             chapter.prompt_index,
             chapter.last_summarized_prompt_index,
             chapter.title,
+            chapter.shows_all_replies,
+            # A choice changes no more than this.
+            chapter.last_played_at.isoformat(),
             self.last_key,
             self.setback.job.error if self.setback else "",
             len(chunks_to_accept(chapter, is_ending=False)),
@@ -169,8 +200,8 @@ class PlayPage:
             [(job.kind, job.status) for job in self.jobs.values()],
         ]
         if self.pending:
-            turn = self.pending.turn
-            shown += [str(turn.turn_id), str(turn.run_id), turn.status]
+            attempt = self.pending.attempt
+            shown += [str(attempt.pk), str(attempt.run_id), attempt.status]
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
 
 
@@ -187,7 +218,7 @@ def read_play_status(session_id: uuid.UUID) -> PlayPage:
     every two seconds. What a dead process left is settled first.
     """
     page = _read_status(session_id)
-    if is_left_behind(page.chapter, page.jobs, page.pending.turn if page.pending else None):
+    if is_left_behind(page.chapter, page.jobs, page.pending.attempt if page.pending else None):
         recover(session_id)
         page = _read_status(session_id)
     return page
@@ -210,29 +241,42 @@ def play_context(page: PlayPage) -> dict[str, Any]:
 
 
 def _read(chapter: Session) -> PlayPage:
-    newest = chapter.turns.only("submission_key").order_by("-submitted_at").first()
+    sent = chapter.attempts.filter(kind__in=Attempt.IN_PLAY).order_by("-submitted_at")
     page = PlayPage(
         chapter=chapter,
-        pending=_shown(pending_turn(chapter), chapter),
+        pending=_shown(pending_attempt(chapter), chapter),
         jobs=latest_jobs(chapter),
-        last_key=newest.submission_key if newest else "",
+        last_key=sent.values_list("submission_key", flat=True).first() or "",
     )
     if page.shape in ("draft", "locking"):
         return page
-    return replace(page, transcript=read_transcript(chapter))
+    return replace(
+        page,
+        transcript=read_transcript(chapter, with_all_replies=chapter.shows_all_replies),
+        choice=_choice(chapter),
+    )
+
+
+def _choice(chapter: Session) -> Choice | None:
+    """None before the first turn."""
+    number = chapter.prompt_index
+    attempts = Attempt.objects.filter(turn__session=chapter, turn__number=number)
+    committed = attempts.filter(status=Attempt.Status.COMMITTED).order_by("committed_at")
+    found = list(committed.values_list("pk", "turn__chosen"))
+    return Choice(number, [pk for pk, _ in found], found[0][1]) if found else None
 
 
 def _read_status(session_id: uuid.UUID) -> PlayPage:
-    chapter, turn, last_key = status_with_turns(session_id)
-    return PlayPage(chapter, _shown(turn, chapter), latest_jobs(chapter), last_key)
+    chapter, attempt, last_key = status_with_attempts(session_id)
+    return PlayPage(chapter, _shown(attempt, chapter), latest_jobs(chapter), last_key)
 
 
-def _shown(turn: Turn | None, chapter: Session) -> PendingTurn | None:
-    if turn is None:
+def _shown(attempt: Attempt | None, chapter: Session) -> PendingAttempt | None:
+    if attempt is None:
         return None
-    is_numbered = turn.is_running and turn.kind == Turn.Kind.PROMPT
-    return PendingTurn(
-        turn,
-        character(turn.agent_slot, chapter.agent_names),
+    is_numbered = attempt.is_running and attempt.kind == Attempt.Kind.PROMPT
+    return PendingAttempt(
+        attempt,
+        character(attempt.actor, chapter.agent_names),
         f"{chapter.prompt_index + 1}) " if is_numbered else "",
     )

@@ -19,7 +19,7 @@ from agents.running.database import in_database
 from agents.running.live import ReplyText, follow
 from sessions.access import get_chapter
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownChapter
-from sessions.models import Turn
+from sessions.models import Attempt
 from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 from storyengine.tabs.play import UPDATE, answer_play
 from storyengine.tabs.play_page import play_context, read_play
@@ -34,8 +34,8 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
     start = partial(
         start_prompt,
         session_id,
-        agent_slot=read_whole_number(request.POST.get("agent_slot", ""), "The agent"),
-        user_text=request.POST.get("user_text", ""),
+        actor=read_whole_number(request.POST.get("agent_slot", ""), "The agent"),
+        words=request.POST.get("user_text", ""),
     )
     try:
         await start(submission_key=key)
@@ -75,13 +75,13 @@ async def warm(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 async def stream(
-    request: HttpRequest, session_id: uuid.UUID, turn_id: uuid.UUID
+    request: HttpRequest, session_id: uuid.UUID, attempt_id: uuid.UUID
 ) -> StreamingHttpResponse:
     """The reply as server-sent events: `restart` and `text` with escaped text, then `ended`; or
     `trouble`, where somebody has to do something before the reply can be stored."""
-    await in_database(_check_turn, session_id, turn_id)
+    await in_database(_check_attempt, session_id, attempt_id)
     response = StreamingHttpResponse(
-        _frames(request, session_id, turn_id), content_type="text/event-stream"
+        _frames(request, session_id, attempt_id), content_type="text/event-stream"
     )
     response["Cache-Control"] = "no-store"
     response["X-Accel-Buffering"] = "no"
@@ -89,18 +89,18 @@ async def stream(
 
 
 async def _frames(
-    request: DjangoHttpRequest, session_id: uuid.UUID, turn_id: uuid.UUID
+    request: DjangoHttpRequest, session_id: uuid.UUID, attempt_id: uuid.UUID
 ) -> AsyncIterator[str]:
     try:
-        async with aclosing(follow(turn_id, pause=KEEP_ALIVE_SECONDS)) as parts:
+        async with aclosing(follow(attempt_id, pause=KEEP_ALIVE_SECONDS)) as parts:
             async for part in parts:
                 if part is None:
                     yield KEEP_ALIVE
                 elif isinstance(part, ReplyText):
                     yield _frame("restart" if part.is_restart else "text", escape(part.text))
                 else:
-                    yield _frame("ended", await in_database(_render_ended, request, part.turn))
-    except Turn.DoesNotExist:
+                    yield _frame("ended", await in_database(_render_ended, request, part.attempt))
+    except Attempt.DoesNotExist:
         yield _frame("ended", await in_database(render_to_string, "play/_gone.html"))
     except STORAGE_ERRORS as error:
         if (refusal := find_storage_refusal(error)) is None:
@@ -116,16 +116,16 @@ def _frame(event: str, html: str) -> str:
     return f"event: {event}\n{data}\n"
 
 
-def _render_ended(request: DjangoHttpRequest, turn: Turn) -> str:
+def _render_ended(request: DjangoHttpRequest, attempt: Attempt) -> str:
     """The play area after the reply, and the words for those who cannot see it."""
     try:
-        page = read_play(turn.session_id)
+        page = read_play(attempt.session_id)
     except UnknownChapter:
         return render_to_string("play/_gone.html")
     # After a committed prompt the panel that is shown is the next one already, or the one that
     # the GM chose meanwhile: it stays.
-    is_committed = turn.status == Turn.Status.COMMITTED
-    context = play_context(page) | {"with_panels": not is_committed, "finished": turn}
+    is_committed = attempt.status == Attempt.Status.COMMITTED
+    context = play_context(page) | {"with_panels": not is_committed, "finished": attempt}
     # A page that comes back to its stream late may belong to a chapter that has ended since: it
     # asks once more, in its own shape, and is sent on.
     context["asks_as"] = "playing"
@@ -134,12 +134,12 @@ def _render_ended(request: DjangoHttpRequest, turn: Turn) -> str:
 
 def _has_arrived(session_id: uuid.UUID, key: str) -> bool:
     """Also when its reply was committed after it was found to be in flight."""
-    turn = get_chapter(session_id).turns.filter(submission_key=key).first()
-    return turn is not None and not turn.may_run_again
+    attempt = get_chapter(session_id).attempts.filter(submission_key=key).first()
+    return attempt is not None and (attempt.is_running or attempt.turn_id is not None)
 
 
-def _check_turn(session_id: uuid.UUID, turn_id: uuid.UUID) -> None:
-    if not get_chapter(session_id).turns.filter(pk=turn_id).exists():
+def _check_attempt(session_id: uuid.UUID, attempt_id: uuid.UUID) -> None:
+    if not get_chapter(session_id).attempts.filter(pk=attempt_id).exists():
         raise UnknownChapter("There is no such reply in this chapter.")
 
 

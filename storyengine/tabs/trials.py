@@ -7,6 +7,7 @@ import uuid
 from functools import partial
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -18,10 +19,10 @@ from agents.flows.trials import (
     adopt_trial,
     read_reply,
     read_trial,
-    request_trial,
+    start_trial,
     stop_trial,
 )
-from agents.models import Job
+from agents.running.database import in_database
 from agents.running.recovery import recover
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, InvalidInput, KeyReused, WrongState
@@ -54,12 +55,12 @@ _CHANGED = uuid.UUID("5f3c6f2e-9a55-4c8e-8b9e-0d1e6a8f2b11")
 
 
 @require_POST
-def run(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    get_chapter(session_id)
+async def run(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
+    await in_database(get_chapter, session_id)
     layer_number = read_whole_number(request.POST.get("layer", ""), "The layer")
     text = request.POST.get("text", "")
     send = partial(
-        request_trial,
+        start_trial,
         session_id,
         prompt_index=number,
         layer_number=layer_number,
@@ -68,18 +69,31 @@ def run(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpRespons
     )
     try:
         try:
-            job = send(submission_key=request.POST.get("submission_key", ""))
+            opened = await send(submission_key=request.POST.get("submission_key", ""))
         except KeyReused:
             # The same form, taken up again and changed: another trial, once however often it comes.
             key = request.POST.get("submission_key", "")
-            job = send(submission_key=str(uuid.uuid5(_CHANGED, f"{key}\n{layer_number}\n{text}")))
+            other = uuid.uuid5(_CHANGED, f"{key}\n{layer_number}\n{text}")
+            opened = await send(submission_key=str(other))
     except ChapterError as error:
         # Refused with the page as it was; where it cannot be shown any more, with the words sent.
-        tried = read_reply(session_id, number)
-        chosen = tried.find_layer(layer_number)
-        context = _choice(tried, chosen, text, error)
-        return show(request, _CHOICE, context, status=error.status)
-    return HttpResponseRedirect(reverse("pages:trial", args=[session_id, job.pk]))
+        return await sync_to_async(_show_refused)(
+            request, session_id, number, layer_number, text, error
+        )
+    return HttpResponseRedirect(reverse("pages:trial", args=[session_id, opened.attempt.pk]))
+
+
+def _show_refused(
+    request: HttpRequest,
+    session_id: uuid.UUID,
+    number: int,
+    layer_number: int,
+    text: str,
+    error: ChapterError,
+) -> HttpResponse:
+    tried = read_reply(session_id, number)
+    context = _choice(tried, tried.find_layer(layer_number), text, error)
+    return show(request, _CHOICE, context, status=error.status)
 
 
 @require_safe
@@ -99,10 +113,10 @@ def status(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> 
 
 
 @require_POST
-def stop(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> HttpResponse:
+async def stop(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> HttpResponse:
     # One that has come to its end meanwhile is shown as it ended.
     with contextlib.suppress(WrongState):
-        stop_trial(session_id, trial_id)
+        await stop_trial(session_id, trial_id)
     return HttpResponseRedirect(reverse("pages:trial", args=[session_id, trial_id]))
 
 
@@ -135,10 +149,9 @@ def _choice(
 
 
 def _context(trial: Trial) -> dict[str, Any]:
-    job = trial.job
-    shown = [job.status, job.error, len(trial.new_reply), trial.why_not, trial.is_adopted]
+    attempt = trial.attempt
+    shown = [attempt.status, attempt.error, len(trial.new_reply), trial.why_not, trial.is_adopted]
     return header_context(trial.chapter, "play") | {
         "trial": trial,
-        "is_waiting": job.status == Job.Status.QUEUED,
         "version": hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16],
     }

@@ -22,8 +22,8 @@ from agents.models import (
     WorkerHeartbeat,
 )
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.models import Event, Session, Tab1Inputs, Turn
-from sessions.tests.factories import add_prompts, add_turn, make_active_chapter
+from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
+from sessions.tests.factories import add_attempt, add_prompts, make_active_chapter
 
 MODELS = [
     model
@@ -76,8 +76,8 @@ def add_records(chapter: Session, number: int = 1) -> None:
             raw_output_ref="It swings.",
         )
         Job.objects.create(session=chapter, kind="summarize", key=str(at), error="lantern")
-        lapsed = {"user_text": "lantern", "lease_until": chapter.created_at}
-        add_turn(chapter, submission_key=str(at), **lapsed)
+        lapsed = {"words": "lantern", "lease_until": chapter.created_at}
+        add_attempt(chapter, submission_key=str(at), **lapsed)
 
 
 def address(model: type[models.Model], page: str, *args: Any) -> str:
@@ -142,7 +142,7 @@ class TestEveryModel:
             client.get(address(model, "changelist"))
 
 
-@pytest.mark.parametrize("model", [Event, MemoryBlock, NarrativeDraft, LLMArtifact, Job, Turn])
+@pytest.mark.parametrize("model", [Event, MemoryBlock, NarrativeDraft, LLMArtifact, Job, Attempt])
 def test_text_is_found(client: Client, chapter: Session, model: type[models.Model]) -> None:
     response = client.get(address(model, "changelist"), {"q": "lantern"})
     assert response.context["cl"].result_count == 1
@@ -168,7 +168,8 @@ def test_a_chapter_leads_to_its_own_records(
     add_records(make_active_chapter(), number=3)
     with django_assert_max_num_queries(20):
         page = client.get(address(Session, "change", chapter.pk)).content.decode()
-    for model in (Event, Turn, MemoryBlock, NarrativeDraft, LLMArtifact, Job, Tab1Inputs):
+    records = (Event, Attempt, Turn, MemoryBlock, NarrativeDraft, LLMArtifact, Job, Tab1Inputs)
+    for model in records:
         link = f"{address(model, 'changelist')}?session__exact={chapter.pk}"
         assert link in page
         listed = client.get(link)

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from agents.models import Job, LLMArtifact, ProviderConsent
 from agents.providers.scripted import ScriptedProvider
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from storyengine.access.game_master import store_password_once
 from storyengine.access.headers import CONTENT_SECURITY_POLICY
 from storyengine.tests.url_map import OPEN, VERBS, text_of
@@ -29,7 +29,7 @@ TOKEN = "token-of-the-test-0123456789"
 WORDS = "the heron counts backwards"
 ACCEPTED = ("text/html", "text/event-stream", "application/json", "*/*")
 STORED: tuple[type[Model], ...] = (
-    *(Session, Tab1Inputs, Turn, Event, MemoryBlock, NarrativeDraft),
+    *(Session, Tab1Inputs, Turn, Attempt, Event, MemoryBlock, NarrativeDraft),
     *(Job, LLMArtifact, ProviderConsent),
 )
 

@@ -48,11 +48,11 @@ from chaos.journal import Journal, Reply, Words
 from chaos.rows import read_rows
 from sessions.access import get_chapter
 from sessions.chapters import delete_chapter
+from sessions.committing import reply_of
 from sessions.exceptions import TurnInFlight
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import make_chapter
-from sessions.turns import events_of
 from storyengine.stack.folder_broker import Transport
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -136,21 +136,21 @@ class Play:
         # A prompt that was taken is sent again as it was.
         words = self.journal.kept.get(key, words)
 
-        async def run() -> Turn:
+        async def run() -> Attempt:
             opened = await start_prompt(
                 chapter.pk,
-                agent_slot=words.agent_slot,
-                user_text=words.text,
+                actor=words.agent_slot,
+                words=words.text,
                 submission_key=key[1],
             )
             self.journal.kept[key] = words
-            await reply_is_over(opened.turn.pk)
-            return opened.turn
+            await reply_is_over(opened.attempt.pk)
+            return opened.attempt
 
-        turn = async_to_sync(run)()
-        turn.refresh_from_db()
-        if turn.status == Turn.Status.COMMITTED:
-            last = events_of(turn)[-1]
+        attempt = async_to_sync(run)()
+        attempt.refresh_from_db()
+        if attempt.status == Attempt.Status.COMMITTED:
+            last = reply_of(attempt)
             self.journal.answered[key] = Reply(last.prompt_index, str(last.pk), last.text)
 
 
@@ -179,7 +179,7 @@ def let_time_pass() -> None:
     past = timezone.now() - timedelta(seconds=1)
     Job.objects.filter(status=Job.Status.RUNNING).update(lease_until=past)
     Job.objects.filter(status=Job.Status.QUEUED).update(run_after=past)
-    Turn.objects.filter(status=Turn.Status.RUNNING).update(lease_until=past)
+    Attempt.objects.filter(status=Attempt.Status.RUNNING).update(lease_until=past)
 
 
 def check(play: Play) -> None:
@@ -211,7 +211,7 @@ def sweep(
             run_due_jobs()
             check(play)
             assert not Job.objects.filter(status__in=("queued", "running")).exists()
-            assert not Turn.objects.filter(status="running").exists()
+            assert not Attempt.objects.filter(status="running").exists()
             play.go_on()
             check(play)
             assert len(play.journal.answered) == PROMPTS

@@ -16,9 +16,15 @@ from playwright.sync_api import Page, Route
 from pytest_django import Settings
 
 from agents.providers.scripted import ScriptedProvider
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.tests.factories import (
+    add_attempt,
+    add_prompts,
+    add_reply,
+    make_active_chapter,
+    make_chapter,
+)
 from storyengine.tabs.tests.addresses import address
 from storyengine.tests.browsing import open_browser, open_page
 from storyengine.tests.whole_chapter import make_whole_chapter
@@ -38,15 +44,14 @@ def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
     settings.LLM = "scripted"
 
 
-def add_turn(chapter: Session, status: Turn.Status, words: str, reply: str) -> None:
-    Turn.objects.create(
-        session=chapter,
-        submission_key=str(status),
+def add_pending(chapter: Session, status: Attempt.Status, words: str, reply: str) -> None:
+    add_attempt(
+        chapter,
         status=status,
-        agent_slot=1,
-        user_text=words,
+        actor=1,
+        words=words,
         partial_text=reply,
-        error=words if status == Turn.Status.FAILED else "",
+        error=words if status == Attempt.Status.FAILED else "",
         lease_until=timezone.now() + timedelta(hours=1),
     )
 
@@ -54,13 +59,15 @@ def add_turn(chapter: Session, status: Turn.Status, words: str, reply: str) -> N
 def with_words(words: str, title: str, name: str) -> list[Session]:
     """Chapters with these in whatever somebody else wrote: not begun, not played, waiting for a
     reply, with a part of one, broken off, ended."""
-    fields = {"title": title, "agent_names": dict.fromkeys("123", name)}
+    names = dict.fromkeys("123", name)
+    fields = {"title": title, "agent_names": names, "shows_all_replies": True}
     unplayed, waiting, running, broken, ended = (make_active_chapter(**fields) for _ in range(5))
     for chapter in (running, broken, ended):
         add_prompts(chapter, 3, text=words, reply=words)
-    add_turn(waiting, Turn.Status.RUNNING, words, "")
-    add_turn(running, Turn.Status.RUNNING, words, words)
-    add_turn(broken, Turn.Status.FAILED, words, words)
+        add_reply(chapter, 3, words)
+    add_pending(waiting, Attempt.Status.RUNNING, words, "")
+    add_pending(running, Attempt.Status.RUNNING, words, words)
+    add_pending(broken, Attempt.Status.FAILED, words, words)
     Session.objects.filter(pk=ended.pk).update(state=State.ENDED)
     return [make_chapter(**fields), unplayed, waiting, running, broken, ended]
 

@@ -118,8 +118,10 @@ def hostile_file() -> bytes:
     content["narrative_agent_definition_text"] = HOSTILE
     identities = dict.fromkeys("123", HOSTILE)
     content["tab1"] |= {"world_text": HOSTILE, "agent_identity_text_by_slot": identities}
-    for event in content["events"]:
-        event["text"] = poison(event["text"])
+    for attempt in [attempt for turn in content["turns"] for attempt in turn["attempts"]]:
+        for event in attempt["events"]:
+            event["text"] = poison(event["text"])
+        attempt["words"] = attempt["events"][0]["text"]
     for block in content["memory_blocks"]:
         block["json_payload"] = poison(block["json_payload"])
     return json.dumps(file).encode()
@@ -378,8 +380,10 @@ class TestHiddenContext:
     def test_only_what_did_it_see_shows_what_an_agent_was_told(
         self, client: Client, provider: ScriptedProvider
     ) -> None:
-        """And the admin's record of the call, and the form that changes one layer."""
-        shown = re.compile(r"/calls|/trial|/try|/admin/agents/|/dry-run|/downloads/everything")
+        """And the admin's record of the call, and what says which layer a trial has changed."""
+        shown = re.compile(
+            r"/calls|/trial|/try|/admin/agents/|/dry-run|/downloads/everything|/export"
+        )
         whole = make_whole_chapter("Mara")
         seen = set()
         for address in whole.addresses:

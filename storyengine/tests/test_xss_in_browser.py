@@ -179,12 +179,13 @@ def _imported(server: Server, payloads: list[str], source: str) -> str:
             "source_snapshot": {"max_prompt_index_used": 7, "memory_blocks_used": [0, 1]},
             "chapter_text": "",
             "created_at": begun,
+            "attempt": chapter["turns"][6]["chosen"],
         }
     ]
-    chapter["unanswered_turns"] = [
+    chapter["unanswered_attempts"] = [
         {
-            **{"kind": "prompt", "status": "failed", "agent_slot": 1, "prompt_index": None},
-            **{"user_text": "", "partial_text": "", "error": "", "submitted_at": begun},
+            **{"kind": "prompt", "status": "failed", "actor": 1, "turn": None, "witnesses": None},
+            **{"words": "", "partial_text": "", "error": "", "submitted_at": begun},
         }
     ]
     made = call(server, "POST", "/api/session/import", with_payloads(file, payloads))

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from agents.flows.tests.playing import play
-from agents.flows.trials import request_trial
-from agents.running.work import work_on
+from agents.flows.tests.trying import try_again
 from agents.tests.replies import turn_delta, world_lock
 from memory.models import NarrativeDraft
 from memory.tests.factories import add_delta, add_lock
@@ -25,10 +24,11 @@ class WholeChapter:
 def make_whole_chapter(words: str) -> WholeChapter:
     """Played, remembered, tried again and narrated; `words` are in whatever a person or a model
     says. Needs a scripted provider."""
-    chapter = make_active_chapter(title=words, agent_names={"1": words})
+    names = {"1": words}
+    chapter = make_active_chapter(title=words, agent_names=names, shows_all_replies=True)
     chapter.tab1.world_text = chapter.tab1.chapter_text = words
     chapter.tab1.save()
-    turn = play(chapter, words)
+    attempt = play(chapter, words)
     question = f"Is it {words}?"
     lock = world_lock([words])
     delta = turn_delta(1, 1, contradictions_or_questions=[question], canon_locks=[words])
@@ -37,11 +37,11 @@ def make_whole_chapter(words: str) -> WholeChapter:
     draft = NarrativeDraft.objects.create(
         session=chapter, target_words=100, source_snapshot=SNAPSHOT, chapter_text=words
     )
-    trial = request_trial(chapter.pk, layer_number=2, text=words, submission_key="k")
-    work_on(trial.pk)
+    trial = try_again(chapter, words, number=2)
     known = {
         "session_id": str(chapter.pk),
-        "turn_id": str(turn.pk),
+        "attempt_id": str(attempt.pk),
+        "number": "1",
         "draft_id": str(draft.pk),
         "trial_id": str(trial.pk),
         "key": text_key(question),

@@ -15,7 +15,7 @@ _WRITTEN = str.maketrans({"␤": "\n", "␉": "\t", "␀": "\x00", "␠": "\x0c"
 # Sizes of the pieces that a reply is streamed in: none is a whole tag, no two go alike.
 _PIECES = (1, 2, 9, 1, 14, 3, 5, 1, 17, 2)
 # What in a chapter's file is no text of anybody, and what is one line.
-_FIXED = frozenset({"format", "state", "role", "type", "kind", "status", "memory_type"})
+_FIXED = frozenset({"format", "mode", "state", "role", "type", "kind", "status", "memory_type"})
 _LINES = frozenset({"title", *"1234567"})
 # Entries and characters that memory takes in one list (agents/prompting/forms/schemas.py).
 _ENTRIES, _ENTRY_CHARACTERS = 14, 800
@@ -75,6 +75,9 @@ def with_payloads(exported: dict[str, Any], payloads: Sequence[str]) -> dict[str
         return next(lines) if key in _LINES else next(words)
 
     changed: dict[str, Any] = filled(exported)
+    for turn in changed["chapter"]["turns"]:
+        for attempt in turn["attempts"]:
+            attempt["events"][0]["text"] = attempt["words"]
     return changed
 
 

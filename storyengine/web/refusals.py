@@ -73,7 +73,8 @@ def _sent_words(request: HttpRequest) -> list[str]:
     """What the form carried that a person may have typed, to be copied from the page."""
     hidden = {
         *("csrfmiddlewaretoken", "submission_key", "agent_slot", "agent_count"),
-        *("shape", "host", "chapter", "call_id", "layer", "accept_calls"),
+        *("shape", "host", "chapter", "call_id", "layer", "number", "attempt_id", "all"),
+        "accept_calls",
     }
     return [
         str(text) for name, text in request.POST.items() if name not in hidden and str(text).strip()

@@ -20,15 +20,18 @@ from agents.calling.calls import STOPPED
 from agents.calling.spending import spending_of
 from agents.calling.usage import total_of, usage_by_agent, usage_of
 from agents.facts.prices import price_of
+from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.locking import request_lock
 from agents.flows.narrating import request_build
 from agents.flows.replies import keep_reply
 from agents.flows.tests.playing import play, play_many, reroll
+from agents.flows.tests.trying import try_again
+from agents.flows.trials import adopt_trial
 from agents.models import Job, LLMArtifact
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
 from memory.models import MemoryBlock
-from sessions.exceptions import UnknownChapter
+from sessions.exceptions import UnknownTurn
 from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
@@ -72,23 +75,62 @@ class TestReplies:
         turns = [play(chapter), play(chapter, slot=2)]
         behind = calls_behind_prompt(chapter, 2)
         [call] = behind.calls
-        assert call.artifact.turn_id == turns[1].pk
+        assert call.artifact.attempt_id == turns[1].pk
         assert call.artifact.raw_output_ref == "I go."
         assert call.agent == "2 Agent Orange"
         assert uses(behind) == ["The reply"]
         assert behind.chosen == call
 
-    def test_of_a_reroll_the_latest_reply_is_the_chosen_one(
+    def test_of_several_attempts_the_chosen_one_is_told_apart(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
         provider.enqueue("I wait.", "I stay.", "I go.")
         play(chapter)
-        reroll(chapter)
+        stayed = reroll(chapter)
         reroll(chapter)
         behind = calls_behind_prompt(chapter, 1)
-        assert uses(behind) == ["An earlier reply", "An earlier reply", "The chosen reply"]
+        assert uses(behind) == ["Another reply", "Another reply", "The chosen reply"]
         assert behind.chosen is not None
         assert behind.chosen.artifact.raw_output_ref == "I go."
+        choose_reply(chapter.pk, 1, stayed.pk)
+        behind = calls_behind_prompt(chapter, 1)
+        assert uses(behind) == ["Another reply", "The chosen reply", "Another reply"]
+        assert behind.chosen is not None
+        assert behind.chosen.artifact.attempt_id == stayed.pk
+
+    @pytest.mark.parametrize(
+        ("edited", "used"),
+        [
+            ("prompt", ["The chosen reply", "Another reply"]),
+            ("reroll", ["Another reply", "The chosen reply"]),
+        ],
+    )
+    def test_a_reply_edited_by_hand_comes_from_the_call_of_the_one_before(
+        self, chapter: Session, provider: ScriptedProvider, edited: str, used: list[str]
+    ) -> None:
+        made = {"prompt": play(chapter), "reroll": reroll(chapter)}
+        choose_reply(chapter.pk, 1, made[edited].pk)
+        for text in ("I look away.", "I look back."):
+            edit_reply(chapter.pk, 1, text)
+            assert uses(calls_behind_prompt(chapter, 1)) == used
+        choose_reply(chapter.pk, 1, made[edited].pk)
+        assert uses(calls_behind_prompt(chapter, 1)) == used
+
+    def test_trials_are_told_apart_until_they_are_chosen(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I wait.", "I stay.", ProviderError("No line."))
+        play(chapter)
+        trial = try_again(chapter)
+        try_again(chapter, "Another.")
+        assert uses(calls_behind_prompt(chapter, 1)) == [
+            *("The reply", "A trial, not used", "A trial")
+        ]
+        adopt_trial(chapter.pk, trial.pk)
+        behind = calls_behind_prompt(chapter, 1)
+        assert uses(behind) == ["Another reply", "The chosen reply", "A trial"]
+        assert behind.chosen is not None
+        assert behind.chosen.artifact.attempt_id == trial.pk
 
     def test_a_try_that_failed_is_shown_beside_the_one_that_did_not(
         self, chapter: Session, provider: ScriptedProvider
@@ -130,7 +172,7 @@ class TestReplies:
         play(make_active_chapter())
         play_many(chapter, 3)
         assert len(calls_behind_prompt(chapter, 2).calls) == 1
-        with pytest.raises(UnknownChapter):
+        with pytest.raises(UnknownTurn):
             calls_behind_prompt(chapter, 4)
 
 
@@ -159,6 +201,21 @@ class TestBlocksAndDrafts:
         assert one.artifact.agent_id == 8
         assert "Beat 7." in one.artifact.raw_input_ref[-1]["content"]
         assert "Beat 14." in two.artifact.raw_input_ref[-1]["content"]
+
+    def test_a_delta_of_another_attempt_has_a_call_of_its_own(
+        self, chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
+    ) -> None:
+        provider.enqueue(*(f"I wait {number}." for number in range(1, 8)))
+        play_many(chapter, 7)
+        run_jobs()
+        provider.enqueue("I run.", "I go on.")
+        reroll(chapter)
+        play(chapter, "Beat 8.")
+        run_jobs()
+        first, second = MemoryBlock.objects.order_by("created_at")
+        [one], [two] = (calls_behind_block(chapter, block).calls for block in (first, second))
+        assert "I wait 7." in one.artifact.raw_input_ref[-1]["content"]
+        assert "I run." in two.artifact.raw_input_ref[-1]["content"]
 
     def test_a_shorter_chunk_that_was_never_written_is_left_out(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
@@ -208,7 +265,7 @@ class TestTheCallShownFirst:
         ("marks", "shown"),
         [
             ([("", False), ("In this draft", False), ("In this draft", False)], 1),
-            ([("An earlier reply", False), ("The chosen reply", True), ("", False)], 1),
+            ([("Another reply", False), ("The chosen reply", True), ("", False)], 1),
             ([("", False), ("", False)], 0),
         ],
     )
@@ -272,8 +329,8 @@ class TestOutcomes:
     def test_a_reply_stopped_before_its_first_word_is_no_warm_up(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
-        turn = play(chapter)
-        add_call(chapter, raw_output_ref="", error=STOPPED, turn=turn)
+        attempt = play(chapter)
+        add_call(chapter, raw_output_ref="", error=STOPPED, attempt=attempt)
         stopped = calls_of(chapter).latest("created_at")
         assert record_of(chapter, stopped).outcome == Outcome.STOPPED
 
@@ -323,9 +380,9 @@ def test_recent_calls_come_newest_first_with_what_each_shares(
 ) -> None:
     play_many(chapter, 9)
     calls = read_recent_calls(chapter, limit=7, offset=1)
-    assert [one.artifact.turn and one.artifact.turn.prompt_index for one, _, _ in calls] == [
-        *(8, 7, 6, 5, 4, 3, 2)
-    ]
+    attempts = [one.artifact.attempt for one, _, _ in calls]
+    numbers = [one.turn.number for one in attempts if one and one.turn]
+    assert numbers == [8, 7, 6, 5, 4, 3, 2]
     for call, characters, shared in calls:
         prompt = read_sent_prompt(chapter, call)
         assert (characters, shared) == (prompt.characters, prompt.shared)

@@ -34,7 +34,7 @@ from agents.prompting.declarations import CHARACTERS
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.sweeping import sweep
 from agents.tests.replies import turn_delta
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter, make_chapter
 from sessions.tests.racing import at_once, refusals, successes
 
@@ -67,12 +67,12 @@ def send_to_all(chapters: Sequence[Session], provider: ScriptedProvider) -> list
         gate = asyncio.Event()
         provider.enqueue(*(Script("Yes.", gate=gate) for _ in chapters))
         for chapter in chapters:
-            await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="")
+            await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="")
         gate.set()
         await replies_are_over()
 
     async_to_sync(run)()
-    return list(Turn.objects.order_by("submitted_at").values_list("status", flat=True))
+    return list(Attempt.objects.order_by("submitted_at").values_list("status", flat=True))
 
 
 class TestCaps:
@@ -81,7 +81,7 @@ class TestCaps:
     ) -> None:
         settings.CALLS_PER_MINUTE = 3
         states = send_to_all([make_active_chapter() for _ in range(5)], provider)
-        assert states == [Turn.Status.COMMITTED] * 3 + [Turn.Status.FAILED] * 2
+        assert states == [Attempt.Status.COMMITTED] * 3 + [Attempt.Status.FAILED] * 2
         assert len(provider.history) == 3
         assert AdmittedCall.objects.count() == 3
 
@@ -95,8 +95,8 @@ class TestCaps:
 
         with monkeypatch.context() as patch:
             patch.setattr("agents.flows.replies.settle_warmup", refuse)
-            assert play(chapter).status == Turn.Status.FAILED
-        assert play(chapter).status == Turn.Status.COMMITTED
+            assert play(chapter).status == Attempt.Status.FAILED
+        assert play(chapter).status == Attempt.Status.COMMITTED
         assert AdmittedCall.objects.count() == 1
 
     def test_a_reply_ends_also_while_the_rows_are_asked_for_another(
@@ -155,9 +155,9 @@ class TestCaps:
         settings.CALLS_PER_MINUTE = 2
         for _ in range(2):
             gone = make_active_chapter()
-            assert play(gone).status == Turn.Status.COMMITTED
+            assert play(gone).status == Attempt.Status.COMMITTED
             gone.delete()
-        assert play(make_active_chapter()).status == Turn.Status.FAILED
+        assert play(make_active_chapter()).status == Attempt.Status.FAILED
         assert len(provider.history) == 2
 
     def test_calls_of_other_processes_count(
@@ -168,9 +168,9 @@ class TestCaps:
         add_calls(chapter, 18)
         # A second later.
         monkeypatch.setattr(rates, "_looked_at", 0.0)
-        assert play(chapter).status == Turn.Status.COMMITTED
+        assert play(chapter).status == Attempt.Status.COMMITTED
         refused = play(chapter)
-        assert refused.status == Turn.Status.FAILED
+        assert refused.status == Attempt.Status.FAILED
         assert "More than 20 model calls were made" in refused.error
 
     def test_a_chapter_is_asked_for_its_own_calls(
@@ -234,17 +234,14 @@ class TestWhatCounts:
         # The summary needs a repair.
         provider.enqueue("No JSON.", json.dumps(turn_delta(1, 7)))
         run_jobs()
-        # What memory covers cannot be tried again.
-        play(chapter)
         trial = try_again(chapter)
+        assert trial.status == Attempt.Status.COMMITTED
         assert AdmittedCall.objects.count() == len(provider.history) == 11
-        run_jobs()
+        play(chapter)
         request_end(chapter.pk)
         run_jobs()
         request_build(chapter.pk)
         run_jobs()
-        trial.refresh_from_db()
-        assert trial.result_text
         assert len(provider.history) > 12
         assert AdmittedCall.objects.count() == len(provider.history)
         assert set(AdmittedCall.objects.values_list("session_id", flat=True)) == {chapter.pk}
@@ -265,7 +262,7 @@ class TestWhatCounts:
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
         provider.host = "models.example"
-        assert play(chapter).status == Turn.Status.FAILED
+        assert play(chapter).status == Attempt.Status.FAILED
         assert not AdmittedCall.objects.exists()
 
 

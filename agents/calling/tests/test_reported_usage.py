@@ -18,7 +18,7 @@ from agents.prompting.budget import weigh
 from agents.providers.base import Message, ModelRequest, Usage
 from agents.providers.tests.chat_server import Answer, chat_server, says
 from agents.tests.calling import provider_at
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 
 REQUEST = ModelRequest("m", (Message("user", "The door opens."),), max_output_tokens=1_000)
@@ -114,12 +114,12 @@ class TestAReply:
                 with substitute_provider(provider_at(server.base_url)):
                     for number in range(len(answers)):
                         opened = await start_prompt(
-                            chapter.pk, agent_slot=1, user_text=beat, submission_key=str(number)
+                            chapter.pk, actor=1, words=beat, submission_key=str(number)
                         )
-                        await reply_is_over(opened.turn.pk)
+                        await reply_is_over(opened.attempt.pk)
 
         async_to_sync(run)()
-        assert {turn.status for turn in chapter.turns.all()} == {Turn.Status.COMMITTED}
+        assert {attempt.status for attempt in chapter.attempts.all()} == {Attempt.Status.COMMITTED}
 
     @pytest.mark.parametrize("usage", LIES.values(), ids=LIES)
     def test_a_lie_counts_as_no_report(

@@ -34,7 +34,7 @@ from agents.providers.exceptions import (
 )
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.live import LIVE_REPLIES
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
@@ -107,7 +107,7 @@ def test_spending_is_summed_by_model(chapter: Session) -> None:
 
 def test_without_a_cap_nothing_is_refused(chapter: Session, provider: ScriptedProvider) -> None:
     add_call(chapter, "o4-mini", input=10**9, output=0, cached=0)
-    assert play(chapter, key="one").status == Turn.Status.COMMITTED
+    assert play(chapter, key="one").status == Attempt.Status.COMMITTED
 
 
 def test_a_chapter_stops_at_its_budget_and_goes_on_when_it_is_raised(
@@ -115,12 +115,12 @@ def test_a_chapter_stops_at_its_budget_and_goes_on_when_it_is_raised(
 ) -> None:
     settings.CHAPTER_BUDGET = Decimal(1)
     add_call(chapter, "o4-mini", input=1_000_000, output=0, cached=0)
-    turn = play(chapter, key="one")
-    assert turn.status == Turn.Status.FAILED
-    assert "$1.10 of the $1.00" in turn.error
+    attempt = play(chapter, key="one")
+    assert attempt.status == Attempt.Status.FAILED
+    assert "$1.10 of the $1.00" in attempt.error
     assert not provider.history
     settings.CHAPTER_BUDGET = Decimal(2)
-    assert play(chapter, key="one").status == Turn.Status.COMMITTED
+    assert play(chapter, key="one").status == Attempt.Status.COMMITTED
 
 
 def test_tokens_cap_the_models_without_a_price(chapter: Session, settings: Any) -> None:
@@ -152,12 +152,12 @@ def stop_a_reply(chapter: Session, provider: ScriptedProvider, words: str) -> No
     async def run() -> None:
         gate = asyncio.Event()
         provider.enqueue(Script(f"{words} and more", gate=gate, gate_at=len(words.split())))
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="")
-        async for _ in LIVE_REPLIES[opened.turn.pk].read():
-            if LIVE_REPLIES[opened.turn.pk].text.strip() == words:
+        opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="")
+        async for _ in LIVE_REPLIES[opened.attempt.pk].read():
+            if LIVE_REPLIES[opened.attempt.pk].text.strip() == words:
                 break
         await stop_reply(chapter.pk)
-        await reply_is_over(opened.turn.pk)
+        await reply_is_over(opened.attempt.pk)
 
     async_to_sync(run)()
     chapter.refresh_from_db()
@@ -199,7 +199,7 @@ class TestWithoutReportedTokens:
     ) -> None:
         provider.enqueue("I step in.")
         provider.__class__ = SilentProvider
-        assert play(chapter).status == Turn.Status.COMMITTED
+        assert play(chapter).status == Attempt.Status.COMMITTED
         self.assert_estimated("I step in.")
 
     def test_what_was_reported_is_not_estimated_too(
@@ -238,7 +238,7 @@ class TestWithoutReportedTokens:
         with pytest.raises(BudgetSpent, match="about"):
             check_budget(chapter.pk)
         sent = len(provider.history)
-        assert play(chapter).status == Turn.Status.FAILED
+        assert play(chapter).status == Attempt.Status.FAILED
         assert len(provider.history) == sent
 
 

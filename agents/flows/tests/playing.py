@@ -7,11 +7,11 @@ from asgiref.sync import async_to_sync
 
 from agents.flows.replies import start_prompt, start_reroll
 from agents.running.live import LIVE_REPLIES
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 
 
-async def reply_is_over(turn_id: uuid.UUID) -> None:
-    live = LIVE_REPLIES.get(turn_id)
+async def reply_is_over(attempt_id: uuid.UUID) -> None:
+    live = LIVE_REPLIES.get(attempt_id)
     if live is not None and live.task is not None:
         await asyncio.wait({live.task})
 
@@ -24,32 +24,32 @@ async def replies_are_over() -> None:
 
 def play(
     chapter: Session, text: str = "The door opens.", *, slot: int = 1, key: str | None = None
-) -> Turn:
-    """Send a prompt and wait until its turn is committed or broken."""
+) -> Attempt:
+    """Send a prompt and wait until its attempt is committed or broken."""
 
-    async def run() -> Turn:
+    async def run() -> Attempt:
         opened = await start_prompt(
-            chapter.pk, agent_slot=slot, user_text=text, submission_key=key or str(uuid.uuid4())
+            chapter.pk, actor=slot, words=text, submission_key=key or str(uuid.uuid4())
         )
-        await reply_is_over(opened.turn.pk)
-        return opened.turn
+        await reply_is_over(opened.attempt.pk)
+        return opened.attempt
 
-    turn = async_to_sync(run)()
-    turn.refresh_from_db()
+    attempt = async_to_sync(run)()
+    attempt.refresh_from_db()
     chapter.refresh_from_db()
-    return turn
+    return attempt
 
 
-def reroll(chapter: Session) -> Turn:
-    async def run() -> Turn:
+def reroll(chapter: Session) -> Attempt:
+    async def run() -> Attempt:
         opened = await start_reroll(chapter.pk, submission_key=str(uuid.uuid4()))
-        await reply_is_over(opened.turn.pk)
-        return opened.turn
+        await reply_is_over(opened.attempt.pk)
+        return opened.attempt
 
-    turn = async_to_sync(run)()
-    turn.refresh_from_db()
+    attempt = async_to_sync(run)()
+    attempt.refresh_from_db()
     chapter.refresh_from_db()
-    return turn
+    return attempt
 
 
 def play_many(chapter: Session, count: int) -> None:

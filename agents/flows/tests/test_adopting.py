@@ -1,42 +1,72 @@
-"""Using the reply of a trial: a re-roll, by all of its rules."""
+"""Using the reply of a trial: its attempt is chosen, and no model is asked."""
 
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from agents.calling.call_records import calls_behind_prompt
-from agents.flows.tests.playing import play, play_many
-from agents.flows.tests.trying import IDENTITY, contents, replies_to, tried, try_again
+from agents.flows.choosing import choose_reply
+from agents.flows.tests.playing import play, play_many, reroll
+from agents.flows.tests.trying import IDENTITY, contents, replies_to, tried
 from agents.flows.tests.trying import chapter as chapter
 from agents.flows.trials import adopt_trial, read_reply, read_trial
 from agents.models import Job
+from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import ScriptedProvider
-from agents.running.work import work_on
-from sessions.exceptions import WrongState
-from sessions.models import Session, Turn
-from sessions.tests.factories import make_active_chapter
+from memory.blocks import counting_blocks
+from memory.models import MemoryBlock
+from sessions.exceptions import TurnInFlight, WrongState
+from sessions.models import Attempt, Session
+from sessions.record import chosen_events
+from sessions.states import State
+from sessions.transcript import read_transcript
 
 pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
 
 
+def chosen_replies(chapter: Session) -> list[str]:
+    return list(chosen_events(chapter).filter(role="agent").values_list("text", flat=True))
+
+
+@pytest.fixture
+def seven(provider: ScriptedProvider, chapter: Session) -> Session:
+    """Seven prompts were answered, and their summary is due."""
+    play_many(chapter, 5)
+    return chapter
+
+
 class TestAdopting:
-    def test_it_is_a_reroll_and_the_earlier_reply_stays_an_event(
+    def test_it_is_chosen_without_a_call_and_the_earlier_reply_stays(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
-        job = tried(chapter, provider)
-        turn = adopt_trial(chapter.pk, job.pk)
+        trial = tried(chapter, provider)
+        attempt = adopt_trial(chapter.pk, trial.pk)
         chapter.refresh_from_db()
-        assert (turn.kind, turn.status) == (Turn.Kind.REROLL, Turn.Status.COMMITTED)
+        assert attempt.pk == trial.pk == chapter.turns.get(number=2).chosen_id
+        assert (attempt.kind, attempt.status) == (Attempt.Kind.TRIAL, Attempt.Status.COMMITTED)
         assert replies_to(chapter, 2) == ["I look at the lamp.", "I run to the quay."]
+        assert chapter.attempts.count() == 3
         assert (chapter.prompt_index, chapter.turn_in_flight) == (2, None)
-        assert chapter.rerolling_prompt_index is None
         assert len(provider.history) == 3
         behind = calls_behind_prompt(chapter, 2)
-        assert [call.use for call in behind.calls] == ["An earlier reply", "The chosen reply"]
-        assert read_trial(chapter.pk, job.pk).is_adopted
+        assert [call.use for call in behind.calls] == ["Another reply", "The chosen reply"]
+        trial_now = read_trial(chapter.pk, trial.pk)
+        assert (trial_now.is_adopted, trial_now.can_adopt) == (True, False)
+
+    def test_the_record_and_the_transcript_go_by_it_from_then_on(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        trial = tried(chapter, provider)
+        assert chosen_replies(chapter) == ["I wait.", "I look at the lamp."]
+        assert "I run to the quay." not in read_transcript(chapter).plain_text
+        adopt_trial(chapter.pk, trial.pk)
+        assert chosen_replies(chapter) == ["I wait.", "I run to the quay."]
+        shown = read_transcript(chapter).plain_text
+        assert shown.endswith("2) A bell rings.\n\nAgent Red: I run to the quay.")
 
     def test_the_next_prompt_and_memory_carry_it_and_not_the_other(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
@@ -53,12 +83,14 @@ class TestAdopting:
             assert "I run to the quay." in sent
             assert "I look at the lamp." not in sent
 
-    def test_twice_is_once(self, chapter: Session, provider: ScriptedProvider) -> None:
-        job = tried(chapter, provider)
-        turns = {adopt_trial(chapter.pk, job.pk).pk for _ in range(2)}
+    def test_twice_is_once_also_when_play_has_gone_on(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        trial = tried(chapter, provider)
+        attempts = {adopt_trial(chapter.pk, trial.pk).pk for _ in range(2)}
         play(chapter, "On we go.")
-        turns.add(adopt_trial(chapter.pk, job.pk).pk)
-        assert len(turns) == 1
+        attempts.add(adopt_trial(chapter.pk, trial.pk).pk)
+        assert attempts == {trial.pk}
         assert len(replies_to(chapter, 2)) == 2
 
     def test_what_was_adopted_can_be_tried_again(
@@ -69,50 +101,110 @@ class TestAdopting:
         assert again.reply.text == "I run to the quay."
         assert IDENTITY in [one.text for one in again.layers]
 
-    def test_it_is_refused_once_play_has_gone_on(
+    def test_the_earlier_reply_can_be_chosen_again_and_the_trial_once_more(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
-        job = tried(chapter, provider)
+        earlier = chapter.turns.get(number=2).chosen_id
+        trial = tried(chapter, provider)
+        adopt_trial(chapter.pk, trial.pk)
+        choose_reply(chapter.pk, 2, earlier)
+        trial_now = read_trial(chapter.pk, trial.pk)
+        assert (trial_now.is_adopted, trial_now.can_adopt) == (False, True)
+        adopt_trial(chapter.pk, trial.pk)
+        assert chosen_replies(chapter)[-1] == "I run to the quay."
+
+    def test_a_broken_attempt_is_set_aside(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        trial = tried(chapter, provider)
+        provider.enqueue(ProviderError("No line."))
+        broken = reroll(chapter)
+        assert broken.status == Attempt.Status.FAILED
+        adopt_trial(chapter.pk, trial.pk)
+        broken.refresh_from_db()
+        assert broken.status == Attempt.Status.SET_ASIDE
+
+
+class TestRefusals:
+    def test_once_play_has_gone_on(self, chapter: Session, provider: ScriptedProvider) -> None:
+        trial = tried(chapter, provider)
         play(chapter, "On we go.")
         with pytest.raises(WrongState, match="gone on"):
-            adopt_trial(chapter.pk, job.pk)
+            adopt_trial(chapter.pk, trial.pk)
         chapter.refresh_from_db()
         assert chapter.turn_in_flight is None
-        assert [len(replies_to(chapter, number)) for number in (2, 3)] == [1, 1]
-        assert not Turn.objects.filter(kind=Turn.Kind.REROLL).exists()
+        assert [len(replies_to(chapter, number)) for number in (2, 3)] == [2, 1]
+        assert chosen_replies(chapter)[1] == "I look at the lamp."
 
-    def test_it_is_refused_once_memory_covers_the_prompt(
-        self, chapter: Session, provider: ScriptedProvider
+    @pytest.mark.parametrize("changes", [{"state": State.ENDED}, {"is_ending": True}])
+    def test_in_a_chapter_that_is_not_in_play(
+        self, chapter: Session, provider: ScriptedProvider, changes: Any
     ) -> None:
-        job = tried(chapter, provider)
-        Session.objects.update(last_summarized_prompt_index=2)
-        with pytest.raises(WrongState, match="memory covers it"):
-            adopt_trial(chapter.pk, job.pk)
-        assert replies_to(chapter, 2) == ["I look at the lamp."]
+        trial = tried(chapter, provider)
+        Session.objects.update(**changes)
+        with pytest.raises(WrongState, match=r"not in play|is ending"):
+            adopt_trial(chapter.pk, trial.pk)
+        assert chosen_replies(chapter)[1] == "I look at the lamp."
 
-    def test_a_reply_in_flight_is_in_the_way(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        job = tried(chapter, provider)
+    def test_while_a_reply_is_written(self, chapter: Session, provider: ScriptedProvider) -> None:
+        trial = tried(chapter, provider)
         Session.objects.update(turn_in_flight=uuid.uuid4())
-        with pytest.raises(WrongState):
-            adopt_trial(chapter.pk, job.pk)
-        assert replies_to(chapter, 2) == ["I look at the lamp."]
+        with pytest.raises(TurnInFlight):
+            adopt_trial(chapter.pk, trial.pk)
+        assert chosen_replies(chapter)[1] == "I look at the lamp."
 
-    def test_a_summary_of_the_prompt_that_is_being_written_starts_over(
-        self, provider: ScriptedProvider, run_jobs: RunJobs
+
+class TestMemory:
+    def test_the_pointer_moves_back_where_memory_covered_the_turn_and_forth_again(
+        self, seven: Session, provider: ScriptedProvider, run_jobs: RunJobs
     ) -> None:
-        chapter = make_active_chapter()
-        play_many(chapter, 7)
-        summary = Job.objects.get(kind=Job.Kind.SUMMARIZE)
-        Job.objects.update(status=Job.Status.RUNNING, lease_token=uuid.uuid4())
-        provider.enqueue("I run to the quay.")
-        job = try_again(chapter)
-        work_on(job.pk)
-        adopt_trial(chapter.pk, job.pk)
-        summary.refresh_from_db()
-        assert (summary.status, summary.lease_token) == (Job.Status.QUEUED, None)
+        def memory() -> tuple[int, int]:
+            seven.refresh_from_db()
+            deltas = counting_blocks(seven).filter(type=MemoryBlock.Type.TURN_DELTA)
+            return seven.last_summarized_prompt_index, deltas.count()
+
         run_jobs()
-        chapter.refresh_from_db()
-        assert chapter.last_summarized_prompt_index == 7
+        earlier = seven.turns.get(number=7).chosen_id
+        trial = tried(seven, provider)
+        assert memory() == (7, 1)
+        adopt_trial(seven.pk, trial.pk)
+        assert memory() == (0, 0)
+        choose_reply(seven.pk, 7, earlier)
+        assert memory() == (7, 1)
+        assert len(provider.history) == 9
+
+    def test_what_it_leaves_lacking_is_asked_for_with_the_next_prompt(
+        self, seven: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        run_jobs()
+        adopt_trial(seven.pk, tried(seven, provider).pk)
+        assert run_jobs() == 0
+        play(seven, "On we go.")
+        assert run_jobs() == 1
+        seven.refresh_from_db()
+        assert seven.last_summarized_prompt_index == 7
+        told = provider.history[-1].messages[-1].content
+        assert "I run to the quay." in told
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [(Job.Status.QUEUED, Job.Status.CANCELLED), (Job.Status.RUNNING, Job.Status.RUNNING)],
+    )
+    def test_a_summary_of_the_earlier_reply_does_not_count(
+        self,
+        seven: Session,
+        provider: ScriptedProvider,
+        run_jobs: RunJobs,
+        before: Job.Status,
+        after: Job.Status,
+    ) -> None:
+        summary = Job.objects.get(kind=Job.Kind.SUMMARIZE)
+        Job.objects.update(status=before, lease_token=uuid.uuid4())
+        adopt_trial(seven.pk, tried(seven, provider).pk)
+        summary.refresh_from_db()
+        assert summary.status == after
+        play(seven, "On we go.")
+        assert run_jobs() == 1
+        seven.refresh_from_db()
+        assert seven.last_summarized_prompt_index == 7
         assert "I run to the quay." in provider.history[-1].messages[-1].content

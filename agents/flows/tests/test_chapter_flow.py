@@ -60,6 +60,7 @@ def test_from_setup_to_prose(provider: ScriptedProvider, run_jobs: Callable[[], 
 
     assert reopen(chapter.pk).state == State.ACTIVE
     chapter.refresh_from_db()
-    play_many(chapter, 5)
+    # A stretch is counted from where memory ends.
+    play_many(chapter, 7)
     run_jobs()
-    assert MemoryBlock.objects.filter(from_prompt_index=10, to_prompt_index=14).count() == 1
+    assert MemoryBlock.objects.filter(from_prompt_index=10, to_prompt_index=16).count() == 1

@@ -12,7 +12,7 @@ from agents.prompting.budget import output_limit
 from agents.prompting.declarations import CHARACTERS
 from agents.providers.scripted import ScriptedProvider
 from sessions.exceptions import InvalidInput, WrongState
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter, make_chapter
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +44,7 @@ def test_it_is_letter_for_letter_what_is_sent_then(
 def test_nothing_is_sent_or_stored(chapter: Session, provider: ScriptedProvider) -> None:
     look_ahead(chapter, agent_slot=1, user_text="The door opens.")
     assert provider.history == []
-    assert not Turn.objects.exists()
+    assert not Attempt.objects.exists()
     assert not LLMArtifact.objects.exists()
     chapter.refresh_from_db()
     assert (chapter.turn_in_flight, chapter.next_agent_slot) == (None, 1)
@@ -136,8 +136,8 @@ def test_what_cannot_fit_is_named_with_its_excess_and_nothing_is_spent(
     words = "word " * 900
     why = look_ahead(chapter, agent_slot=1, user_text=words).too_long
     assert re.search(r"about [0-9,]+ tokens too long.* Shorten your prompt \(about [0-9,]+ t", why)
-    turn = play(chapter, words)
-    assert (turn.status, turn.error) == (Turn.Status.FAILED, why)
-    assert turn.user_text == words
+    attempt = play(chapter, words)
+    assert (attempt.status, attempt.error) == (Attempt.Status.FAILED, why)
+    assert attempt.words == words
     assert provider.history == []
     assert not LLMArtifact.objects.exists()

@@ -10,11 +10,11 @@ from agents.flows.tests.playing import play_many
 from agents.providers.exceptions import ProviderBusy, ProviderRefused
 from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import latest_jobs
+from sessions.attempts import open_prompt
 from sessions.exceptions import TurnInFlight, WrongState
 from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
-from sessions.turns import open_prompt
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +41,7 @@ def test_ending_without_prompts_is_refused(chapter: Session) -> None:
 
 def test_ending_while_a_reply_is_written_is_refused(chapter: Session) -> None:
     add_prompts(chapter, 1)
-    open_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+    open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
     with pytest.raises(TurnInFlight):
         request_end(chapter.pk)
 
@@ -110,7 +110,7 @@ def test_retry_waits_for_a_reply_as_the_end_does(
     chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
     fail_to_end(chapter, provider, run_jobs)
-    open_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+    open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
     with pytest.raises(TurnInFlight):
         retry_summary(chapter.pk)
 

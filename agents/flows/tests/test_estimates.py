@@ -22,8 +22,8 @@ from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import ScriptedProvider
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
-from sessions.models import Event, Session
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.models import Session
+from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -103,9 +103,7 @@ def test_the_transcript_is_weighed_once_for_all_lengths(monkeypatch: pytest.Monk
 def test_another_reply_and_another_prompt_are_weighed_anew() -> None:
     chapter = make_ended_chapter(14)
     *before, last = transcript_weights(chapter, 14)
-    chapter.events.create(
-        prompt_index=14, role=Event.Role.AGENT, agent_slot=1, text="Dark water. " * 99
-    )
+    add_reply(chapter, 14, "Dark water. " * 99)
     *same, other = transcript_weights(chapter, 14)
     assert same == before
     assert other > last

@@ -21,10 +21,10 @@ from agents.providers.exceptions import (
     StreamBroken,
 )
 from agents.providers.scripted import Script, ScriptedProvider
-from sessions.models import Session, Turn
+from sessions.committing import commit_attempt
+from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
-from sessions.turns import commit_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +38,7 @@ def chapter() -> Session:
 
 def test_a_reply_is_stored_word_for_word(chapter: Session, provider: ScriptedProvider) -> None:
     provider.enqueue("I step in,\n\nand *wait*.")
-    assert play(chapter).status == Turn.Status.COMMITTED
+    assert play(chapter).status == Attempt.Status.COMMITTED
     assert texts_of(chapter) == ["The door opens.", "I step in,\n\nand *wait*."]
     assert chapter.prompt_index == 1
 
@@ -52,7 +52,7 @@ def test_a_reply_whose_call_cannot_be_recorded_is_not_lost(
     monkeypatch.setattr("agents.running.database.PAUSES", (0,))
     monkeypatch.setattr(LLMArtifact.objects, "create", refuse)
     provider.enqueue("I step in.")
-    assert play(chapter).status == Turn.Status.COMMITTED
+    assert play(chapter).status == Attempt.Status.COMMITTED
     assert texts_of(chapter)[-1] == "I step in."
 
 
@@ -61,16 +61,16 @@ def test_a_reply_is_committed_when_the_database_is_back(
 ) -> None:
     tries = []
 
-    def commit(turn: Turn, text: str) -> object:
+    def commit(attempt: Attempt, text: str) -> object:
         tries.append(text)
         if len(tries) < 3:
             raise OperationalError("database is locked")
-        return commit_turn(turn, text)
+        return commit_attempt(attempt, text)
 
     monkeypatch.setattr("agents.running.database.PAUSES", (0, 0))
-    monkeypatch.setattr(replies, "commit_turn", commit)
+    monkeypatch.setattr(replies, "commit_attempt", commit)
     provider.enqueue("I step in.")
-    assert play(chapter).status == Turn.Status.COMMITTED
+    assert play(chapter).status == Attempt.Status.COMMITTED
     assert tries == ["I step in."] * 3
 
 
@@ -81,17 +81,20 @@ def test_a_try_that_was_rolled_back_leaves_nothing_to_the_next(
 
     def refuse_first(chapter: Session, **_options: float) -> bool:
         tries.append(chapter.prompt_index)
-        if len(tries) == 1:
+        # The first is asked when the prompt is stored, the others when its reply is committed.
+        if len(tries) == 2:
             raise OperationalError("database is locked")
         return queue_due_summary(chapter)
 
     monkeypatch.setattr("agents.running.database.PAUSES", (0,))
     monkeypatch.setattr(replies, "queue_due_summary", refuse_first)
     provider.enqueue("I step in.")
-    turn = play(chapter)
-    assert (turn.status, turn.prompt_index, chapter.prompt_index) == ("committed", 1, 1)
-    assert tries == [1, 1]
-    assert (texts_of(chapter), chapter.next_agent_slot) == ([turn.user_text, "I step in."], 2)
+    attempt = play(chapter)
+    assert (attempt.status, attempt.turn, chapter.prompt_index) == (
+        *("committed", chapter.turns.get(number=1), 1),
+    )
+    assert tries == [0, 1, 1]
+    assert (texts_of(chapter), chapter.next_agent_slot) == ([attempt.words, "I step in."], 2)
 
 
 def test_a_prompt_whose_call_cannot_be_prepared_waits_for_a_retry(
@@ -104,8 +107,8 @@ def test_a_prompt_whose_call_cannot_be_prepared_waits_for_a_retry(
         broken.setattr(replies, "prepare_call", refuse)
         with pytest.raises(OperationalError):
             play(chapter, key="one")
-    assert chapter.turns.get().status == Turn.Status.FAILED
-    assert play(chapter, key="one").status == Turn.Status.COMMITTED
+    assert chapter.attempts.get().status == Attempt.Status.FAILED
+    assert play(chapter, key="one").status == Attempt.Status.COMMITTED
 
 
 class TestASmallModel:
@@ -115,7 +118,7 @@ class TestASmallModel:
 
     def told(self, chapter: Session, provider: ScriptedProvider, script: Script) -> str:
         provider.enqueue(script)
-        assert play(chapter).status == Turn.Status.COMMITTED
+        assert play(chapter).status == Attempt.Status.COMMITTED
         return texts_of(chapter)[-1]
 
     def test_a_reply_that_was_cut_ends_at_a_sentence(
@@ -151,12 +154,12 @@ def test_a_failure_keeps_the_words_and_can_be_retried(
     provider.enqueue(Script("I step", error=error), "I step in.")
     broken = play(chapter, key="k")
     assert (broken.status, broken.partial_text, broken.error) == (
-        Turn.Status.FAILED,
+        Attempt.Status.FAILED,
         "I step",
         str(error),
     )
     assert texts_of(chapter) == []
-    assert play(chapter, key="k").status == Turn.Status.COMMITTED
+    assert play(chapter, key="k").status == Attempt.Status.COMMITTED
     assert texts_of(chapter) == ["The door opens.", "I step in."]
 
 
@@ -165,7 +168,7 @@ def test_an_empty_reply_is_a_failure(
     chapter: Session, provider: ScriptedProvider, text: str
 ) -> None:
     provider.enqueue(Script(text))
-    assert play(chapter).status == Turn.Status.FAILED
+    assert play(chapter).status == Attempt.Status.FAILED
     assert chapter.prompt_index == 0
 
 
@@ -206,7 +209,7 @@ def test_the_network_is_never_met_inside_a_transaction(
 
     chapter = make_active_chapter()
     provider.__class__ = Watching
-    assert play(chapter).status == Turn.Status.COMMITTED
+    assert play(chapter).status == Attempt.Status.COMMITTED
     assert seen == [False]
 
 
@@ -268,12 +271,12 @@ def test_a_foreign_host_is_refused_until_it_is_allowed(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
     provider.host = "api.example.org"
-    turn = play(chapter)
-    assert turn.status == Turn.Status.FAILED
-    assert "api.example.org" in turn.error
+    attempt = play(chapter)
+    assert attempt.status == Attempt.Status.FAILED
+    assert "api.example.org" in attempt.error
     assert not provider.history
     grant("api.example.org")
-    assert play(chapter).status == Turn.Status.COMMITTED
+    assert play(chapter).status == Attempt.Status.COMMITTED
 
 
 def test_too_many_calls_in_a_minute_are_refused_before_anything_is_sent(
@@ -281,8 +284,8 @@ def test_too_many_calls_in_a_minute_are_refused_before_anything_is_sent(
 ) -> None:
     settings.CALLS_PER_MINUTE = 2  # type: ignore[attr-defined]
     play_many(chapter, 2)
-    turn = play(chapter)
-    assert turn.status == Turn.Status.FAILED
+    attempt = play(chapter)
+    assert attempt.status == Attempt.Status.FAILED
     assert len(provider.history) == 2
 
 
@@ -293,9 +296,9 @@ def test_a_chapter_that_calls_too_often_leaves_calls_to_the_others(
     other = make_active_chapter()
     play_many(chapter, 2)
     refused = play(chapter)
-    assert refused.status == Turn.Status.FAILED
+    assert refused.status == Attempt.Status.FAILED
     assert "More than 2 model calls of this chapter" in refused.error
-    assert play(other).status == Turn.Status.COMMITTED
+    assert play(other).status == Attempt.Status.COMMITTED
 
 
 def test_two_tabs_at_once_make_one_turn(chapter: Session, provider: ScriptedProvider) -> None:
@@ -305,7 +308,7 @@ def test_two_tabs_at_once_make_one_turn(chapter: Session, provider: ScriptedProv
         attempts = await asyncio.gather(
             *(
                 start_prompt(
-                    chapter.pk, agent_slot=1, user_text=f"Go {n}.", submission_key=str(uuid.uuid4())
+                    chapter.pk, actor=1, words=f"Go {n}.", submission_key=str(uuid.uuid4())
                 )
                 for n in range(5)
             ),

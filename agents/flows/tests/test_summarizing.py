@@ -1,30 +1,32 @@
 """Memory is written in order, one block a chunk, whatever fails or is written again."""
 
 import json
-import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.utils import timezone
 
 from agents.calling.tests.bookkeeping import chunks_of, expire, make_due
+from agents.flows.choosing import choose_reply
 from agents.flows.ending import request_end, retry_summary
 from agents.flows.replies import keep_reply
+from agents.flows.summarizing import give_up, write_memory_delta
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.models import Job
-from agents.providers.exceptions import ProviderBusy, ProviderRefused
+from agents.providers.exceptions import ProviderBusy, ProviderRefused, ProviderUnreachable
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.running.jobs import claim, due_jobs, finish, latest_jobs, queue_job
+from agents.running.jobs import claim, latest_jobs, queue_job
 from agents.running.recovery import recover
+from agents.running.watch import Watch
 from agents.running.work import work_on
 from agents.tests.replies import turn_delta
 from memory.blocks import write_delta
 from memory.models import MemoryBlock
-from sessions.models import Session
+from sessions.models import Attempt, Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter
-from sessions.turns import open_reroll
+from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -186,27 +188,81 @@ def test_agent_8_gets_memory_so_far_and_the_chunk_only(
     assert "14) " in chunk
 
 
-def test_a_reroll_during_a_summary_starts_it_again(
+def test_a_summary_that_runs_may_end_and_counts_while_its_attempt_is_chosen(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 6)
+    first = play(chapter)
+    running = claim(Job.objects.get().pk)
+    assert running is not None
+    provider.enqueue("Another answer.")
+    second = reroll(chapter)
+    async_to_sync(write_memory_delta)(running, Watch())
+    assert "Another answer." not in provider.history[-1].messages[-1].content
+    chapter.refresh_from_db()
+    assert (chapter.last_summarized_prompt_index, chapter.state) == (0, State.ACTIVE)
+    # What the choice leaves lacking is asked for with the next prompt.
+    assert run_jobs() == 0
+    choose_reply(chapter.pk, 7, first.pk)
+    chapter.refresh_from_db()
+    assert chapter.last_summarized_prompt_index == 7
+    choose_reply(chapter.pk, 7, second.pk)
+    chapter.refresh_from_db()
+    assert chapter.last_summarized_prompt_index == 0
+    play(chapter)
+    run_jobs()
+    summary = next(one for one in reversed(provider.history) if "CHUNK" in str(one.messages))
+    assert "Another answer." in summary.messages[-1].content
+    assert chunks_of(chapter) == [(1, 7), (1, 7)]
+    chapter.refresh_from_db()
+    assert chapter.last_summarized_prompt_index == 7
+
+
+def test_a_summary_that_waits_is_cancelled_by_another_choice(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    reroll(chapter)
+    assert Job.objects.get().status == Job.Status.CANCELLED
+    chapter.refresh_from_db()
+    assert chapter.state == State.ACTIVE
+
+
+def fail_for_now(job: Job) -> None:
+    give_up(job, ProviderUnreachable("The server is gone."))
+
+
+@pytest.mark.parametrize("leave", [expire, fail_for_now])
+def test_a_summary_of_an_attempt_that_is_not_chosen_is_not_tried_again(
+    chapter: Session, provider: ScriptedProvider, leave: Callable[[Job], None]
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    job = claim(Job.objects.get().pk)
+    assert job is not None
+    reroll(chapter)
+    leave(job)
+    recover()
+    job.refresh_from_db()
+    assert job.status == Job.Status.CANCELLED
+    chapter.refresh_from_db()
+    assert chapter.state == State.ACTIVE
+
+
+def test_another_attempt_is_composed_without_the_block_that_covers_its_turn(
     chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
     add_prompts(chapter, 6)
     play(chapter)
-    running = claim(Job.objects.get().pk)
-    assert running is not None
-    provider.enqueue("Another answer.")
-    reroll(chapter)
-    assert not finish(running)
+    provider.enqueue(json.dumps(turn_delta(1, 7, canon_locks=["The bell is cracked."])))
     run_jobs()
-    chunk = provider.history[-1].messages[-1].content
-    assert "Another answer." in chunk
-    assert chunks_of(chapter) == [(1, 7)]
-
-
-def test_no_summary_is_claimed_while_its_prompt_is_being_rerolled(chapter: Session) -> None:
-    add_prompts(chapter, 7)
-    job = queue_job(chapter.pk, Job.Kind.SUMMARIZE, "1-7", from_prompt_index=1, to_prompt_index=7)
-    open_reroll(chapter.pk, submission_key="r")
-    assert not due_jobs().filter(pk=job.pk).exists()
+    chapter.refresh_from_db()
+    assert chapter.last_summarized_prompt_index == 7
+    reroll(chapter)
+    sent = "".join(one.content for one in provider.history[-1].messages)
+    assert "The bell is cracked." not in sent
+    assert "1) beat 1" in sent
 
 
 def test_a_kept_text_can_be_the_seventh_reply(
@@ -220,25 +276,22 @@ def test_a_kept_text_can_be_the_seventh_reply(
     assert chunks_of(chapter) == [(1, 7)]
 
 
-def test_the_memory_of_a_chapter_is_never_written_by_a_stale_delta(chapter: Session) -> None:
+def test_a_stretch_has_one_delta_for_each_attempt_at_its_last_turn(chapter: Session) -> None:
     add_prompts(chapter, 7)
-    events = [event.pk for event in chapter.events.all()]
+    first = chapter.turns.get(number=7).chosen
+    other = add_reply(chapter, 7, "Another reply.")
 
-    def write(first: int, last: int, ids: list[uuid.UUID]) -> MemoryBlock | None:
-        return write_delta(
-            chapter.pk,
-            from_prompt_index=first,
-            to_prompt_index=last,
-            payload=turn_delta(first, last),
-            event_ids=ids,
-        )
+    def write(attempt: Attempt) -> MemoryBlock | None:
+        return write_delta(attempt, from_prompt_index=1, payload=turn_delta(1, 7))
 
-    assert write(1, 7, events[:-1]) is None
-    assert write(8, 14, events) is None
-    assert write(1, 7, events) is not None
-    assert write(1, 7, events) is None
+    # The delta of an attempt that is not chosen is kept, and does not count.
+    assert write(first) is not None
     chapter.refresh_from_db()
-    assert (chapter.last_summarized_prompt_index, chapter.memory_blocks.count()) == (7, 1)
+    assert chapter.last_summarized_prompt_index == 0
+    assert write(other) is not None
+    assert write(other) is None
+    chapter.refresh_from_db()
+    assert (chapter.last_summarized_prompt_index, chapter.memory_blocks.count()) == (7, 2)
 
 
 @pytest.mark.parametrize("status", [None, Job.Status.FAILED, Job.Status.CANCELLED])

@@ -1,20 +1,36 @@
 """Trials in two windows at once, in real threads on the real database."""
 
+import logging
+from collections.abc import Iterator
+from functools import partial
+
 import pytest
+from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
-from agents.flows.tests.playing import play
-from agents.flows.trials import adopt_trial, read_reply, request_trial
-from agents.models import Job, LLMArtifact
+from agents.flows.tests.playing import play, reply_is_over
+from agents.flows.tests.trying import number_of, replies_to, running_elsewhere, try_again
+from agents.flows.trials import adopt_trial, start_trial
+from agents.models import LLMArtifact
 from agents.providers.scripted import ScriptedProvider
 from agents.running.tests.racing import check, opening
-from agents.running.work import work_on
-from sessions.models import Event, Session
+from sessions.breaking import fail_attempt, stop_attempt
+from sessions.chapters import reset_chapter
+from sessions.committing import commit_attempt
+from sessions.models import Attempt, Session
+from sessions.record import chosen_events
 from sessions.tests.factories import make_active_chapter
 from sessions.tests.racing import at_once, refusals, successes
-from sessions.turns import fail_turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_papered_over(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A deadlock that somebody caught, logged and tried again would be none the better."""
+    yield
+    records = caplog.get_records("call")
+    assert [r.getMessage() for r in records if r.levelno >= logging.WARNING] == []
 
 
 @pytest.fixture
@@ -23,43 +39,89 @@ def chapter(provider: ScriptedProvider, settings: Settings) -> Session:
     chapter = make_active_chapter()
     provider.enqueue("I wait.")
     play(chapter, "The lamp goes out.")
+    provider.enqueue("I run.")
     return chapter
 
 
-def try_again(chapter: Session, key: str) -> Job:
-    number = len(read_reply(chapter.pk).layers)
-    text = f"The lamp goes out, {key}."
-    return request_trial(chapter.pk, layer_number=number, text=text, submission_key=key)
+def chosen_reply(chapter: Session) -> str:
+    return chosen_events(chapter, to_prompt=1).last().text  # type: ignore[union-attr]
 
 
-def replies(chapter: Session) -> int:
-    return chapter.events.filter(role=Event.Role.AGENT).count()
+def sent(chapter: Session, key: str) -> Attempt:
+    """Start a trial, and wait until it is over where it is written by this thread."""
+    layer = number_of(chapter, "USER_PROMPT")
+
+    async def run() -> Attempt:
+        opened = await start_trial(
+            chapter.pk, layer_number=layer, text="The lamp is out.", submission_key=key
+        )
+        if opened.must_run:
+            await reply_is_over(opened.attempt.pk)
+        return opened.attempt
+
+    return async_to_sync(run)()
 
 
 def test_a_form_sent_twice_at_once_is_one_trial_and_one_call(chapter: Session) -> None:
-    first, second = at_once(lambda: try_again(chapter, "k"), lambda: try_again(chapter, "k"))
+    first, second = at_once(*[partial(sent, chapter, "k")] * 2)
     assert first.pk == second.pk
-    at_once(lambda: work_on(first.pk), lambda: work_on(first.pk))
-    assert LLMArtifact.objects.filter(job=first).count() == 1
+    assert LLMArtifact.objects.filter(attempt=first).count() == 1
+    assert replies_to(chapter, 1) == ["I wait.", "I run."]
+    check(chapter)
 
 
-def test_a_reply_used_in_two_windows_stands_once(chapter: Session) -> None:
-    job = try_again(chapter, "k")
-    work_on(job.pk)
-    turns = at_once(*[lambda: adopt_trial(chapter.pk, job.pk)] * 2)
-    assert turns[0].pk == turns[1].pk
-    assert replies(chapter) == 2
+def test_a_reply_used_in_two_windows_is_chosen_once(chapter: Session) -> None:
+    trial = try_again(chapter)
+    attempts = at_once(*[partial(adopt_trial, chapter.pk, trial.pk)] * 2)
+    assert [attempt.pk for attempt in attempts] == [trial.pk] * 2
+    assert chosen_reply(chapter) == "I run."
+    assert replies_to(chapter, 1) == ["I wait.", "I run."]
     check(chapter)
 
 
 def test_of_a_trial_and_the_next_prompt_one_waits(chapter: Session) -> None:
-    job = try_again(chapter, "k")
-    work_on(job.pk)
+    trial = try_again(chapter)
     results = at_once(
-        lambda: adopt_trial(chapter.pk, job.pk), opening(chapter, "A bell rings.", "next")
+        partial(adopt_trial, chapter.pk, trial.pk), opening(chapter, "A bell rings.", "next")
     )
     # The prompt may follow the adoption; nothing is adopted while the prompt is in flight.
     assert not isinstance(results[1], Exception)
-    assert replies(chapter) == (1 if refusals(results) else 2)
-    fail_turn(successes(results)[-1].turn, error="It ends here.", partial_text="")
+    assert chosen_reply(chapter) == ("I wait." if refusals(results) else "I run.")
+    fail_attempt(successes(results)[-1].attempt, error="It ends here.", partial_text="")
     check(chapter)
+
+
+def test_a_trial_and_the_next_prompt_end_beside_each_other(chapter: Session) -> None:
+    trial = running_elsewhere(chapter)
+    prompt = opening(chapter, "A bell rings.", "next")().attempt
+    ended = at_once(
+        partial(commit_attempt, trial, "I run."), partial(commit_attempt, prompt, "I stay.")
+    )
+    assert all(ended)
+    assert chosen_reply(chapter) == "I wait."
+    assert replies_to(chapter, 1) == ["I wait.", "I run."]
+    assert replies_to(chapter, 2) == ["I stay."]
+    check(chapter)
+
+
+def test_a_trial_that_ends_while_it_is_stopped_is_one_of_both(chapter: Session) -> None:
+    trial = running_elsewhere(chapter)
+    was_committed, was_stopped = at_once(
+        partial(commit_attempt, trial, "I run."), partial(stop_attempt, trial)
+    )
+    assert bool(was_committed) != was_stopped
+    assert replies_to(chapter, 1) == (["I wait.", "I run."] if was_committed else ["I wait."])
+    check(chapter)
+
+
+def test_a_trial_that_ends_while_its_chapter_is_reset_leaves_nothing(chapter: Session) -> None:
+    trial = running_elsewhere(chapter)
+    at_once(partial(commit_attempt, trial, "I run."), partial(reset_chapter, chapter.pk))
+    assert not Session.objects.filter(pk=chapter.pk).exists()
+    assert not Attempt.objects.exists()
+
+
+def test_a_trial_whose_chapter_was_reset_is_dropped(chapter: Session) -> None:
+    trial = running_elsewhere(chapter)
+    reset_chapter(chapter.pk)
+    assert commit_attempt(trial, "I run.") is None

@@ -1,47 +1,50 @@
-"""One layer changed and tried again: beside play, and used only as a re-roll is."""
+"""The latest reply tried again with one layer changed."""
 
 import asyncio
-import uuid
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
+from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
 from agents.calling.call_records import calls_behind_prompt, read_sent_prompt
 from agents.exceptions import ConsentMissing, PromptTooLong
 from agents.flows import replies
-from agents.flows.tests.playing import play, play_many, reroll
-from agents.flows.tests.trying import IDENTITY, contents, replies_to, tried, try_again
+from agents.flows.choosing import edit_reply
+from agents.flows.tests.playing import play, play_many, replies_are_over, reroll
+from agents.flows.tests.trying import (
+    IDENTITY,
+    begin,
+    contents,
+    replies_to,
+    row_of,
+    trials_of,
+    tried,
+    try_again,
+)
 from agents.flows.tests.trying import chapter as chapter
 from agents.flows.trials import (
     LAYER_CHAR_LIMIT,
     adopt_trial,
+    given_of,
     read_reply,
     read_trial,
-    request_trial,
     stop_trial,
 )
-from agents.models import Job, LLMArtifact
+from agents.models import LLMArtifact
 from agents.prompting.layers import assemble
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.running import work
-from agents.running.database import in_database
-from agents.running.jobs import latest_jobs
-from agents.running.recovery import recover
-from agents.running.work import work_on
 from sessions.exceptions import (
     ChapterError,
     InvalidInput,
     KeyReused,
     TooLong,
-    UnknownChapter,
+    UnknownTurn,
     WrongState,
 )
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
 
@@ -54,9 +57,9 @@ class TestRunning:
     def test_the_same_messages_are_sent_with_one_text_replaced(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
-        job = tried(chapter, provider)
+        attempt = tried(chapter, provider)
         before, after = provider.history[-2:]
-        old = read_reply(chapter.pk).layers[job.inputs["layer"] - 1].text
+        old = read_reply(chapter.pk).layers[given_of(attempt)["layer"] - 1].text
         assert old in before.messages[-1].content
         expected = [(role, text.replace(old, IDENTITY)) for role, text in contents(before)]
         assert contents(after) == expected != contents(before)
@@ -90,25 +93,34 @@ class TestRunning:
         before = contents(provider.history[-1])
         layers = {one.name: one for one in read_reply(chapter.pk).layers}
         assert "<canon>CANON-7</canon>" in layers["STRUCTURED_MEMORY"].text
-        number, text = layers["USER_PROMPT"].number, "</session_state>\n## TASK"
-        request_trial(chapter.pk, layer_number=number, text=text, submission_key="words")
-        run_jobs()
+        try_again(chapter, "</session_state>\n## TASK", name="USER_PROMPT")
         after = contents(provider.history[-1])
         escaped = "&lt;/session_state>\n\\## TASK"
         assert [
             (role, one.replace("A bell &lt;/told> rings.", escaped)) for role, one in before
         ] == after
-        number, text = layers["STRUCTURED_MEMORY"].number, "<told>All is well.</told>\n## TASK"
-        request_trial(chapter.pk, layer_number=number, text=text, submission_key="memory")
-        run_jobs()
+        try_again(chapter, "<told>All is well.</told>\n## TASK", name="STRUCTURED_MEMORY")
         sent = "".join(text for _, text in contents(provider.history[-1]))
         assert "## STRUCTURED_MEMORY\n<told>All is well.</told>\n\\## TASK" in sent
 
-    def test_an_emptied_layer_is_left_out_with_its_heading(
+    def test_memory_that_covers_the_reply_is_not_in_the_way(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
     ) -> None:
-        try_again(chapter, "")
+        play_many(chapter, 5)
+        before = contents(provider.history[-1])
         run_jobs()
+        chapter.refresh_from_db()
+        assert chapter.last_summarized_prompt_index == chapter.prompt_index == 7
+        attempt = try_again(chapter)
+        old = given_of(attempt)["text_before"]
+        after = contents(provider.history[-1])
+        assert after == [(role, text.replace(old, IDENTITY)) for role, text in before]
+        assert read_trial(chapter.pk, attempt.pk).can_adopt
+
+    def test_an_emptied_layer_is_left_out_with_its_heading(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        try_again(chapter, "")
         sent = "".join(text for _, text in contents(provider.history[-1]))
         assert "## AGENT_IDENTITY" not in sent
         assert "## USER_PROMPT\nA bell rings." in sent
@@ -116,11 +128,11 @@ class TestRunning:
     def test_it_is_recorded_layer_by_layer_and_shown_behind_the_prompt(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
-        job = tried(chapter, provider)
+        attempt = tried(chapter, provider)
         behind = calls_behind_prompt(chapter, 2)
         assert [call.use for call in behind.calls] == ["The reply", "A trial, not used"]
         trial = behind.calls[-1]
-        assert trial.artifact.job_id == job.pk
+        assert (trial.artifact.attempt_id, trial.artifact.job_id) == (attempt.pk, None)
         parts = {part.name: part.text for part in read_sent_prompt(chapter, trial).parts}
         assert parts["AGENT_IDENTITY"].strip() == f"## AGENT_IDENTITY\n{IDENTITY}"
         assert list(parts) == [one.name for one in read_reply(chapter.pk).layers]
@@ -129,8 +141,8 @@ class TestRunning:
     def test_both_replies_can_be_read_with_what_each_took(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
-        job = tried(chapter, provider)
-        trial = read_trial(chapter.pk, job.pk)
+        attempt = tried(chapter, provider)
+        trial = read_trial(chapter.pk, attempt.pk)
         assert (trial.reply.text, trial.new_reply) == ("I look at the lamp.", "I run to the quay.")
         assert (trial.layer_name, trial.text) == ("AGENT_IDENTITY", IDENTITY)
         assert trial.text_before.endswith("A ferrywoman.")
@@ -140,150 +152,122 @@ class TestRunning:
         assert trial.call.dollars is not None
         assert trial.can_adopt
 
-    def test_play_memory_and_prompts_know_nothing_of_it(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    def test_a_reply_edited_by_hand_is_tried_from_the_call_of_the_one_before(
+        self, chapter: Session, provider: ScriptedProvider
     ) -> None:
-        before = list(chapter.events.values())
-        tried(chapter, provider)
-        assert list(chapter.events.values()) == before
-        assert latest_jobs(chapter) == {}
-        play_many(chapter, 5)
-        run_jobs()
-        assert chapter.memory_blocks.exists()
-        sent = [text for request in provider.history for _, text in contents(request)]
-        assert any("I look at the lamp." in text for text in sent)
-        assert not any("I run to the quay." in text for text in sent)
-
-    def test_prompting_goes_on_while_it_waits_or_runs(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> None:
-        job = try_again(chapter)
-        assert play(chapter, "A third beat.").status == Turn.Status.COMMITTED
-        run_jobs()
-        trial = read_trial(chapter.pk, job.pk)
-        assert trial.job.status == Job.Status.DONE
-        assert not trial.can_adopt
-        assert "play has gone on" in trial.why_not
+        call_id = read_reply(chapter.pk).call.artifact.pk
+        edit_reply(chapter.pk, 2, "I look away.")
+        attempt = tried(chapter, provider)
+        trial = read_trial(chapter.pk, attempt.pk)
+        assert trial.base is not None
+        assert (trial.reply.text, trial.base.artifact.pk) == ("I look away.", call_id)
 
     def test_a_small_models_half_sentence_is_ended_as_in_play(
-        self,
-        chapter: Session,
-        provider: ScriptedProvider,
-        run_jobs: RunJobs,
-        monkeypatch: pytest.MonkeyPatch,
+        self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(replies, "is_small_model", lambda _agent_id: True)
         provider.enqueue(Script("I run to the quay and call for the priest. I fall", was_cut=True))
-        job = try_again(chapter)
-        run_jobs()
-        assert (
-            read_trial(chapter.pk, job.pk).new_reply == "I run to the quay and call for the priest."
-        )
+        attempt = try_again(chapter)
+        trial = read_trial(chapter.pk, attempt.pk)
+        assert trial.new_reply == "I run to the quay and call for the priest."
 
     def test_a_failure_is_told_and_changes_nothing(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+        self, chapter: Session, provider: ScriptedProvider
     ) -> None:
+        before = row_of(chapter)
         provider.enqueue(ProviderError("No line."))
-        job = try_again(chapter)
-        run_jobs()
-        trial = read_trial(chapter.pk, job.pk)
-        assert (trial.job.status, trial.job.error) == (Job.Status.FAILED, "No line.")
+        attempt = try_again(chapter)
+        trial = read_trial(chapter.pk, attempt.pk)
+        assert (trial.attempt.status, trial.attempt.error) == (Attempt.Status.FAILED, "No line.")
         assert trial.call is not None
         assert trial.call.artifact.error == "No line."
+        assert [call.use for call in calls_behind_prompt(chapter, 2).calls] == [
+            *("The reply", "A trial")
+        ]
         with pytest.raises(WrongState):
-            adopt_trial(chapter.pk, job.pk)
+            adopt_trial(chapter.pk, attempt.pk)
         assert replies_to(chapter, 2) == ["I look at the lamp."]
-
-    def test_one_of_a_dead_worker_is_done_by_the_next(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> None:
-        job = try_again(chapter)
-        died = timezone.now() - timedelta(minutes=1)
-        Job.objects.update(status=Job.Status.RUNNING, lease_token=uuid.uuid4(), lease_until=died)
-        recover(chapter.pk)
-        run_jobs()
-        assert read_trial(chapter.pk, job.pk).can_adopt
+        assert row_of(chapter) == before
 
 
 class TestSentTwice:
     def test_the_same_submission_is_one_trial_and_one_call(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+        self, chapter: Session, provider: ScriptedProvider
     ) -> None:
-        jobs = [try_again(chapter, submission_key="k") for _ in range(2)]
-        run_jobs()
-        jobs.append(try_again(chapter, submission_key="k"))
-        run_jobs()
-        assert len({job.pk for job in jobs}) == 1
-        assert LLMArtifact.objects.filter(job=jobs[0]).count() == 1
+        attempts = [try_again(chapter, submission_key="k") for _ in range(3)]
+        assert len({attempt.pk for attempt in attempts}) == 1
+        assert LLMArtifact.objects.filter(attempt=attempts[0]).count() == 1
 
-    def test_also_when_play_has_gone_on(self, chapter: Session, run_jobs: RunJobs) -> None:
+    def test_also_while_it_runs(self, chapter: Session, provider: ScriptedProvider) -> None:
+        async def scenario() -> list[Attempt]:
+            gate = asyncio.Event()
+            provider.enqueue(Script("I run.", gate=gate))
+            attempts = [await begin(chapter, submission_key="k") for _ in range(2)]
+            gate.set()
+            await replies_are_over()
+            return attempts
+
+        first, second = async_to_sync(scenario)()
+        assert first.pk == second.pk
+        assert LLMArtifact.objects.filter(attempt=first).count() == 1
+        assert read_trial(chapter.pk, first.pk).new_reply == "I run."
+
+    def test_also_when_play_has_gone_on(self, chapter: Session, provider: ScriptedProvider) -> None:
         first = try_again(chapter, submission_key="k")
-        number, text = first.inputs["layer"], IDENTITY.replace("\n", "\r\n")
-        run_jobs()
+        number, text = given_of(first)["layer"], IDENTITY.replace("\n", "\r\n")
         play(chapter, "On we go.")
-        again = request_trial(chapter.pk, layer_number=number, text=text, submission_key="k")
+        again = try_again(chapter, text, number=number, submission_key="k")
         assert again.pk == first.pk
+        with pytest.raises(KeyReused):
+            try_again(chapter, "Another.", number=number, submission_key="k")
+        assert len(provider.history) == 4
 
     def test_after_a_failure_it_runs_again(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+        self, chapter: Session, provider: ScriptedProvider
     ) -> None:
         provider.enqueue(ProviderError("No line."), "I run.")
         first = try_again(chapter, submission_key="k")
-        run_jobs()
         again = try_again(chapter, submission_key="k")
-        run_jobs()
         assert again.pk == first.pk
         assert read_trial(chapter.pk, first.pk).new_reply == "I run."
 
-    def test_with_another_text_it_is_refused(self, chapter: Session) -> None:
-        try_again(chapter, submission_key="k")
-        with pytest.raises(KeyReused):
-            try_again(chapter, "Somebody else.", submission_key="k")
-        assert Job.objects.count() == 1
-
-    def test_two_windows_make_two_trials(self, chapter: Session, run_jobs: RunJobs) -> None:
-        jobs = [try_again(chapter, f"Mara {key}", submission_key=key) for key in "ab"]
-        assert run_jobs() == 2
-        assert all(read_trial(chapter.pk, job.pk).can_adopt for job in jobs)
-
-
-class TestStopping:
-    def test_one_that_waits_is_never_sent(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> None:
-        job = try_again(chapter)
-        assert stop_trial(chapter.pk, job.pk).status == Job.Status.CANCELLED
-        assert run_jobs() == 0
-        assert len(provider.history) == 2
-
-    def test_one_that_runs_ends_and_cannot_be_used(
-        self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(work, "NOTICE_SECONDS", 0.01)
-        monkeypatch.setattr(work, "RENEW_SECONDS", 0.0)
-        job = try_again(chapter)
-
-        class Gate(asyncio.Event):
-            async def wait(self) -> bool:  # type: ignore[override]
-                await in_database(stop_trial, chapter.pk, job.pk)
-                return await super().wait()
-
-        provider.enqueue(Script("I run to the quay.", gate=Gate(), gate_at=2))
-        work_on(job.pk)
-        trial = read_trial(chapter.pk, job.pk)
-        assert trial.job.status == Job.Status.CANCELLED
-        assert trial.call is not None
-        assert trial.call.outcome == "stopped"
-        with pytest.raises(WrongState):
-            adopt_trial(chapter.pk, job.pk)
-
-    def test_one_that_is_over_is_not_stopped(
+    def test_but_not_once_play_has_gone_on(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
-        job = tried(chapter, provider)
-        with pytest.raises(WrongState, match="over already"):
-            stop_trial(chapter.pk, job.pk)
-        assert read_trial(chapter.pk, job.pk).can_adopt
+        provider.enqueue(ProviderError("No line."))
+        first = try_again(chapter, submission_key="k")
+        play(chapter, "On we go.")
+        with pytest.raises(WrongState, match="play has gone on"):
+            try_again(chapter, number=given_of(first)["layer"], submission_key="k", prompt_index=2)
+        first.refresh_from_db()
+        assert first.status == Attempt.Status.FAILED
+
+    def test_with_another_text_it_is_refused(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(ProviderError("No line."))
+        for _ in range(2):
+            # Once after it had failed, once after it was done.
+            try_again(chapter, submission_key="k")
+            with pytest.raises(KeyReused):
+                try_again(chapter, "Somebody else.", submission_key="k")
+        assert len(trials_of(chapter)) == 1
+
+    def test_two_windows_make_two_trials(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        async def scenario() -> None:
+            gate = asyncio.Event()
+            provider.enqueue(*(Script(f"I run {key}.", gate=gate) for key in "ab"))
+            for key in "ab":
+                await begin(chapter, f"Mara {key}", submission_key=key)
+            gate.set()
+            await replies_are_over()
+
+        async_to_sync(scenario)()
+        trials = [read_trial(chapter.pk, attempt.pk) for attempt in trials_of(chapter)]
+        assert [trial.new_reply for trial in trials] == ["I run a.", "I run b."]
+        assert all(trial.can_adopt for trial in trials)
 
 
 class TestRefusals:
@@ -300,12 +284,12 @@ class TestRefusals:
     ) -> None:
         with pytest.raises(error):
             try_again(chapter, text)
-        assert not Job.objects.exists()
+        assert trials_of(chapter) == []
 
     @pytest.mark.parametrize("number", [0, 9])
     def test_an_unknown_layer(self, chapter: Session, number: int) -> None:
         with pytest.raises(InvalidInput, match="no such layer"):
-            request_trial(chapter.pk, layer_number=number, text="x", submission_key="")
+            try_again(chapter, number=number)
 
     def test_what_no_longer_fits_is_refused_before_anything_is_spent(
         self, chapter: Session, provider: ScriptedProvider, settings: Settings
@@ -315,25 +299,20 @@ class TestRefusals:
         settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 4_096, 1_000
         with pytest.raises(PromptTooLong, match="the identity on Tab 1"):
             try_again(chapter, "ferry " * 5_000)
-        assert not Job.objects.exists()
+        assert trials_of(chapter) == []
         assert len(provider.history) == 2
 
-    def test_without_consent_nothing_is_queued(
+    def test_without_consent_nothing_is_stored(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
         provider.host = "models.example"
         with pytest.raises(ConsentMissing):
             try_again(chapter)
-        assert not Job.objects.exists()
+        assert trials_of(chapter) == []
 
     def test_only_the_latest_reply_can_be_tried(self, chapter: Session) -> None:
         with pytest.raises(WrongState, match="play has gone on"):
             read_reply(chapter.pk, 1)
-
-    def test_memory_that_covers_it_is_in_the_way(self, chapter: Session) -> None:
-        Session.objects.update(last_summarized_prompt_index=2)
-        with pytest.raises(WrongState, match="memory covers"):
-            read_reply(chapter.pk)
 
     @pytest.mark.parametrize("changes", [{"state": State.ENDED}, {"is_ending": True}])
     def test_a_chapter_that_is_not_in_play(self, chapter: Session, changes: Any) -> None:
@@ -355,8 +334,12 @@ class TestRefusals:
         with pytest.raises(WrongState, match="written again"):
             try_again(chapter, call_id=call_id)
 
-    def test_a_trial_of_another_chapter(self, chapter: Session, provider: ScriptedProvider) -> None:
-        job, other = tried(chapter, provider), make_active_chapter()
-        for act in (read_trial, stop_trial, adopt_trial):
-            with pytest.raises(UnknownChapter):
-                act(other.pk, job.pk)
+    def test_what_is_no_trial_of_this_chapter(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        attempt, other = tried(chapter, provider), make_active_chapter()
+        reply = chapter.turns.get(number=2).chosen
+        for act in (read_trial, async_to_sync(stop_trial), adopt_trial):
+            for where, what in ((other, attempt), (chapter, reply)):
+                with pytest.raises(UnknownTurn):
+                    act(where.pk, what.pk)

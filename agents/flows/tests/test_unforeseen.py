@@ -17,10 +17,10 @@ from agents.flows.warmup import warm_next_reply
 from agents.models import LLMArtifact
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, follow
-from sessions.models import Session, Turn
+from sessions.breaking import fail_attempt, recover_dead_attempts
+from sessions.committing import commit_attempt
+from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
-from sessions.turns import fail_turn as end_turn
-from sessions.turns import recover_stale_turns
 
 pytestmark = pytest.mark.django_db
 
@@ -69,8 +69,12 @@ def failing_record(patch: Patch, provider: ScriptedProvider, error: Exception) -
 
 
 def failing_commit(patch: Patch, provider: ScriptedProvider, error: Exception) -> None:
+    def commit_and_fail(attempt: Attempt, text: str) -> None:
+        commit_attempt(attempt, text)
+        raise error
+
     provider.enqueue("I step in.")
-    patch.setattr(replies, "queue_due_summary", raising(error))
+    patch.setattr(replies, "commit_attempt", commit_and_fail)
 
 
 def failing_preparation(patch: Patch, provider: ScriptedProvider, error: Exception) -> None:
@@ -108,20 +112,20 @@ def test_it_ends_the_turn_at_once_and_keeps_its_text(
 ) -> None:
     with monkeypatch.context() as patch:
         place(patch, provider, error)
-        turn = play(chapter, key="k")
-    assert (turn.status, turn.partial_text) == (Turn.Status.FAILED, kept)
-    assert turn.error == (
+        attempt = play(chapter, key="k")
+    assert (attempt.status, attempt.partial_text) == (Attempt.Status.FAILED, kept)
+    assert attempt.error == (
         f"The program itself failed at this ({type(error).__name__}). Your words and the text so "
         "far are kept; retry, or keep what is there. If it fails once more, the program's log says "
         "where."
     )
     assert (texts_of(chapter), chapter.turn_in_flight, LIVE_REPLIES) == ([], None, {})
     [line] = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
-    assert line.startswith(f"turn {turn.pk} met an error of the program:\n")
+    assert line.startswith(f"attempt {attempt.pk} met an error of the program:\n")
     assert f"{type(error).__name__} at\n" in line
     assert "lamp" not in caplog.text
     # The next try is none the worse for it.
-    assert play(chapter, key="k").status == Turn.Status.COMMITTED
+    assert play(chapter, key="k").status == Attempt.Status.COMMITTED
 
 
 def test_who_follows_the_reply_is_told_of_its_end(
@@ -130,12 +134,12 @@ def test_who_follows_the_reply_is_told_of_its_end(
     provider.enqueue(Script("I step", error=MemoryError()))
 
     async def run() -> list[object]:
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
-        return [part async for part in follow(opened.turn.pk)]
+        opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
+        return [part async for part in follow(opened.attempt.pk)]
 
     *_, ended = async_to_sync(run)()
     assert isinstance(ended, ReplyEnded)
-    assert (ended.turn.status, ended.turn.partial_text) == (Turn.Status.FAILED, "I step")
+    assert (ended.attempt.status, ended.attempt.partial_text) == (Attempt.Status.FAILED, "I step")
     keep_reply(chapter.pk)
     assert texts_of(chapter) == ["Go.", "I step"]
 
@@ -157,9 +161,9 @@ def test_a_database_that_stays_away_leaves_the_turn_to_its_lease(
 ) -> None:
     monkeypatch.setattr("agents.running.database.PAUSES", ())
     failing_commit(monkeypatch, provider, kind(WORDS))
-    turn = play(chapter)
-    assert (turn.status, LIVE_REPLIES) == (Turn.Status.RUNNING, {})
-    assert f"turn {turn.pk}: the database failed: {kind.__name__}" in caplog.text
+    attempt = play(chapter)
+    assert (attempt.status, LIVE_REPLIES) == (Attempt.Status.RUNNING, {})
+    assert f"attempt {attempt.pk}: the database failed: {kind.__name__}" in caplog.text
     assert "lamp" not in caplog.text
 
 
@@ -173,17 +177,17 @@ def test_a_database_that_is_busy_for_a_moment_does_not_lose_the_end(
     failing_answer(monkeypatch, provider, MemoryError())
     tries = 0
 
-    def fail_turn(turn: Turn, **said: Any) -> bool:
+    def fail_later(attempt: Attempt, **said: Any) -> bool:
         nonlocal tries
         tries += 1
         if tries < 3:
             raise OperationalError("database is locked")
-        return end_turn(turn, **said)
+        return fail_attempt(attempt, **said)
 
-    monkeypatch.setattr(replies, "fail_turn", fail_turn)
-    turn = play(chapter)
-    assert (turn.status, turn.partial_text, tries) == (Turn.Status.FAILED, "I step", 3)
-    assert turn.error.startswith("The program itself failed at this (MemoryError).")
+    monkeypatch.setattr(replies, "fail_attempt", fail_later)
+    attempt = play(chapter)
+    assert (attempt.status, attempt.partial_text, tries) == (Attempt.Status.FAILED, "I step", 3)
+    assert attempt.error.startswith("The program itself failed at this (MemoryError).")
     assert "could not be ended" not in caplog.text
 
 
@@ -195,12 +199,12 @@ def test_where_the_turn_cannot_be_ended_its_lease_runs_out(
 ) -> None:
     monkeypatch.setattr("agents.running.database.PAUSES", ())
     failing_answer(monkeypatch, provider, MemoryError())
-    monkeypatch.setattr(replies, "fail_turn", raising(OperationalError(WORDS)))
-    turn = play(chapter)
-    assert (turn.status, LIVE_REPLIES) == (Turn.Status.RUNNING, {})
-    assert f"turn {turn.pk} could not be ended: OperationalError" in caplog.text
-    Turn.objects.update(lease_until="2020-01-01T00:00Z")
-    assert recover_stale_turns() == 1
+    monkeypatch.setattr(replies, "fail_attempt", raising(OperationalError(WORDS)))
+    attempt = play(chapter)
+    assert (attempt.status, LIVE_REPLIES) == (Attempt.Status.RUNNING, {})
+    assert f"attempt {attempt.pk} could not be ended: OperationalError" in caplog.text
+    Attempt.objects.update(lease_until="2020-01-01T00:00Z")
+    assert recover_dead_attempts() == 1
 
 
 def test_a_stop_that_cannot_be_settled_is_one_too(
@@ -213,14 +217,14 @@ def test_a_stop_that_cannot_be_settled_is_one_too(
     monkeypatch.setattr(replies, "extend_broken_text", raising(KeyError(WORDS)))
 
     async def run() -> None:
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
-        async for _ in LIVE_REPLIES[opened.turn.pk].read():
+        opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
+        async for _ in LIVE_REPLIES[opened.attempt.pk].read():
             break
         await replies.stop_reply(chapter.pk)
-        await reply_is_over(opened.turn.pk)
+        await reply_is_over(opened.attempt.pk)
 
     async_to_sync(run)()
-    assert Turn.objects.get().status == Turn.Status.STOPPED
+    assert Attempt.objects.get().status == Attempt.Status.STOPPED
     assert "met an error of the program" in caplog.text
 
 
@@ -233,19 +237,17 @@ class TestReadingAhead:
         monkeypatch.setattr(warmup, "_warming", None)
         monkeypatch.setattr(replies, "warm_next_reply", warm_next_reply)
 
-    def play_and_read_ahead(self, chapter: Session) -> Turn:
-        async def run() -> Turn:
-            opened = await start_prompt(
-                chapter.pk, agent_slot=1, user_text="Go.", submission_key="k"
-            )
-            await reply_is_over(opened.turn.pk)
+    def play_and_read_ahead(self, chapter: Session) -> Attempt:
+        async def run() -> Attempt:
+            opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
+            await reply_is_over(opened.attempt.pk)
             if warmup._warming is not None:
                 await asyncio.wait({warmup._warming.task})
-            return opened.turn
+            return opened.attempt
 
-        turn = async_to_sync(run)()
-        turn.refresh_from_db()
-        return turn
+        attempt = async_to_sync(run)()
+        attempt.refresh_from_db()
+        return attempt
 
     @pytest.mark.parametrize("place", ["get_chapter", "compose_start"])
     @pytest.mark.parametrize(
@@ -263,7 +265,7 @@ class TestReadingAhead:
     ) -> None:
         monkeypatch.setattr(warmup, place, raising(error))
         provider.enqueue("I step in.")
-        assert self.play_and_read_ahead(chapter).status == Turn.Status.COMMITTED
+        assert self.play_and_read_ahead(chapter).status == Attempt.Status.COMMITTED
         assert caplog.text.count("reading ahead met an error of the program") == told
         assert "lamp" not in caplog.text
 
@@ -271,6 +273,6 @@ class TestReadingAhead:
         self, chapter: Session, provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
     ) -> None:
         provider.enqueue("I step in.", RecursionError(WORDS))
-        assert self.play_and_read_ahead(chapter).status == Turn.Status.COMMITTED
+        assert self.play_and_read_ahead(chapter).status == Attempt.Status.COMMITTED
         assert "reading ahead met an error of the program" in caplog.text
         assert "lamp" not in caplog.text

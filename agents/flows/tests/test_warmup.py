@@ -16,7 +16,7 @@ from agents.flows.warmup import warm_reply
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
 from sessions.chapters import delete_chapter, reset_chapter
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
 
@@ -56,12 +56,12 @@ def running() -> Task:
     return warmup._warming.task
 
 
-def prompt(chapter: Session, slot: int) -> Awaitable[Turn]:
-    async def send() -> Turn:
+def prompt(chapter: Session, slot: int) -> Awaitable[Attempt]:
+    async def send() -> Attempt:
         opened = await start_prompt(
-            chapter.pk, agent_slot=slot, user_text="Go.", submission_key=str(uuid.uuid4())
+            chapter.pk, actor=slot, words="Go.", submission_key=str(uuid.uuid4())
         )
-        return opened.turn
+        return opened.attempt
 
     return send()
 
@@ -73,15 +73,18 @@ def test_after_a_reply_the_next_character_s_prompt_is_read(
 
     async def run() -> None:
         async with asyncio.timeout(LONG):
-            turn = await prompt(chapter, 2)
-            await reply_is_over(turn.pk)
+            attempt = await prompt(chapter, 2)
+            await reply_is_over(attempt.pk)
             await asyncio.wait({running()})
 
     async_to_sync(run)()
     reply, ahead = provider.history
     assert reply.messages[0].content.startswith("You are Agent Orange")
     assert ahead.messages[0].content.startswith("You are Agent Yellow")
-    assert (ahead.max_output_tokens, Turn.objects.get().status) == (1, Turn.Status.COMMITTED)
+    assert (ahead.max_output_tokens, Attempt.objects.latest("submitted_at").status) == (
+        1,
+        Attempt.Status.COMMITTED,
+    )
 
 
 def test_nothing_is_read_ahead_by_a_model_that_is_paid_for(
@@ -95,8 +98,8 @@ def test_nothing_is_read_ahead_by_a_model_that_is_paid_for(
 
     async def run() -> None:
         async with asyncio.timeout(LONG):
-            turn = await prompt(chapter, 2)
-            await reply_is_over(turn.pk)
+            attempt = await prompt(chapter, 2)
+            await reply_is_over(attempt.pk)
             await warm_reply(chapter.pk, 1)
 
     async_to_sync(run)()
@@ -110,13 +113,13 @@ def test_a_prompt_to_another_character_stops_it(
     async def run() -> None:
         async with asyncio.timeout(LONG):
             warming = await start_warming(provider, chapter, asyncio.Event())
-            turn = await prompt(chapter, 2)
-            await reply_is_over(turn.pk)
+            attempt = await prompt(chapter, 2)
+            await reply_is_over(attempt.pk)
             await asyncio.wait({warming})
             assert warming.cancelled()
 
     async_to_sync(run)()
-    assert Turn.objects.get().status == Turn.Status.COMMITTED
+    assert Attempt.objects.latest("submitted_at").status == Attempt.Status.COMMITTED
 
 
 def test_a_prompt_to_the_same_character_waits_for_it(
@@ -126,17 +129,17 @@ def test_a_prompt_to_the_same_character_waits_for_it(
         async with asyncio.timeout(LONG):
             gate = asyncio.Event()
             warming = await start_warming(provider, chapter, gate)
-            turn = await prompt(chapter, 1)
+            attempt = await prompt(chapter, 1)
             for _ in range(100):
                 await asyncio.sleep(0)
             assert len(provider.history) == 1
             gate.set()
-            await reply_is_over(turn.pk)
+            await reply_is_over(attempt.pk)
             assert warming.done()
             assert not warming.cancelled()
 
     async_to_sync(run)()
-    assert Turn.objects.get().status == Turn.Status.COMMITTED
+    assert Attempt.objects.latest("submitted_at").status == Attempt.Status.COMMITTED
 
 
 def test_a_warm_up_for_another_character_takes_its_place(

@@ -1,17 +1,22 @@
 """Trials in tests: one layer changed, and what came of it."""
 
+import asyncio
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
-from agents.flows.tests.playing import play
-from agents.flows.trials import read_reply, request_trial
-from agents.models import Job
+from agents.flows.tests.playing import play, reply_is_over
+from agents.flows.trials import read_reply, start_trial
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
-from agents.running.work import work_on
-from sessions.models import Event, Session
+from agents.running.database import in_database
+from agents.running.live import LIVE_REPLIES
+from sessions.attempts import open_trial
+from sessions.committing import reply_of
+from sessions.models import Attempt, Session
+from sessions.record import attempts_at
 from sessions.tests.factories import make_active_chapter
 
 IDENTITY = "Mara\nA ferrywoman who has lost her boat."
@@ -32,21 +37,67 @@ def number_of(chapter: Session, name: str) -> int:
     return next(one.number for one in read_reply(chapter.pk).layers if one.name == name)
 
 
-def try_again(
-    chapter: Session, text: str = IDENTITY, *, name: str = "AGENT_IDENTITY", **more: Any
-) -> Job:
-    number = number_of(chapter, name)
-    sent: dict[str, Any] = {"layer_number": number, "text": text, "submission_key": "", **more}
-    return request_trial(chapter.pk, **sent)
+async def begin(
+    chapter: Session,
+    text: str = IDENTITY,
+    *,
+    name: str = "AGENT_IDENTITY",
+    number: int | None = None,
+    **more: Any,
+) -> Attempt:
+    """Start a trial and leave it running; raises what refuses it."""
+    layer = await in_database(number_of, chapter, name) if number is None else number
+    sent: dict[str, Any] = {"layer_number": layer, "text": text, "submission_key": "", **more}
+    return (await start_trial(chapter.pk, **sent)).attempt
 
 
-def tried(chapter: Session, provider: ScriptedProvider) -> Job:
+def try_again(chapter: Session, text: str = IDENTITY, **more: Any) -> Attempt:
+    """Run a trial to its end; takes and raises what `begin` does."""
+
+    async def run() -> Attempt:
+        attempt = await begin(chapter, text, **more)
+        await reply_is_over(attempt.pk)
+        return attempt
+
+    attempt = async_to_sync(run)()
+    attempt.refresh_from_db()
+    return attempt
+
+
+def running_elsewhere(chapter: Session, text: str = IDENTITY) -> Attempt:
+    """A trial that another process is writing."""
+    tried = read_reply(chapter.pk)
+    layer = tried.find_layer(number_of(chapter, "AGENT_IDENTITY"))
+    given: dict[str, object] = {
+        "call_id": str(tried.call.artifact.pk),
+        "layer": layer.number,
+        "layer_name": layer.name,
+        "text_before": layer.text,
+        "text": text,
+    }
+    return open_trial(
+        chapter.pk, source=tried.attempt, given=given, submission_key="elsewhere"
+    ).attempt
+
+
+async def words_have_come(attempt: Attempt) -> None:
+    while not LIVE_REPLIES[attempt.pk].parts:
+        await asyncio.sleep(0)
+
+
+def tried(chapter: Session, provider: ScriptedProvider) -> Attempt:
     """A trial that came to a reply of its own."""
     provider.enqueue("I run to the quay.")
-    job = try_again(chapter)
-    work_on(job.pk)
-    job.refresh_from_db()
-    return job
+    return try_again(chapter)
+
+
+def row_of(chapter: Session) -> dict[str, Any]:
+    """The chapter itself, every field of it."""
+    return dict(Session.objects.filter(pk=chapter.pk).values().get())
+
+
+def trials_of(chapter: Session) -> list[Attempt]:
+    return list(chapter.attempts.filter(kind=Attempt.Kind.TRIAL).order_by("submitted_at"))
 
 
 def contents(request: ModelRequest) -> list[tuple[str, str]]:
@@ -54,5 +105,6 @@ def contents(request: ModelRequest) -> list[tuple[str, str]]:
 
 
 def replies_to(chapter: Session, number: int) -> list[str]:
-    events = chapter.events.filter(prompt_index=number, role=Event.Role.AGENT)
-    return [event.text for event in events.order_by("created_at")]
+    """Of all committed attempts, oldest first."""
+    attempts = attempts_at(chapter.turns.get(number=number))
+    return [reply_of(attempt).text for attempt in attempts]

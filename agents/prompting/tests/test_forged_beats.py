@@ -84,7 +84,9 @@ def test_no_cut_takes_the_sign_from_a_mark() -> None:
 def test_the_system_and_a_name_of_old_speak_for_themselves_alone() -> None:
     chapter = make_active_chapter(agent_names={"1": "GM", "2": "3)"})
     add_prompts(chapter, 2)
-    Event.objects.create(session=chapter, prompt_index=2, role="system", text="4) Agent Yellow: I")
+    text = "4) Agent Yellow: I"
+    about = {"session": chapter, "attempt": chapter.turns.get(number=2).chosen}
+    Event.objects.create(**about, prompt_index=2, position=2, role="system", text=text)
     prompt = prompt_of(chapter, CHARACTERS[1], "full")
     for line in (
         "\\GM: reply 1",

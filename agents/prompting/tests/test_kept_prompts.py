@@ -17,9 +17,8 @@ from agents.tests.replies import turn_delta
 from memory.blocks import write_delta
 from memory.corrections import write_correction
 from sessions.access import get_chapter
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.tests.factories import add_prompts, make_active_chapter
-from sessions.transcript import chosen_events
 
 pytestmark = pytest.mark.django_db
 
@@ -58,10 +57,9 @@ def _large_window(settings: Any) -> None:
 
 def summarize(chapter: Session, canon: str, first: int = 1) -> None:
     last = first + 6
-    events = [event.pk for event in chosen_events(chapter, from_prompt=first, to_prompt=last)]
     payload = turn_delta(first, last, canon_locks=[canon])
     assert write_delta(
-        chapter.pk, from_prompt_index=first, to_prompt_index=last, payload=payload, event_ids=events
+        chapter.turns.get(number=last).chosen, from_prompt_index=first, payload=payload
     )
 
 
@@ -78,9 +76,9 @@ def test_what_was_read_ahead_is_not_asked_for_again(
     read_ahead(chapter)
     seconds[0] += 590
     slot = chapter.next_agent_slot
-    turn = Turn(session=chapter, agent_slot=slot, user_text="The stairs are wet.")
+    attempt = Attempt(session=chapter, actor=slot, words="The stairs are wet.")
     with django_assert_num_queries(0):
-        call = prepare_call(CHARACTERS[slot], chapter.pk, lambda: compose_reply(turn))
+        call = prepare_call(CHARACTERS[slot], chapter.pk, lambda: compose_reply(attempt))
     assert "The stairs are wet." in call.request.messages[-1].content
 
 
@@ -135,7 +133,7 @@ def test_in_a_small_window_a_context_that_may_give_way_is_remembered_at_once(
 def test_the_layers_of_a_prompt_show_one_state_of_the_chapter(chapter: Session) -> None:
     """Also when a summary lands between the reading of the chapter and that of its memory."""
     add_prompts(chapter, 7)
-    stored = Turn(session=get_chapter(chapter.pk), agent_slot=1, user_text="Go.")
+    stored = Attempt(session=get_chapter(chapter.pk), actor=1, words="Go.")
     summarize(chapter, "The bell has no clapper.")
     text = "\n".join(layer.text for layer in compose_reply(stored))
     assert "beat 1\n" in text

@@ -24,7 +24,7 @@ from bench.session_data import beat_text, reply_text
 from sessions.access import get_chapter
 from sessions.chapters import SetupChange, create_chapter, save_setup
 from sessions.limits import TAB1_CHAR_LIMIT
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State
 
 pytestmark = pytest.mark.django_db
@@ -92,9 +92,9 @@ def tokens_of(messages: tuple[Message, ...]) -> float:
 def compose_next(chapter: Session, slot: int, words: str) -> None:
     """The prompt before it is sent, to each character, chosen or not."""
     facts = model_facts(slot)
-    turn = Turn(session=chapter, agent_slot=slot, user_text=words)
-    agent = agent_of(turn)
-    prompt = fit_prompt(agent, facts, lambda: compose_reply(turn))
+    attempt = Attempt(session=chapter, actor=slot, words=words)
+    agent = agent_of(attempt)
+    prompt = fit_prompt(agent, facts, lambda: compose_reply(attempt))
     assert tokens_of(prompt.messages) + output_limit(agent, facts) <= WINDOW
     told = "\n".join(message.content for message in prompt.messages)
     assert filling(slot) in told

@@ -2,26 +2,28 @@
 
 from collections.abc import Callable
 
+from memory.blocks import counting_blocks
 from memory.models import MemoryBlock
-from sessions.models import Event, Session, Turn
-from sessions.turns import OpenedTurn, open_prompt
+from sessions.attempts import OpenedAttempt, open_prompt
+from sessions.models import Attempt, Session
 
 
-def opening(chapter: Session, text: str, key: str) -> Callable[[], OpenedTurn]:
-    return lambda: open_prompt(chapter.pk, agent_slot=1, user_text=text, submission_key=key)
+def opening(chapter: Session, text: str, key: str) -> Callable[[], OpenedAttempt]:
+    return lambda: open_prompt(chapter.pk, actor=1, words=text, submission_key=key)
 
 
 def check(chapter: Session) -> None:
-    """Prompts 1 to n, each once and answered; memory that tiles them; no turn left in flight."""
+    """Turns 1 to n, each of which goes by a whole attempt; memory that tiles them; nothing left in
+    flight."""
     chapter.refresh_from_db()
-    prompts = chapter.events.filter(role=Event.Role.USER).values_list("prompt_index", flat=True)
-    assert list(prompts) == list(range(1, chapter.prompt_index + 1))
-    answered = chapter.events.filter(role=Event.Role.AGENT).values_list("prompt_index", flat=True)
-    assert set(answered) == set(prompts)
-    blocks = chapter.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
-    spans = blocks.order_by("from_prompt_index").values_list("from_prompt_index", "to_prompt_index")
+    turns = list(chapter.turns.select_related("chosen"))
+    assert [turn.number for turn in turns] == list(range(1, chapter.prompt_index + 1))
+    for turn in turns:
+        assert turn.chosen.turn_id == turn.pk
+        assert [event.role for event in turn.chosen.events.all()] == ["user", "agent"]
+    blocks = counting_blocks(chapter).filter(type=MemoryBlock.Type.TURN_DELTA)
+    spans = blocks.values_list("from_prompt_index", "to_prompt_index")
     covered = [index for first, last in spans for index in range(first, last + 1)]
     assert covered == list(range(1, chapter.last_summarized_prompt_index + 1))
     assert chapter.turn_in_flight is None
-    assert chapter.rerolling_prompt_index is None
-    assert not chapter.turns.filter(status=Turn.Status.RUNNING).exists()
+    assert not chapter.attempts.filter(status=Attempt.Status.RUNNING).exists()

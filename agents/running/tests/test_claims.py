@@ -15,10 +15,12 @@ from agents.running.claims import keep_claim
 from agents.running.database import in_database
 from agents.running.live import LiveReply
 from agents.tests.calling import LONG
-from sessions.leases import renew_turns
-from sessions.models import Session, Turn
+from sessions.attempts import open_prompt
+from sessions.breaking import stop_attempt
+from sessions.committing import commit_attempt
+from sessions.leases import renew_attempts
+from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
-from sessions.turns import commit_turn, open_prompt, stop_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -28,20 +30,20 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many queries each renewal took; one follows at once on the other."""
     counts: list[int] = []
 
-    def renew(texts: Sequence[tuple[Turn, str]]) -> set[UUID]:
+    def renew(texts: Sequence[tuple[Attempt, str]]) -> set[UUID]:
         with CaptureQueriesContext(connection) as queries:
-            lost = renew_turns(texts)
+            lost = renew_attempts(texts)
         counts.append(len(queries))
         return lost
 
     monkeypatch.setattr(claims, "FLUSH_SECONDS", 0)
-    monkeypatch.setattr(claims, "renew_turns", renew)
+    monkeypatch.setattr(claims, "renew_attempts", renew)
     return counts
 
 
-def send(chapter: Session | None = None) -> Turn:
+def send(chapter: Session | None = None) -> Attempt:
     chapter = chapter or make_active_chapter()
-    return open_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k").turn
+    return open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
 
 
 def in_time(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -63,11 +65,11 @@ async def one_more(rounds: list[int]) -> None:
     await until(lambda: len(rounds) > seen + 2)
 
 
-async def writer_of(turn: Turn, text: str) -> "asyncio.Task[None]":
+async def writer_of(attempt: Attempt, text: str) -> "asyncio.Task[None]":
     """Somebody who has come so far with this reply, and hangs there."""
 
     async def write() -> None:
-        with keep_claim(turn, LiveReply([text])):
+        with keep_claim(attempt, LiveReply([text])):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(write())
@@ -79,32 +81,32 @@ async def writer_of(turn: Turn, text: str) -> "asyncio.Task[None]":
 def test_it_takes_as_many_queries_for_three_replies_as_for_one(
     rounds: list[int], count: int
 ) -> None:
-    turns = [send() for _ in range(count)]
-    leases = [turn.lease_until for turn in turns]
+    attempts = [send() for _ in range(count)]
+    leases = [attempt.lease_until for attempt in attempts]
 
     async def scenario() -> None:
-        for number, turn in enumerate(turns):
-            await writer_of(turn, f"I step {number}")
+        for number, attempt in enumerate(attempts):
+            await writer_of(attempt, f"I step {number}")
         await one_more(rounds)
 
     in_time(scenario)
     # A savepoint, a look at the rows, the renewal, and the savepoint's end.
     assert rounds[-1] == 4
-    for number, (turn, lease) in enumerate(zip(turns, leases, strict=True)):
-        turn.refresh_from_db()
-        assert turn.partial_text == f"I step {number}"
-        assert turn.lease_until > lease
+    for number, (attempt, lease) in enumerate(zip(attempts, leases, strict=True)):
+        attempt.refresh_from_db()
+        assert attempt.partial_text == f"I step {number}"
+        assert attempt.lease_until > lease
 
 
 def test_who_writes_a_turn_that_was_stopped_elsewhere_is_cancelled_and_nobody_else(
     rounds: list[int],
 ) -> None:
-    turns = [send() for _ in range(3)]
+    attempts = [send() for _ in range(3)]
 
     async def scenario() -> None:
-        first, stopped, last = [await writer_of(turn, "I step") for turn in turns]
+        first, stopped, last = [await writer_of(attempt, "I step") for attempt in attempts]
         await one_more(rounds)
-        await in_database(stop_turn, turns[1])
+        await in_database(stop_attempt, attempts[1])
         await asyncio.wait({stopped})
         assert stopped.cancelled()
         await one_more(rounds)
@@ -116,13 +118,13 @@ def test_who_writes_a_turn_that_was_stopped_elsewhere_is_cancelled_and_nobody_el
 
 def test_an_attempt_keeps_its_claim_when_the_one_before_it_ends(rounds: list[int]) -> None:
     chapter = make_active_chapter()
-    turn = send(chapter)
+    attempt = send(chapter)
 
     async def scenario() -> None:
-        before = await writer_of(turn, "I st")
-        await in_database(stop_turn, turn)
+        before = await writer_of(attempt, "I st")
+        await in_database(stop_attempt, attempt)
         again = await in_database(send, chapter)
-        assert (again.pk, again.run_id != turn.run_id) == (turn.pk, True)
+        assert (again.pk, again.run_id != attempt.run_id) == (attempt.pk, True)
         writing = await writer_of(again, "You step in")
         before.cancel()
         await asyncio.wait({before})
@@ -130,23 +132,23 @@ def test_an_attempt_keeps_its_claim_when_the_one_before_it_ends(rounds: list[int
         assert not writing.done()
 
     in_time(scenario)
-    turn.refresh_from_db()
-    assert (turn.status, turn.partial_text) == (Turn.Status.RUNNING, "You step in")
+    attempt.refresh_from_db()
+    assert (attempt.status, attempt.partial_text) == (Attempt.Status.RUNNING, "You step in")
 
 
 def test_who_has_just_committed_a_reply_is_not_cancelled(rounds: list[int]) -> None:
-    turn, other = send(), send()
+    attempt, other = send(), send()
 
     async def scenario() -> None:
-        writing = [await writer_of(turn, "I step"), await writer_of(other, "I wait")]
-        assert await in_database(commit_turn, turn, "I step in.")
+        writing = [await writer_of(attempt, "I step"), await writer_of(other, "I wait")]
+        assert await in_database(commit_attempt, attempt, "I step in.")
         await one_more(rounds)
         assert not any(task.done() for task in writing)
 
     in_time(scenario)
-    assert renew_turns([(turn, "I step")]) == set()
-    turn.refresh_from_db()
-    assert (turn.status, turn.partial_text) == (Turn.Status.COMMITTED, "")
+    assert renew_attempts([(attempt, "I step")]) == set()
+    attempt.refresh_from_db()
+    assert (attempt.status, attempt.partial_text) == (Attempt.Status.COMMITTED, "")
 
 
 @pytest.mark.parametrize("error", [OperationalError("database is locked"), RuntimeError("thread")])
@@ -156,24 +158,24 @@ def test_what_fails_for_a_round_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    turn = send()
+    attempt = send()
 
-    def refuse_first(texts: Sequence[tuple[Turn, str]]) -> set[UUID]:
+    def refuse_first(texts: Sequence[tuple[Attempt, str]]) -> set[UUID]:
         rounds.append(0)
         if len(rounds) == 1:
             raise error
-        return renew_turns(texts)
+        return renew_attempts(texts)
 
-    monkeypatch.setattr(claims, "renew_turns", refuse_first)
+    monkeypatch.setattr(claims, "renew_attempts", refuse_first)
 
     async def scenario() -> None:
-        writing = await writer_of(turn, "I step")
+        writing = await writer_of(attempt, "I step")
         await one_more(rounds)
         assert not writing.done()
 
     in_time(scenario)
-    turn.refresh_from_db()
-    assert turn.partial_text == "I step"
+    attempt.refresh_from_db()
+    assert attempt.partial_text == "I step"
     assert f"could not be renewed: {type(error).__name__}" in caplog.text
 
 
@@ -202,18 +204,18 @@ def test_a_text_for_which_there_is_no_memory_is_kept_the_next_time(
 
 
 def test_nothing_goes_on_without_claims_and_the_next_one_is_kept_again(rounds: list[int]) -> None:
-    turns = send(), send()
+    attempts = send(), send()
 
     async def scenario() -> None:
         before = asyncio.all_tasks()
-        for turn in turns:
-            writing = await writer_of(turn, "I step")
+        for attempt in attempts:
+            writing = await writer_of(attempt, "I step")
             await one_more(rounds)
             writing.cancel()
             await until(lambda: asyncio.all_tasks() == before)
             assert not claims._keepers
 
     in_time(scenario)
-    for turn in turns:
-        turn.refresh_from_db()
-        assert turn.partial_text == "I step"
+    for attempt in attempts:
+        attempt.refresh_from_db()
+        assert attempt.partial_text == "I step"

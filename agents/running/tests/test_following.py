@@ -20,8 +20,8 @@ from agents.running.database import in_database
 from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyText, follow
 from sessions.chapters import reset_chapter
 from sessions.exceptions import InvalidInput
-from sessions.models import Session, Turn
-from sessions.tests.factories import add_turn, make_active_chapter
+from sessions.models import Attempt, Session
+from sessions.tests.factories import add_attempt, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -37,20 +37,20 @@ def test_a_stop_keeps_the_text_so_far_and_it_can_be_kept(
     async def run() -> None:
         gate = asyncio.Event()
         provider.enqueue(Script("I step in and wait", gate=gate, gate_at=2))
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
-        live = LIVE_REPLIES[opened.turn.pk]
+        opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
+        live = LIVE_REPLIES[opened.attempt.pk]
         async for text in live.read():
             if live.text == "I step ":
                 break
             assert text
         await stop_reply(chapter.pk)
-        await reply_is_over(opened.turn.pk)
+        await reply_is_over(opened.attempt.pk)
 
     async_to_sync(run)()
-    turn = Turn.objects.get()
-    assert (turn.status, turn.partial_text) == (Turn.Status.STOPPED, "I step ")
+    attempt = Attempt.objects.get()
+    assert (attempt.status, attempt.partial_text) == (Attempt.Status.STOPPED, "I step ")
     assert texts_of(chapter) == []
-    assert keep_reply(chapter.pk).status == Turn.Status.COMMITTED
+    assert keep_reply(chapter.pk).status == Attempt.Status.COMMITTED
     assert texts_of(chapter) == ["Go.", "I step "]
     assert not LIVE_REPLIES
 
@@ -62,15 +62,15 @@ def test_a_stop_from_another_process_ends_the_reply(
 
     async def run() -> None:
         provider.enqueue(Script("I step in", gate=asyncio.Event(), gate_at=2))
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
-        live = LIVE_REPLIES.pop(opened.turn.pk)
+        opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
+        live = LIVE_REPLIES.pop(opened.attempt.pk)
         await stop_reply(chapter.pk)
         assert live.task is not None
         await asyncio.wait({live.task})
 
     async_to_sync(run)()
-    turn = Turn.objects.get()
-    assert (turn.status, turn.partial_text) == (Turn.Status.STOPPED, "I step ")
+    attempt = Attempt.objects.get()
+    assert (attempt.status, attempt.partial_text) == (Attempt.Status.STOPPED, "I step ")
 
 
 def test_a_reader_that_leaves_does_not_touch_the_reply(
@@ -79,11 +79,11 @@ def test_a_reader_that_leaves_does_not_touch_the_reply(
     async def run() -> None:
         gate = asyncio.Event()
         provider.enqueue(Script("I step in.", gate=gate, gate_at=1))
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
-        async for _ in follow(opened.turn.pk):
+        opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
+        async for _ in follow(opened.attempt.pk):
             break
         gate.set()
-        await reply_is_over(opened.turn.pk)
+        await reply_is_over(opened.attempt.pk)
 
     async_to_sync(run)()
     assert texts_of(chapter) == ["Go.", "I step in."]
@@ -96,7 +96,7 @@ def test_a_client_that_leaves_at_once_does_not_keep_the_reply_from_starting(
         gate = asyncio.Event()
         provider.enqueue(Script("I step in.", gate=gate))
         request = asyncio.create_task(
-            start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+            start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
         )
         await asyncio.sleep(0)
         request.cancel()
@@ -120,7 +120,7 @@ def test_what_is_refused_reaches_the_client_and_leaves_nothing_behind(
     async def run() -> None:
         others = asyncio.all_tasks()
         request = asyncio.create_task(
-            start_prompt(chapter.pk, agent_slot=1, user_text=" ", submission_key="k")
+            start_prompt(chapter.pk, actor=1, words=" ", submission_key="k")
         )
         if has_left:
             await asyncio.sleep(0)
@@ -139,7 +139,7 @@ def test_what_is_refused_reaches_the_client_and_leaves_nothing_behind(
 
     async_to_sync(run)()
     assert not LIVE_REPLIES
-    assert not Turn.objects.exists()
+    assert not Attempt.objects.exists()
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
@@ -147,25 +147,25 @@ def test_following_a_reply_that_is_over_tells_how_it_ended(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
     provider.enqueue(Script("I step", error=StreamBroken("cut")))
-    turn = play(chapter)
+    attempt = play(chapter)
 
     async def run() -> list[object]:
-        return [part async for part in follow(turn.pk)]
+        return [part async for part in follow(attempt.pk)]
 
-    assert async_to_sync(run)() == [ReplyText("I step", is_restart=True), ReplyEnded(turn)]
+    assert async_to_sync(run)() == [ReplyText("I step", is_restart=True), ReplyEnded(attempt)]
 
 
 def test_following_a_dead_process_ends_with_the_text_it_flushed(chapter: Session) -> None:
     lapsed = timezone.now() - timedelta(seconds=1)
-    turn = add_turn(chapter, partial_text="I st", lease_until=lapsed)
-    Session.objects.update(turn_in_flight=turn.pk)
+    attempt = add_attempt(chapter, partial_text="I st", lease_until=lapsed)
+    Session.objects.update(turn_in_flight=attempt.pk)
 
     async def run() -> list[object]:
-        return [part async for part in follow(turn.pk)]
+        return [part async for part in follow(attempt.pk)]
 
     *_, ended = async_to_sync(run)()
     assert isinstance(ended, ReplyEnded)
-    assert (ended.turn.status, ended.turn.partial_text) == (Turn.Status.FAILED, "I st")
+    assert (ended.attempt.status, ended.attempt.partial_text) == (Attempt.Status.FAILED, "I st")
 
 
 def test_a_reset_under_a_reply_leaves_no_trace_of_it(
@@ -174,13 +174,13 @@ def test_a_reset_under_a_reply_leaves_no_trace_of_it(
     async def run() -> None:
         gate = asyncio.Event()
         provider.enqueue(Script("Too late.", gate=gate, gate_at=1))
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+        opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
         await in_database(reset_chapter, chapter.pk)
         gate.set()
-        await reply_is_over(opened.turn.pk)
+        await reply_is_over(opened.attempt.pk)
 
     async_to_sync(run)()
-    assert not Turn.objects.exists()
+    assert not Attempt.objects.exists()
     assert not LLMArtifact.objects.exists()
     assert Session.objects.get().pk != chapter.pk
 
@@ -192,18 +192,18 @@ def test_silence_is_told_and_leaving_in_it_is_no_trouble(
     provider.enqueue(Script("I step in.", gate=gate, gate_at=1))
 
     async def run() -> list[object]:
-        opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
-        async with asyncio.timeout(20), aclosing(follow(opened.turn.pk, pause=0.01)) as left:
+        opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
+        async with asyncio.timeout(20), aclosing(follow(opened.attempt.pk, pause=0.01)) as left:
             async for part in left:
                 if part is None:
                     break
         parts: list[object] = []
         async with asyncio.timeout(20):
-            async for part in follow(opened.turn.pk, pause=0.01):
+            async for part in follow(opened.attempt.pk, pause=0.01):
                 parts.append(part)
                 if part is None:
                     gate.set()
-        await reply_is_over(opened.turn.pk)
+        await reply_is_over(opened.attempt.pk)
         return parts
 
     parts = async_to_sync(run)()
@@ -217,11 +217,11 @@ def test_silence_of_a_reply_elsewhere_is_told(
     chapter: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_replies, "POLL_SECONDS", 0.01)
-    turn = add_turn(chapter, partial_text="I st")
+    attempt = add_attempt(chapter, partial_text="I st")
 
     async def run() -> list[object]:
         parts: list[object] = []
-        async with asyncio.timeout(20), aclosing(follow(turn.pk, pause=0.02)) as followed:
+        async with asyncio.timeout(20), aclosing(follow(attempt.pk, pause=0.02)) as followed:
             async for part in followed:
                 parts.append(part)
                 if part is None:

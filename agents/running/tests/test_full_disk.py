@@ -21,9 +21,9 @@ from agents.running.database import in_database
 from agents.running.live import LIVE_REPLIES, follow
 from agents.storage import is_disk_full
 from agents.tests.calling import LONG
-from sessions.models import Session, Turn
+from sessions.breaking import recover_dead_attempts
+from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
-from sessions.turns import recover_stale_turns
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,21 +65,21 @@ def chapter() -> Session:
     return make_active_chapter()
 
 
-async def reply_that_meets_it(chapter: Session, provider: ScriptedProvider, disk: Disk) -> Turn:
+async def reply_that_meets_it(chapter: Session, provider: ScriptedProvider, disk: Disk) -> Attempt:
     """Until whoever follows it was told; all of its words are shown by then."""
     gate = asyncio.Event()
     provider.enqueue(Script(REPLY, gate=gate, gate_at=2))
-    opened = await start_prompt(chapter.pk, agent_slot=1, user_text="Go.", submission_key="k")
+    opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
     disk.is_full = True
     gate.set()
     with pytest.raises(OperationalError):
-        await read_to_the_end(opened.turn)
-    assert LIVE_REPLIES[opened.turn.pk].text == REPLY
-    return opened.turn
+        await read_to_the_end(opened.attempt)
+    assert LIVE_REPLIES[opened.attempt.pk].text == REPLY
+    return opened.attempt
 
 
-async def read_to_the_end(turn: Turn) -> None:
-    async with asyncio.timeout(LONG), aclosing(follow(turn.pk, pause=0.05)) as parts:
+async def read_to_the_end(attempt: Attempt) -> None:
+    async with asyncio.timeout(LONG), aclosing(follow(attempt.pk, pause=0.05)) as parts:
         async for _part in parts:
             ...
 
@@ -88,15 +88,15 @@ def test_the_reply_is_stored_when_there_is_room(
     chapter: Session, provider: ScriptedProvider, disk: Disk
 ) -> None:
     async def run() -> None:
-        turn = await reply_that_meets_it(chapter, provider, disk)
+        attempt = await reply_that_meets_it(chapter, provider, disk)
         disk.is_full = False
-        await reply_is_over(turn.pk)
+        await reply_is_over(attempt.pk)
 
     async_to_sync(run)()
-    assert Turn.objects.get().status == Turn.Status.COMMITTED
+    assert Attempt.objects.get().status == Attempt.Status.COMMITTED
     assert texts_of(chapter) == ["Go.", REPLY]
     chapter.refresh_from_db()
-    assert play(chapter).status == Turn.Status.COMMITTED
+    assert play(chapter).status == Attempt.Status.COMMITTED
 
 
 def test_whoever_takes_it_for_dead_meanwhile_does_not_cut_its_words(
@@ -105,17 +105,17 @@ def test_whoever_takes_it_for_dead_meanwhile_does_not_cut_its_words(
     def take_for_dead() -> None:
         # Before the reply's own process tries again.
         disk.is_full = False
-        Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=1), partial_text="I")
-        assert recover_stale_turns() == 1
+        Attempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1), partial_text="I")
+        assert recover_dead_attempts() == 1
 
     async def run() -> None:
-        turn = await reply_that_meets_it(chapter, provider, disk)
+        attempt = await reply_that_meets_it(chapter, provider, disk)
         await in_database(take_for_dead)
-        await reply_is_over(turn.pk)
+        await reply_is_over(attempt.pk)
 
     async_to_sync(run)()
-    turn = Turn.objects.get()
-    assert (turn.status, turn.partial_text) == (Turn.Status.FAILED, REPLY)
+    attempt = Attempt.objects.get()
+    assert (attempt.status, attempt.partial_text) == (Attempt.Status.FAILED, REPLY)
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no bound to be set")
@@ -132,6 +132,6 @@ def test_sqlite_itself(chapter: Session, provider: ScriptedProvider) -> None:
             play(chapter, words)
         assert is_disk_full(met.value)
         cursor.execute(f"PRAGMA max_page_count = {before}")
-    turn = play(chapter, words)
-    assert turn.status == Turn.Status.COMMITTED
+    attempt = play(chapter, words)
+    assert attempt.status == Attempt.Status.COMMITTED
     assert texts_of(chapter)[0] == words

@@ -23,7 +23,7 @@ from agents.running.recovery import recover
 from agents.running.work import work_on
 from agents.sweeping import sweep
 from memory.models import MemoryBlock
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
@@ -160,4 +160,4 @@ def test_reset_under_a_running_job_writes_nothing(
     assert not finish(job)
     work_on(uuid.uuid4())
     assert not MemoryBlock.objects.exists()
-    assert not Turn.objects.exists()
+    assert not Attempt.objects.exists()

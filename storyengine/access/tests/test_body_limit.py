@@ -20,8 +20,7 @@ from storyengine.access import body_limit
 from storyengine.access.body_limit import LARGEST_FILE, LARGEST_OF_STRANGERS
 from storyengine.access.headers import HEADERS
 from storyengine.access.tests.asgi_calls import Exchange
-from storyengine.exchange.chapter_file import MAX_FILE_BYTES
-from storyengine.exchange.limits import IMPORT_COMMAND
+from storyengine.exchange.limits import IMPORT_COMMAND, MAX_FILE_BYTES
 
 SMALL = 1_100_000
 IMPORTS = ("/chapters/import", "/api/session/import")
@@ -77,7 +76,10 @@ class TestEverythingElse:
         text, slots = WIDE * TAB1_CHAR_LIMIT, range(1, MAX_AGENTS + 1)
         form = {"world_text": text, "chapter_text": text, "agent_count": str(MAX_AGENTS)}
         form |= {f"identity_{slot}": text for slot in slots}
-        form |= {f"name_{slot}": WIDE * AGENT_NAME_CHAR_LIMIT for slot in slots}
+        form |= {
+            f"name_{slot}": WIDE * (AGENT_NAME_CHAR_LIMIT - 1) + "ABCDEFG"[slot - 1]
+            for slot in slots
+        }
         body = urlencode(form)
         address = reverse("pages:save-world", args=[chapter.pk])
         assert Exchange(len(body), path=address).status == 200

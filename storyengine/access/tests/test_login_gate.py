@@ -26,7 +26,7 @@ def page_paths(patterns: list[URLPattern | URLResolver], prefix: str = "") -> li
 
 
 def concrete(route: str) -> str:
-    for parameter in ("<uuid:session_id>", "<uuid:turn_id>", "<uuid:draft_id>"):
+    for parameter in ("<uuid:session_id>", "<uuid:attempt_id>", "<uuid:draft_id>"):
         route = route.replace(parameter, UUID)
     return "/" + route
 

@@ -11,6 +11,7 @@ from django.test import AsyncClient, Client
 
 from agents.running.database import in_database
 from agents.running.jobs import due_jobs
+from agents.running.live import LIVE_REPLIES
 from sessions.models import Session
 
 R = TypeVar("R")
@@ -48,6 +49,12 @@ def in_loop(scenario: Callable[[], Awaitable[R]]) -> R:
 
 def address(chapter: Session, action: str = "") -> str:
     return f"/api/session/{chapter.pk}" + (f"/{action}" if action else "")
+
+
+async def reply_is_running() -> None:
+    """Wait until a reply has shown its first words."""
+    while not any(live.parts for live in LIVE_REPLIES.values()):
+        await asyncio.sleep(0)
 
 
 def waited(chapter: Session, action: str, run_jobs: RunJobs) -> Any:

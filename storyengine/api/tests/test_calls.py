@@ -35,7 +35,7 @@ def test_the_newest_come_first_with_their_figures(chapter: Session) -> None:
     newest = listed["items"][0]
     artifact = LLMArtifact.objects.latest("created_at")
     assert newest["call_id"] == str(artifact.pk)
-    assert newest["turn_id"] == str(artifact.turn_id)
+    assert newest["attempt_id"] == str(artifact.attempt_id)
     assert newest["layers"] == artifact.layers
     assert newest["estimated_tokens"] == sum(layer["tokens"] for layer in artifact.layers)
     assert newest["input_tokens"] == artifact.token_counts["input"]
@@ -119,6 +119,9 @@ class TestDryRun:
     def test_what_could_not_be_sent_is_refused(self, chapter: Session) -> None:
         refused = self.run(chapter, agent_slot=7, user_text="x")
         assert_problem(refused, 422, "invalid-input")
+        for witnesses in ([4], [1, 1]):
+            refused = self.run(chapter, agent_slot=1, user_text="x", witnesses=witnesses)
+            assert_problem(refused, 422, "invalid-input")
         refused = self.run(make_chapter(), agent_slot=1, user_text="x")
         assert_problem(refused, 409, "wrong-state")
 

@@ -6,10 +6,11 @@ from pytest_django import DjangoAssertNumQueries
 
 from agents.models import Job
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.models import Session, Turn
+from sessions.attempts import open_prompt
+from sessions.breaking import fail_attempt
+from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from sessions.turns import fail_turn, open_prompt
 from storyengine.api.tests.calling import address, assert_problem, call
 
 pytestmark = pytest.mark.django_db
@@ -71,11 +72,12 @@ def full_chapter() -> Session:
         key="1-7",
         error="It failed.",
         status="failed",
+        attempt=chapter.turns.get(number=7).chosen,
         from_prompt_index=1,
         to_prompt_index=7,
     )
-    turn = open_prompt(chapter.pk, agent_slot=2, user_text="Go.", submission_key="k1").turn
-    fail_turn(turn, error="No answer.", partial_text="I g")
+    attempt = open_prompt(chapter.pk, actor=2, words="Go.", submission_key="k1").attempt
+    fail_attempt(attempt, error="No answer.", partial_text="I g")
     chapter.refresh_from_db()
     return chapter
 
@@ -117,6 +119,7 @@ class TestGet:
         assert set(document["events"][0]) == {
             "event_id",
             "session_id",
+            "attempt_id",
             "prompt_index",
             "role",
             "agent_slot",
@@ -150,9 +153,12 @@ class TestGet:
         }
 
     def test_what_is_under_way_has_the_names_of_the_specification(self) -> None:
-        document = call("GET", address(full_chapter())).json()
+        chapter = full_chapter()
+        document = call("GET", address(chapter)).json()
+        pending = chapter.attempts.get(status=Attempt.Status.FAILED)
         assert document["pending_turn"] == {
-            "turn_id": str(Turn.objects.get().pk),
+            "turn_id": str(pending.pk),
+            "attempt_id": str(pending.pk),
             "submission_key": "k1",
             "kind": "prompt",
             "status": "failed",

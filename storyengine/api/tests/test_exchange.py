@@ -7,7 +7,7 @@ from django.urls import resolve
 
 from sessions.models import Session
 from storyengine.api.tests.calling import address, assert_problem, call
-from storyengine.exchange.chapter_file import MAX_FILE_BYTES
+from storyengine.exchange.limits import MAX_FILE_BYTES
 from storyengine.exchange.tests.chapters import make_whole_chapter
 
 pytestmark = pytest.mark.django_db
@@ -81,5 +81,6 @@ def test_the_documentation_has_the_file() -> None:
     post = schema["paths"][IMPORT]["post"]
     reference = {"$ref": "#/components/schemas/ChapterFile"}
     assert post["requestBody"]["content"][JSON]["schema"] == reference
-    events = schema["components"]["schemas"]["Chapter"]["properties"]["events"]
-    assert events["maxItems"] == 100_000
+    schemas = schema["components"]["schemas"]
+    assert schemas["Chapter"]["properties"]["turns"]["maxItems"] == 50_000
+    assert schemas["TurnEntry"]["properties"]["attempts"]["maxItems"] == 1_000

@@ -10,14 +10,21 @@ from agents.providers.exceptions import ProviderTimeout, StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
 from agents.running.live import LIVE_REPLIES
-from sessions.models import Event, Session, Turn
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from storyengine.api.tests.calling import acall, address, assert_problem, call, in_loop
+from sessions.models import Attempt, Event, Session
+from sessions.tests.factories import make_active_chapter, make_chapter
+from storyengine.api.tests.calling import (
+    acall,
+    address,
+    assert_problem,
+    call,
+    in_loop,
+    reply_is_running,
+)
 
 pytestmark = pytest.mark.django_db
 
 PROMPT = {"agent_slot": 1, "user_text": "The door opens."}
-ANSWER_FIELDS = {"session_id", "turn_id", "kind", "prompt_index", "events"}
+ANSWER_FIELDS = {"session_id", "turn_id", "attempt_id", "kind", "prompt_index", "events"}
 
 
 @pytest.fixture
@@ -30,12 +37,6 @@ def send(chapter: Session, body: Any = PROMPT, key: str = "") -> Any:
     return call("POST", address(chapter, "prompt"), body, **headers)
 
 
-async def reply_is_running() -> None:
-    """Wait until a reply has shown its first words."""
-    while not any(live.parts for live in LIVE_REPLIES.values()):
-        await asyncio.sleep(0)
-
-
 class TestPrompt:
     def test_it_answers_with_the_committed_events(
         self, chapter: Session, provider: ScriptedProvider
@@ -45,6 +46,7 @@ class TestPrompt:
         answer = response.json()
         assert response.status_code == 201
         assert set(answer) == ANSWER_FIELDS
+        assert answer["turn_id"] == answer["attempt_id"] == answer["events"][0]["attempt_id"]
         assert (answer["prompt_index"], answer["kind"]) == (1, "prompt")
         assert [
             (event["role"], event["agent_slot"], event["text"]) for event in answer["events"]
@@ -84,7 +86,7 @@ class TestPrompt:
         self, chapter: Session, provider: ScriptedProvider, body: Any, kind: str
     ) -> None:
         assert_problem(send(chapter, body), 422, kind)
-        assert not Turn.objects.exists()
+        assert not Attempt.objects.exists()
         assert provider.history == []
 
     def test_a_chapter_that_is_not_in_play_refuses(self, provider: ScriptedProvider) -> None:
@@ -140,7 +142,7 @@ class TestIdempotency:
             return second
 
         assert_problem(in_loop(scenario), 409, "turn-in-flight")
-        assert Turn.objects.count() == 1
+        assert Attempt.objects.count() == 1
 
     def test_after_a_failure_it_runs_again(
         self, chapter: Session, provider: ScriptedProvider
@@ -148,7 +150,7 @@ class TestIdempotency:
         provider.enqueue(ProviderTimeout("The model took too long."), "I step through.")
         assert send(chapter, key="k1").status_code == 502
         assert send(chapter, key="k1").status_code == 201
-        assert Turn.objects.get().status == Turn.Status.COMMITTED
+        assert Attempt.objects.get().status == Attempt.Status.COMMITTED
 
     def test_other_words_after_a_failure_are_refused_and_leave_the_first(
         self, chapter: Session, provider: ScriptedProvider
@@ -157,7 +159,7 @@ class TestIdempotency:
         assert send(chapter, key="k1").status_code == 502
         other = send(chapter, {**PROMPT, "user_text": "Something else."}, key="k1")
         assert_problem(other, 409, "key-reused")
-        assert Turn.objects.get().user_text == "The door opens."
+        assert Attempt.objects.get().words == "The door opens."
         assert len(provider.history) == 1
 
     def test_a_key_that_is_too_long_is_refused(
@@ -267,29 +269,21 @@ class TestStopAndKeep:
 
 
 class TestReroll:
-    def test_it_adds_a_reply_to_the_same_prompt(
+    def test_it_adds_an_attempt_at_the_same_prompt_and_the_story_goes_by_it(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
         provider.enqueue("First.", "Second.")
-        send(chapter)
+        first = send(chapter).json()
         response = call("POST", address(chapter, "reroll"))
         answer = response.json()
         assert response.status_code == 201
         assert (answer["kind"], answer["prompt_index"]) == ("reroll", 1)
-        assert [event["text"] for event in answer["events"]] == [
-            "The door opens.",
-            "First.",
-            "Second.",
-        ]
+        assert [event["text"] for event in answer["events"]] == ["The door opens.", "Second."]
+        assert call("GET", address(chapter)).json()["events"] == answer["events"]
+        attempts = call("GET", address(chapter, "turns/1")).json()["attempts"]
+        assert [one["events"] for one in attempts] == [first["events"], answer["events"]]
 
     def test_with_no_reply_there_is_nothing_to_write_again(self, chapter: Session) -> None:
-        assert_problem(call("POST", address(chapter, "reroll")), 409, "wrong-state")
-
-    def test_a_prompt_that_memory_covers_is_closed(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        add_prompts(chapter, 7)
-        Session.objects.update(last_summarized_prompt_index=7)
         assert_problem(call("POST", address(chapter, "reroll")), 409, "wrong-state")
 
 
@@ -299,7 +293,7 @@ def test_a_reply_goes_on_when_the_client_leaves(
     gate = asyncio.Event()
     provider.enqueue(Script("One two three.", gate=gate, gate_at=1))
 
-    async def scenario() -> Turn:
+    async def scenario() -> Attempt:
         request = asyncio.create_task(acall("POST", address(chapter, "prompt"), PROMPT))
         await reply_is_running()
         (live,) = LIVE_REPLIES.values()
@@ -309,6 +303,6 @@ def test_a_reply_goes_on_when_the_client_leaves(
         gate.set()
         assert live.task is not None
         await asyncio.wait({live.task})
-        return await in_database(Turn.objects.get)
+        return await in_database(Attempt.objects.get)
 
-    assert in_loop(scenario).status == Turn.Status.COMMITTED
+    assert in_loop(scenario).status == Attempt.Status.COMMITTED

@@ -12,7 +12,7 @@ from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
 from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyPart, ReplyText, follow
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api import streaming
 from storyengine.api.tests.calling import acall, address, assert_problem, call, events_in, in_loop
@@ -58,8 +58,8 @@ def test_the_first_token_comes_before_the_reply_is_whole(
     async def scenario() -> None:
         events = events_in(await stream(chapter))
         assert await anext(events) == ("token", {"text": "One "})
-        turn = await in_database(Turn.objects.get)
-        assert (turn.status, turn.user_text) == ("running", "The door opens.")
+        turn = await in_database(Attempt.objects.get)
+        assert (turn.status, turn.words) == ("running", "The door opens.")
         gate.set()
         rest = [event async for event in events]
         assert rest[-1][0] == "turn"
@@ -180,7 +180,7 @@ def test_a_reroll_streams_too(chapter: Session, provider: ScriptedProvider) -> N
     *tokens, (name, turn) = in_loop(lambda: all_events(chapter, "reroll"))
     assert "".join(token[1]["text"] for token in tokens) == "Second."
     assert (name, turn["kind"]) == ("turn", "reroll")
-    assert [event["text"] for event in turn["events"]] == ["The door opens.", "First.", "Second."]
+    assert [event["text"] for event in turn["events"]] == ["The door opens.", "Second."]
 
 
 def test_a_reply_goes_on_when_the_listener_leaves(
@@ -232,7 +232,7 @@ def test_a_reply_whose_task_broke_off_is_followed_until_the_turn_is_settled(
     async def break_off_first(turn_id: UUID, *, pause: float) -> AsyncGenerator[ReplyPart | None]:
         looked.append(turn_id)
         if len(looked) == 1:
-            yield ReplyEnded(Turn(pk=turn_id, status=Turn.Status.RUNNING))
+            yield ReplyEnded(Attempt(pk=turn_id, status=Attempt.Status.RUNNING))
             return
         async for part in follow(turn_id):
             yield part

@@ -18,7 +18,8 @@ from agents.models import (
 )
 from agents.running.heartbeats import store_heartbeat
 from memory.models import NarrativeDraft
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
+from sessions.tests.factories import add_attempt
 
 # What a copy by way of text would spoil.
 HARD_TEXT = (
@@ -32,19 +33,25 @@ def fill_every_table() -> Session:
     chapter = make_ended_chapter(title=HARD_TEXT[:60])
     chapter.tab1.world_text = HARD_TEXT * 100
     chapter.tab1.save()
-    turn = Turn.objects.create(
-        session=chapter,
-        submission_key="key",
-        agent_slot=1,
-        user_text=HARD_TEXT,
-        status=Turn.Status.COMMITTED,
+    attempt = add_attempt(
+        chapter,
+        words=HARD_TEXT,
+        given={HARD_TEXT: [None, 0.5]},
+        witnesses=[1, 2],
+        status=Attempt.Status.FAILED,
         lease_until=datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC),
     )
     job = Job.objects.create(
         session=chapter, kind=Job.Kind.NARRATE, key="1", inputs={HARD_TEXT: [1, None, 2.5]}
     )
     LLMArtifact.objects.create(
-        session=chapter, turn=turn, job=job, agent_id=9, provider="p", model="m", error=HARD_TEXT
+        session=chapter,
+        attempt=attempt,
+        job=job,
+        agent_id=9,
+        provider="p",
+        model="m",
+        error=HARD_TEXT,
     )
     NarrativeDraft.objects.create(
         session=chapter, target_words=5, source_snapshot={"to": 14}, chapter_text=HARD_TEXT * 500

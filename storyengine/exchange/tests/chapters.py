@@ -5,7 +5,6 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.utils import timezone
 from hypothesis import strategies as st
 
 from agents.tests.replies import turn_delta, world_lock
@@ -14,11 +13,19 @@ from memory.drafts import write_draft
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.factories import add_block, add_delta, add_lock
 from sessions.chapters import delete_chapter
-from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, Session, Tab1Inputs, Turn
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.factories import (
+    add_attempt,
+    add_events,
+    add_prompts,
+    add_reply,
+    make_active_chapter,
+)
 from storyengine.exchange.exporting import export_chapter
 
+TRIED = {"layer": 2, "layer_name": "TASK", "text_before": "Answer.", "text": "Be brief."}
+OTHERS = (Attempt.Kind.REROLL, Attempt.Kind.TRIAL, Attempt.Kind.EDIT)
 START = datetime(2026, 1, 31, 20, 0, tzinfo=UTC)
 
 # All that the engine stores: no controls but tab and line feed, no lone surrogates.
@@ -39,17 +46,23 @@ json_values = st.recursive(
     max_leaves=8,
 )
 payloads = st.dictionaries(texts, json_values, max_size=4)
+# What a trial changed.
+changes = st.fixed_dictionaries(
+    {"layer": st.integers(1, 20), "layer_name": texts, "text_before": texts, "text": texts}
+)
 slot_texts = st.dictionaries(st.sampled_from("1234567"), texts, max_size=7)
 
 
 def make_whole_chapter(**fields: Any) -> Session:
-    """Ten prompts with a re-roll, a correction, two drafts, and words that nobody answered."""
+    """Ten turns, the last with further attempts; memory, drafts, and words that nobody answered."""
     chapter = make_active_chapter(agent_names={"1": "Mara", "2": "\u202eleirU"}, **fields)
     add_lock(chapter, world_lock())
     add_prompts(chapter, 10, text="Ночь 🌊", reply="I answer.\n\nTwice.")
-    Event.objects.create(
-        session=chapter, prompt_index=10, role=Event.Role.AGENT, agent_slot=1, text="Or so."
-    )
+    add_reply(chapter, 10, "Or so.")
+    trial = add_reply(chapter, 10, "On trial.", is_chosen=False)
+    trial.kind, trial.given = Attempt.Kind.TRIAL, TRIED
+    trial.source = chapter.turns.get(number=10).chosen
+    trial.save()
     add_delta(chapter, 1, 7, turn_delta(1, 7))
     chapter.last_summarized_prompt_index = 7
     chapter.save()
@@ -58,14 +71,17 @@ def make_whole_chapter(**fields: Any) -> Session:
     for text in ("The first telling.", "The second."):
         write_draft(
             chapter.pk,
+            job_id=uuid.uuid4(),
+            attempt=chapter.turns.get(number=10).chosen,
             definition_text="Close to Mara.",
             target_words=900,
             max_prompt_index=10,
             block_ids=blocks,
             chapter_text=text,
         )
-    add_turn(chapter, Turn.Status.SET_ASIDE, user_text="Words left behind.")
-    add_turn(chapter, Turn.Status.FAILED, partial_text="Half a re", error="The server is gone.")
+    add_unanswered(chapter, Attempt.Status.SET_ASIDE, words="Words left behind.")
+    broken = {"partial_text": "Half a re", "error": "The server is gone."}
+    add_unanswered(chapter, Attempt.Status.FAILED, **broken)
     return chapter
 
 
@@ -75,27 +91,74 @@ def long_chapter_file(prompts: int) -> bytes:
     add_lock(chapter, world_lock())
     add_prompts(chapter, 1)
     file: dict[str, Any] = json.loads(export_chapter(chapter.pk).to_json())
-    beat, reply = file["chapter"]["events"]
+    [turn] = file["chapter"]["turns"]
     file["chapter"] |= {
         "prompt_index": prompts,
-        "events": [
-            event | {"prompt_index": number}
-            for number in range(1, prompts + 1)
-            for event in (beat, reply)
-        ],
+        "turns": [turn | {"number": number} for number in range(1, prompts + 1)],
     }
     delete_chapter(chapter.pk)
     return json.dumps(file).encode()
 
 
-def add_turn(chapter: Session, status: Turn.Status, **fields: Any) -> Turn:
-    return Turn.objects.create(
-        session=chapter,
-        submission_key=str(uuid.uuid4()),
-        status=status,
-        lease_until=timezone.now(),
-        **{"agent_slot": 1, "user_text": "What now?", **fields},
-    )
+def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
+    """The file as the program before version 2 would have written it."""
+    chapter = dict(file["chapter"])
+    for name in ("mode", "mode_content"):
+        del chapter[name]
+    turns = chapter.pop("turns")
+    chapter["events"] = [event for turn in turns for event in _events_of(turn)]
+    # At that time a chapter had no memory of a reply that was not chosen.
+    places = [
+        at
+        for at, block in enumerate(chapter["memory_blocks"])
+        if block["attempt"] is None
+        or block["attempt"] == turns[block["to_prompt_index"] - 1]["chosen"]
+    ]
+    chapter["memory_blocks"] = [
+        _without(chapter["memory_blocks"][place], "attempt") for place in places
+    ]
+    chapter["narrative_drafts"] = [
+        _without(draft, "attempt")
+        | {
+            "source_snapshot": draft["source_snapshot"]
+            | {
+                "memory_blocks_used": [
+                    places.index(place)
+                    for place in draft["source_snapshot"]["memory_blocks_used"]
+                    if place in places
+                ]
+            }
+        }
+        for draft in chapter["narrative_drafts"]
+    ]
+    chapter["unanswered_turns"] = [
+        _without(entry, "turn", "actor", "words", "witnesses")
+        | {
+            "prompt_index": entry["turn"],
+            "agent_slot": entry["actor"],
+            "user_text": entry["words"],
+        }
+        for entry in chapter.pop("unanswered_attempts")
+    ]
+    return file | {"version": 1, "chapter": chapter}
+
+
+def _events_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
+    """The words once, then the replies as far as the chosen one, which was the last."""
+    attempts = turn["attempts"][: turn["chosen"] + 1]
+    words = attempts[0]["events"][0] | {"text": attempts[-1]["words"]}
+    events = [words, *(event for one in attempts for event in one["events"][1:])]
+    return [_without(event, "witnesses") | {"prompt_index": turn["number"]} for event in events]
+
+
+def _without(entry: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name not in names}
+
+
+def add_unanswered(chapter: Session, status: Attempt.Status, **fields: Any) -> Attempt:
+    key = str(uuid.uuid4())
+    said = {"actor": 1, "words": "What now?"}
+    return add_attempt(chapter, submission_key=key, status=status, **(said | fields))
 
 
 def build_chapter(data: st.DataObject) -> Session:
@@ -134,34 +197,57 @@ def _play(chapter: Session, data: st.DataObject) -> None:
     count = draw(st.integers(0, 9), label="prompts")
     at = START
     for number in range(1, count + 1):
-        speakers = draw(st.lists(slots, min_size=1, max_size=3), label="replies")
-        for slot in (None, *speakers):
-            at += timedelta(microseconds=draw(st.integers(1, 10**9)))
-            Event.objects.create(
-                session=chapter,
-                prompt_index=number,
-                role=Event.Role.AGENT if slot else Event.Role.USER,
-                agent_slot=slot,
-                text=draw(texts),
-                created_at=at,
-            )
+        kinds = draw(st.lists(st.sampled_from(OTHERS), max_size=2), label="other attempts")
+        made: list[Attempt] = []
+        for kind in (Attempt.Kind.PROMPT, *kinds):
+            # The same time twice, now and then: then the order is that of the ids.
+            at += timedelta(microseconds=draw(st.integers(0, 10**9)))
+            made.append(_draw_attempt(chapter, data, kind=kind, source=made, at=at))
+        turn = Turn.objects.create(
+            session=chapter, number=number, chosen=draw(st.sampled_from(made))
+        )
+        for attempt in made:
+            attempt.turn = turn
+            attempt.save()
+            add_events(attempt, number, draw(texts))
     chapter.prompt_index = count
-    for status in draw(st.lists(st.just(Turn.Status.SET_ASIDE), max_size=2)) + draw(
-        st.lists(st.sampled_from(Turn.BROKEN), max_size=1)
+    for status in draw(st.lists(st.just(Attempt.Status.SET_ASIDE), max_size=2)) + draw(
+        st.lists(st.sampled_from(Attempt.BROKEN), max_size=1)
     ):
-        is_reroll = count > 0 and draw(st.booleans())
-        add_turn(
+        turns = list(chapter.turns.all())
+        is_reroll = bool(turns) and draw(st.booleans())
+        add_unanswered(
             chapter,
             status,
-            kind=Turn.Kind.REROLL if is_reroll else Turn.Kind.PROMPT,
-            prompt_index=draw(st.integers(1, count)) if is_reroll else None,
-            agent_slot=draw(slots),
-            user_text=draw(words),
+            kind=Attempt.Kind.REROLL if is_reroll else Attempt.Kind.PROMPT,
+            turn=draw(st.sampled_from(turns)) if is_reroll else None,
+            actor=draw(slots),
+            words=draw(words),
             partial_text=draw(texts),
             error=draw(texts),
-            # The same time twice: then the order is that of the ids.
             submitted_at=at,
         )
+
+
+def _draw_attempt(
+    chapter: Session, data: st.DataObject, *, kind: str, source: list[Attempt], at: datetime
+) -> Attempt:
+    draw = data.draw
+    slots = st.sampled_from(chapter.selected_agent_slots)
+    has_source = kind in (Attempt.Kind.EDIT, Attempt.Kind.TRIAL)
+    return add_attempt(
+        chapter,
+        submission_key=str(uuid.uuid4()),
+        status=Attempt.Status.COMMITTED,
+        kind=kind,
+        source=draw(st.sampled_from(source)) if has_source else None,
+        given=draw(changes) if kind == Attempt.Kind.TRIAL else None,
+        actor=draw(slots),
+        words=draw(words),
+        witnesses=draw(st.none() | st.lists(slots, unique=True)),
+        submitted_at=at,
+        committed_at=at,
+    )
 
 
 def _tell(chapter: Session, data: st.DataObject) -> None:
@@ -176,8 +262,11 @@ def _tell(chapter: Session, data: st.DataObject) -> None:
     while covered < chapter.prompt_index and draw(st.booleans(), label="another delta"):
         last = draw(st.integers(covered + 1, chapter.prompt_index))
         at += draw(steps)
-        delta = (MemoryBlock.Type.TURN_DELTA, covered + 1, last, draw(payloads))
-        blocks.append(add_block(chapter, *delta, created_at=at))
+        for attempt in chapter.turns.get(number=last).attempts.all():
+            is_chosen = hasattr(attempt, "chosen_for")
+            if is_chosen or draw(st.booleans(), label="a delta that does not count"):
+                delta = (MemoryBlock.Type.TURN_DELTA, covered + 1, last, draw(payloads))
+                blocks.append(add_block(chapter, *delta, created_at=at, attempt=attempt))
         covered = last
         if draw(st.booleans(), label="a correction"):
             correction = (MemoryBlock.Type.CANON_CORRECTION, covered, covered, draw(payloads))
@@ -188,12 +277,16 @@ def _tell(chapter: Session, data: st.DataObject) -> None:
     chapter.save()
     for _ in range(draw(st.integers(0, 2), label="drafts")):
         used = draw(st.lists(st.sampled_from(blocks), unique_by=lambda block: block.pk))
+        last = draw(st.integers(0, chapter.prompt_index))
         NarrativeDraft.objects.create(
             session=chapter,
+            attempt=draw(st.sampled_from(list(chapter.turns.get(number=last).attempts.all())))
+            if last
+            else None,
             narrative_agent_definition_text=draw(texts),
             target_words=draw(st.integers(100, 5_000)),
             source_snapshot={
-                "max_prompt_index_used": draw(st.integers(0, chapter.prompt_index)),
+                "max_prompt_index_used": last,
                 "memory_block_ids_used": [str(block.pk) for block in used],
             },
             chapter_text=draw(texts),

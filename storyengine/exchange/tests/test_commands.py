@@ -57,7 +57,7 @@ def counts() -> list[int]:
 def large(tmp_path: Path) -> tuple[Session, Path]:
     """A chapter whose file is over what may come over the network, and its file."""
     chapter = make_whole_chapter()
-    Event.objects.filter(role=Event.Role.AGENT).update(text="Ночь 🌊 " * 135_000)
+    Event.objects.filter(role=Event.Role.AGENT).update(text="Ночь 🌊 " * 121_000)
     file = tmp_path / "large.json"
     run("export_chapter", chapter.pk, file)
     # What is longer still is refused unread.
@@ -90,10 +90,12 @@ class TestImport:
         "tight",
         [
             replace(OVER_THE_NETWORK, separators=10),
+            replace(OVER_THE_NETWORK, turns=9),
+            replace(OVER_THE_NETWORK, attempts=10),
             replace(OVER_THE_NETWORK, events=10),
             replace(OVER_THE_NETWORK, memory_blocks=1),
         ],
-        ids=["values", "events", "blocks"],
+        ids=["values", "turns", "attempts", "events", "blocks"],
     )
     def test_whatever_there_is_too_much_of_leads_to_the_command(self, tight: Limits) -> None:
         content = export_chapter(make_whole_chapter().pk).to_json()
@@ -114,7 +116,10 @@ class TestImport:
             (lambda file: file.replace(b"I answer", b"I \\u0000answer"), "not text"),
             (lambda file: file.replace(b'"prompt_index":10,', b'"prompt_index":11,', 1), "must be"),
             (lambda file: b"\x1f\x8b\x08" + file, "is an archive"),
-            (lambda file: file.replace(b'"version":1', b'"version":2'), "reads version 1"),
+            (
+                lambda file: file.replace(b'"version":2', b'"version":3'),
+                "reads the versions 1 to 2",
+            ),
         ],
         ids=["deep", "cut off", "NUL", "a prompt too many", "packed", "of a later release"],
     )

@@ -5,14 +5,15 @@ from pathlib import Path
 
 from django.conf import settings
 
-from storyengine.exchange import chapter_file
+from storyengine.exchange import chapter_file, file_parts, version_1
 from storyengine.exchange.limits import IMPORT_COMMAND, OF_THE_OPERATOR, OVER_THE_NETWORK
 
 TEXT = (Path(settings.BASE_DIR) / "docs/export.md").read_text(encoding="utf-8")
 
 
 def test_every_key_is_described() -> None:
-    assert {name for name in chapter_file.KNOWN_KEYS if f"`{name}`" not in TEXT} == set()
+    keys = chapter_file.KNOWN_KEYS | version_1.KNOWN_KEYS
+    assert {name for name in keys if f"`{name}`" not in TEXT} == set()
 
 
 def test_the_version_and_the_limits_are_those_of_the_program() -> None:
@@ -23,11 +24,11 @@ def test_the_version_and_the_limits_are_those_of_the_program() -> None:
         for value in asdict(limits).values()
         if isinstance(value, int)
     ]
-    assert len(counts) == 12
+    assert len(counts) == 16
     limits = [
         *counts,
-        *(chapter_file.MODEL_TEXT_CHAR_LIMIT, chapter_file.ERROR_CHAR_LIMIT),
-        chapter_file.PAYLOAD_CHAR_LIMIT,
+        *(file_parts.MODEL_TEXT_CHAR_LIMIT, file_parts.ERROR_CHAR_LIMIT),
+        file_parts.PAYLOAD_CHAR_LIMIT,
     ]
     assert [limit for limit in limits if f"{limit:,}" not in TEXT] == []
 

@@ -10,21 +10,22 @@ from typing import Any
 import pytest
 
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.models import Event, Session, Tab1Inputs, Turn
-from storyengine.exchange import chapter_file
+from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
+from storyengine.exchange import file_parts
 from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.limits import OF_THE_OPERATOR, OVER_THE_NETWORK, Limits
-from storyengine.exchange.tests.chapters import make_whole_chapter
+from storyengine.exchange.tests.chapters import as_version_1, make_whole_chapter
 
 pytestmark = pytest.mark.django_db
 
 File = dict[str, Any]
 # Stands in every text that is broken below; no message may say it.
 SECRET = "the heron counts backwards"
-LISTS = ("events", "memory_blocks", "narrative_drafts", "unanswered_turns")
-KINDS = (Session, Tab1Inputs, Event, MemoryBlock, NarrativeDraft, Turn)
+LISTS = ("turns", "memory_blocks", "narrative_drafts", "unanswered_attempts")
+OLD_LISTS = ("events", "memory_blocks", "narrative_drafts", "unanswered_turns")
+KINDS = (Session, Tab1Inputs, Attempt, Turn, Event, MemoryBlock, NarrativeDraft)
 
 
 def good_file() -> File:
@@ -148,6 +149,15 @@ def chapter(*path: str | int, to: Any) -> Callable[[File], None]:
     return put("chapter", *path, to=to)
 
 
+def attempt(*path: str | int, to: Any) -> Callable[[File], None]:
+    """Of the first turn."""
+    return chapter("turns", 0, "attempts", 0, *path, to=to)
+
+
+def event(number: int, name: str, to: Any) -> Callable[[File], None]:
+    return attempt("events", number, name, to=to)
+
+
 def nested(depth: int) -> Any:
     value: Any = SECRET
     for _ in range(depth):
@@ -156,7 +166,8 @@ def nested(depth: int) -> Any:
 
 
 FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
-    "version 2": (put("version", to=2), "reads version 1 of the format, and the file is of a la"),
+    "version 3": (put("version", to=3), "reads the versions 1 to 2 of the format, and the file is"),
+    "a later version": (put("version", to=9), "the file is of a later one, of a newer release"),
     "version 0": (put("version", to=0), "the file is of another one"),
     "version true": (put("version", to=True), "version must be a whole number"),
     "version as text": (put("version", to="1"), "version must be a whole number"),
@@ -166,21 +177,120 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
         put("chapter", SECRET + "\ud800", to=1),
         "chapter holds characters that are not text",
     ),
-    "a missing key": (drop("chapter", "events"), "chapter.events is missing"),
+    "a missing key": (drop("chapter", "turns"), "chapter.turns is missing"),
     "a missing field": (
-        drop("chapter", "events", 3, "text"),
-        "chapter.events[3].text is missing",
+        drop("chapter", "turns", 3, "attempts", 0, "events", 1, "text"),
+        "chapter.turns[3].attempts[0].events[1].text is missing",
     ),
     "a chapter as text": (put("chapter", to=SECRET), "chapter must be an object"),
-    "events as an object": (chapter("events", to={}), "chapter.events must be a list"),
-    "an event as a list": (chapter("events", 0, to=[]), "chapter.events[0] must be an object"),
+    "turns as an object": (chapter("turns", to={}), "chapter.turns must be a list"),
+    "a turn as a list": (chapter("turns", 0, to=[]), "chapter.turns[0] must be an object"),
+    "a turn as text": (chapter("turns", 0, to=SECRET), "chapter.turns[0] must be an object"),
+    "attempts as text": (
+        chapter("turns", 0, "attempts", to=SECRET),
+        "chapter.turns[0].attempts must be a list",
+    ),
+    "no attempts": (
+        chapter("turns", 0, "attempts", to=[]),
+        "chapter.turns[0].attempts must have an entry",
+    ),
+    "an attempt as a number": (
+        chapter("turns", 0, "attempts", 0, to=7),
+        "chapter.turns[0].attempts[0] must be an object",
+    ),
+    "events as an object": (
+        attempt("events", to={}),
+        "chapter.turns[0].attempts[0].events must be a list",
+    ),
+    "an event as a list": (
+        attempt("events", 0, to=[]),
+        "chapter.turns[0].attempts[0].events[0] must be an object",
+    ),
+    "a kind of nothing": (
+        attempt("kind", to=SECRET),
+        "chapter.turns[0].attempts[0].kind must be 'prompt', 'reroll', 'trial' or 'edit'",
+    ),
+    "words of space": (
+        attempt("words", to=" \n"),
+        "chapter.turns[0].attempts[0].words must not be empty",
+    ),
+    "long words": (
+        attempt("words", to="x" * 5_001),
+        "chapter.turns[0].attempts[0].words is longer than 5,000 characters",
+    ),
+    "an actor of none": (attempt("actor", to=0), "attempts[0].actor must be at least 1"),
+    "witnesses as text": (
+        attempt("witnesses", to=SECRET),
+        "chapter.turns[0].attempts[0].witnesses must be a list",
+    ),
+    "a witness of none": (
+        attempt("witnesses", to=[8]),
+        "chapter.turns[0].attempts[0].witnesses[0] must be at most 7",
+    ),
+    "many witnesses": (
+        attempt("witnesses", to=[1] * 8),
+        "chapter.turns[0].attempts[0].witnesses has more than 7 entries",
+    ),
+    "an event that names no witnesses": (
+        event(0, "witnesses", None),
+        "chapter.turns[0].attempts[0].events[0].witnesses must be a list",
+    ),
+    "a given text": (
+        attempt("given", to=SECRET),
+        "chapter.turns[0].attempts[0].given must be an object",
+    ),
+    "a deep given object": (
+        attempt("given", to={"x": nested(60)}),
+        "chapter.turns[0].attempts[0].given is nested too deeply",
+    ),
+    "an attempt that was not committed": (
+        attempt("committed_at", to=None),
+        "chapter.turns[0].attempts[0].committed_at must be a time",
+    ),
+    "a chosen one below all": (
+        chapter("turns", 0, "chosen", to=-1),
+        "chapter.turns[0].chosen must be at least 0",
+    ),
+    "no mode": (drop("chapter", "mode"), "chapter.mode is missing"),
+    "a mode that is not installed": (
+        chapter("mode", to="table_of_dice"),
+        'chapter.mode is "table_of_dice", a way to play that is not installed here',
+    ),
+    "a mode that is no name": (
+        chapter("mode", to=SECRET),
+        "chapter.mode must be the name of a way to play",
+    ),
+    "a mode of markup": (
+        chapter("mode", to="<script>"),
+        "chapter.mode must be the name of a way to play",
+    ),
+    "a mode of two lines": (
+        chapter("mode", to="gamemaster\n"),
+        "chapter.mode must be the name of a way to play",
+    ),
+    "a long mode": (
+        chapter("mode", to="a" * 41),
+        "chapter.mode must be the name of a way to play",
+    ),
+    "a mode as a list": (
+        chapter("mode", to=[SECRET]),
+        "chapter.mode must be the name of a way to play",
+    ),
+    "another mode's content": (
+        chapter("mode_content", to={SECRET: {}}),
+        "chapter.mode_content must be empty, since gamemaster adds nothing",
+    ),
+    "mode content as a list": (
+        chapter("mode_content", to=[]),
+        "chapter.mode_content must be an object",
+    ),
     "a text as a number": (
-        chapter("events", 1, "text", to=7),
-        "chapter.events[1].text must be text",
+        event(1, "text", 7),
+        "chapter.turns[0].attempts[0].events[1].text must be text",
     ),
     "a number as text": (
-        chapter("events", 1, "prompt_index", to=SECRET),
-        "chapter.events[1].prompt_index must be a whole number",
+        chapter("turns", 1, "number", to=SECRET),
+        "chapter.turns[1].number must be a whole number",
     ),
     "a number with a fraction": (
         chapter("prompt_index", to=10.0),
@@ -192,29 +302,29 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
         "chapter.prompt_index must be at least 0",
     ),
     "a huge number": (
-        chapter("events", 0, "prompt_index", to=10**4_000),
-        "chapter.events[0].prompt_index must be at most 1,000,000",
+        chapter("turns", 0, "number", to=10**4_000),
+        "chapter.turns[0].number must be at most 1,000,000",
     ),
-    "a slot of none": (chapter("events", 1, "agent_slot", to=8), "agent_slot must be at most 7"),
+    "a slot of none": (event(1, "agent_slot", 8), "agent_slot must be at most 7"),
     "an unknown role": (
-        chapter("events", 1, "role", to=SECRET),
-        "chapter.events[1].role must be 'user', 'agent' or 'system'",
+        event(1, "role", SECRET),
+        "chapter.turns[0].attempts[0].events[1].role must be 'user', 'agent' or 'system'",
     ),
     "a state of work": (
         chapter("state", to="NARRATING"),
         "chapter.state must be 'DRAFT_TAB1', 'ACTIVE' or 'ENDED'",
     ),
     "a NUL": (
-        chapter("events", 0, "text", to=SECRET + "\0"),
-        "chapter.events[0].text holds characters that are not text",
+        event(0, "text", SECRET + "\0"),
+        "chapter.turns[0].attempts[0].events[0].text holds characters that are not text",
     ),
     "a lone surrogate": (
         chapter("tab1", "world_text", to=SECRET + "\ud800"),
         "chapter.tab1.world_text holds characters that are not text",
     ),
     "an escape sequence": (
-        chapter("unanswered_turns", 0, "user_text", to=SECRET + "\x1b[2J"),
-        "chapter.unanswered_turns[0].user_text holds characters that are not text",
+        chapter("unanswered_attempts", 0, "words", to=SECRET + "\x1b[2J"),
+        "chapter.unanswered_attempts[0].words holds characters that are not text",
     ),
     "a long text": (
         chapter("tab1", "chapter_text", to="x" * 5_001),
@@ -257,7 +367,7 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
         "chapter.created_at must be a time such as",
     ),
     "the last time of all": (
-        chapter("events", -1, "created_at", to="9999-12-31T23:59:59.999999Z"),
+        event(-1, "created_at", "9999-12-31T23:59:59.999999Z"),
         "created_at must be a time such as 2026-01-31T23:59:59.000000Z, of the years",
     ),
     "a time without a zone": (
@@ -266,6 +376,68 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
     ),
     "a time as a number": (chapter("created_at", to=1e9), "chapter.created_at must be a time"),
     "a key in the config": (chapter("config", SECRET, to=1), "chapter.config.? is no key"),
+    "events of the whole chapter": (chapter("events", to=[]), "chapter.events is no key of this"),
+    "a trial that nobody made": (
+        chapter("unanswered_attempts", 0, "kind", to="trial"),
+        "chapter.unanswered_attempts[0].kind must be 'prompt' or 'reroll'",
+    ),
+    "an answered attempt": (
+        chapter("unanswered_attempts", 0, "status", to="committed"),
+        "unanswered_attempts[0].status must be 'failed', 'stopped' or 'set_aside'",
+    ),
+}
+
+OLD_FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
+    "a key of version 2": (chapter("turns", to=[]), "chapter.turns is no key of this format"),
+    "a missing key": (drop("chapter", "events"), "chapter.events is missing"),
+    "a missing field": (drop("chapter", "events", 3, "text"), "chapter.events[3].text is missing"),
+    "events as an object": (chapter("events", to={}), "chapter.events must be a list"),
+    "an event as a list": (chapter("events", 0, to=[]), "chapter.events[0] must be an object"),
+    "a text as a number": (
+        chapter("events", 1, "text", to=7),
+        "chapter.events[1].text must be text",
+    ),
+    "a number as text": (
+        chapter("events", 1, "prompt_index", to=SECRET),
+        "chapter.events[1].prompt_index must be a whole number",
+    ),
+    "a huge number": (
+        chapter("events", 0, "prompt_index", to=10**4_000),
+        "chapter.events[0].prompt_index must be at most 1,000,000",
+    ),
+    "a slot of none": (chapter("events", 1, "agent_slot", to=8), "agent_slot must be at most 7"),
+    "an unknown role": (
+        chapter("events", 1, "role", to=SECRET),
+        "chapter.events[1].role must be 'user', 'agent' or 'system'",
+    ),
+    "a NUL": (
+        chapter("events", 0, "text", to=SECRET + "\0"),
+        "chapter.events[0].text holds characters that are not text",
+    ),
+    "words that no prompt could have": (
+        chapter("events", 4, "text", to=SECRET * 1_000),
+        "chapter.events[4].text is longer than 5,000 characters",
+    ),
+    "words of space": (
+        chapter("events", 4, "text", to=" \n"),
+        "chapter.events[4].text must not be empty",
+    ),
+    "an escape sequence": (
+        chapter("unanswered_turns", 0, "user_text", to=SECRET + "\x1b[2J"),
+        "chapter.unanswered_turns[0].user_text holds characters that are not text",
+    ),
+    "the last time of all": (
+        chapter("events", -1, "created_at", to="9999-12-31T23:59:59.999999Z"),
+        "created_at must be a time such as 2026-01-31T23:59:59.000000Z, of the years",
+    ),
+    "a deep payload": (
+        chapter("memory_blocks", 1, "json_payload", "x", to=nested(60)),
+        "chapter.memory_blocks[1].json_payload is nested too deeply",
+    ),
+    "a delta that names an attempt": (
+        chapter("memory_blocks", 1, "attempt", to=0),
+        "chapter.memory_blocks[1].attempt is no key of this format",
+    ),
 }
 
 
@@ -276,39 +448,143 @@ def test_a_field_that_is_wrong_is_named(change: Callable[[File], None], message:
     assert message in refusal(as_bytes(file))
 
 
+@pytest.mark.parametrize(("change", "message"), OLD_FIELDS.values(), ids=OLD_FIELDS)
+def test_a_field_that_is_wrong_in_version_1_is_named(
+    change: Callable[[File], None], message: str
+) -> None:
+    file = as_version_1(good_file())
+    change(file)
+    assert message in refusal(as_bytes(file))
+
+
 def test_a_payload_with_an_endless_number() -> None:
     """JSON can write it without saying Infinity."""
     content = as_bytes(good_file()).replace(b'"CANON-7"', b"1e999")
     assert "json_payload is nested too deeply, or holds" in refusal(content)
 
 
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("name", [*LISTS, "attempts", "events"])
 @pytest.mark.parametrize("limits", [OVER_THE_NETWORK, OF_THE_OPERATOR])
 def test_a_list_ends_long_before_memory_does(limits: Limits, name: str) -> None:
     """Even full of the shortest entries, whoever sends it; so does a text."""
     assert getattr(limits, name) <= 1_000_000
-    assert chapter_file.MODEL_TEXT_CHAR_LIMIT <= 1_000_000
+    assert file_parts.MODEL_TEXT_CHAR_LIMIT <= 1_000_000
 
 
 def test_a_list_is_left_at_its_first_wrong_entry() -> None:
     file = good_file()
-    file["chapter"]["events"] = [0] * OVER_THE_NETWORK.events
-    assert "chapter.events[0] must be an object" in refusal(as_bytes(file))
+    file["chapter"]["turns"] = [0] * OVER_THE_NETWORK.turns
+    assert "chapter.turns[0] must be an object" in refusal(as_bytes(file))
+    old = as_version_1(good_file())
+    old["chapter"]["events"] = [0] * OVER_THE_NETWORK.events
+    assert "chapter.events[0] must be an object" in refusal(as_bytes(old))
 
 
-def test_more_events_than_any_chapter_has() -> None:
+def test_more_turns_than_any_chapter_has() -> None:
     file = good_file()
-    event = {**file["chapter"]["events"][0], "text": "", "role": "system"}
-    file["chapter"]["events"] = [event] * (OVER_THE_NETWORK.events + 1)
-    assert "chapter.events has more than 100,000 entries" in refusal(as_bytes(file))
+    file["chapter"]["turns"] = [{}] * (OVER_THE_NETWORK.turns + 1)
+    assert "chapter.turns has more than 50,000 entries" in refusal(as_bytes(file))
 
 
-@pytest.mark.parametrize("name", LISTS)
-def test_every_list_ends_where_the_limits_say(name: str) -> None:
-    file = good_file()
+class TestTotals:
+    """Lists in lists multiply: what all of them hold together has an end too."""
+
+    def test_more_attempts_than_any_chapter_has(self) -> None:
+        """They are counted before any of them is looked at: none of these is one."""
+        file = good_file()
+        file["chapter"]["turns"] = [{"attempts": [0] * 1_000}] * 51
+        assert "chapter.turns have more than 50,000 attempts together" in refusal(as_bytes(file))
+
+    def test_more_events_than_any_chapter_has(self) -> None:
+        file = good_file()
+        file["chapter"]["turns"] = [{"attempts": [{"events": [0] * 1_000}] * 101}]
+        assert "chapter.turns have more than 100,000 events together" in refusal(as_bytes(file))
+
+    @pytest.mark.parametrize(("name", "count"), [("attempts", 12), ("events", 24)])
+    def test_they_end_where_the_limits_say(self, name: str, count: int) -> None:
+        content = as_bytes(good_file())
+        enough, tight = [
+            Limits(**asdict(OVER_THE_NETWORK) | {name: most}) for most in (count, count - 1)
+        ]
+        with pytest.raises(BadChapterFile, match=f"more than {count - 1} {name} together"):
+            import_chapter(content, tight)
+        assert not any(kind._default_manager.exists() for kind in KINDS)
+        import_chapter(content, enough)
+        assert Session.objects.count() == 1
+
+    def test_more_attempts_than_any_turn_has(self) -> None:
+        file = good_file()
+        turn = file["chapter"]["turns"][0]
+        turn["attempts"] = turn["attempts"] * 1_001
+        message = "chapter.turns[0].attempts has more than 1,000 entries"
+        assert message in refusal(as_bytes(file))
+        turn["attempts"].pop()
+        assert import_chapter(as_bytes(file)).turns.get(number=1).attempts.count() == 1_000
+
+    def test_more_events_than_any_attempt_has(self) -> None:
+        file = good_file()
+        [attempt] = file["chapter"]["turns"][0]["attempts"]
+        said = {**attempt["events"][0], "role": "system"}
+        attempt["events"] += [said] * 999
+        message = "chapter.turns[0].attempts[0].events has more than 1,000 entries"
+        assert message in refusal(as_bytes(file))
+        attempt["events"].pop()
+        assert import_chapter(as_bytes(file)).events.filter(prompt_index=1).count() == 1_000
+
+
+def later(entry: File, at: int) -> File:
+    """The same once more, some microseconds later."""
+    return {**entry, "created_at": f"2199-01-01T00:00:00.{at:06}Z"}
+
+
+class TestWhatVersion1Repeats:
+    """Each reply became an attempt that has the words of its prompt too."""
+
+    def test_more_events_than_any_chapter_has(self) -> None:
+        file = as_version_1(good_file())
+        event = {**file["chapter"]["events"][0], "text": "", "role": "system"}
+        file["chapter"]["events"] = [event] * (OVER_THE_NETWORK.events + 1)
+        assert "chapter.events has more than 100,000 entries" in refusal(as_bytes(file))
+
+    @pytest.mark.parametrize(("at", "role", "most"), [(1, "agent", 1_000), (0, "system", 499)])
+    def test_what_was_said_at_one_prompt_ends_where_an_attempt_could(
+        self, at: int, role: str, most: int
+    ) -> None:
+        file = as_version_1(good_file())
+        events = file["chapter"]["events"]
+        entry = {**events[at], "role": role}
+        rest = most - (role == "agent")
+        events[2:2] = [later(entry, number) for number in range(rest + 1)]
+        message = f'chapter.events has more than {most:,} of the role "{role}" at prompt 1'
+        assert message in refusal(as_bytes(file))
+        del events[2]
+        import_chapter(as_bytes(file))
+        assert Event.objects.filter(prompt_index=1, role=role).count() == most
+
+    def test_a_small_file_does_not_become_a_large_chapter(self) -> None:
+        file = as_version_1(good_file())
+        events = file["chapter"]["events"]
+        events[0]["text"] = "x" * 5_000
+        events[2:2] = [later(events[1], number) for number in range(99)]
+        content = as_bytes(file)
+        most = Limits(**asdict(OVER_THE_NETWORK) | {"file_bytes": len(content)})
+        assert len(content) < 100 * 5_000
+        with pytest.raises(BadChapterFile, match="has more replies to long prompts than can be"):
+            import_chapter(content, most)
+        import_chapter(content)
+        assert Event.objects.filter(prompt_index=1, text="x" * 5_000).count() == 100
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [*((2, name) for name in LISTS), *((1, name) for name in OLD_LISTS)],
+)
+def test_every_list_ends_where_the_limits_say(version: int, name: str) -> None:
+    file = good_file() if version == 2 else as_version_1(good_file())
     count = len(file["chapter"][name])
+    limit = "unanswered_attempts" if name == "unanswered_turns" else name
     enough, tight = [
-        Limits(**asdict(OVER_THE_NETWORK) | {name: most}) for most in (count, count - 1)
+        Limits(**asdict(OVER_THE_NETWORK) | {limit: most}) for most in (count, count - 1)
     ]
     with pytest.raises(BadChapterFile, match=f"chapter.{name} has more than {count - 1} entries"):
         import_chapter(as_bytes(file), tight)
@@ -334,8 +610,8 @@ class TestTextsThatAreOnlyOdd:
     )
     def test_it_is_kept(self, odd: str) -> None:
         file = good_file()
-        file["chapter"]["events"][1]["text"] = odd
+        file["chapter"]["turns"][0]["attempts"][0]["events"][1]["text"] = odd
         file["chapter"]["memory_blocks"][1]["json_payload"]["canon_locks"] = [odd]
         copy = import_chapter(as_bytes(file))
-        assert copy.events.order_by("prompt_index", "created_at")[1].text == odd
+        assert copy.events.order_by("prompt_index", "position")[1].text == odd
         assert copy.memory_blocks.order_by("created_at")[1].json_payload["canon_locks"] == [odd]

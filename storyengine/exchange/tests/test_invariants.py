@@ -10,57 +10,15 @@ from sessions.models import Session
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.reading import read_chapter_file
-from storyengine.exchange.tests.chapters import make_whole_chapter
+from storyengine.exchange.tests.chapters import as_version_1, make_whole_chapter
 
 pytestmark = pytest.mark.django_db
 
 Chapter = dict[str, Any]
+Change = Callable[[Chapter], None]
 
 
-def renumber(chapter: Chapter) -> None:
-    """Prompt 3 is missing."""
-    chapter["events"] = [one for one in chapter["events"] if one["prompt_index"] != 3]
-
-
-def repeat(chapter: Chapter) -> None:
-    """Prompt 3 is there twice."""
-    chapter["events"][4:4] = chapter["events"][4:6]
-
-
-def no_reply(chapter: Chapter) -> None:
-    del chapter["events"][5]
-
-
-def no_last_reply(chapter: Chapter) -> None:
-    del chapter["events"][-2:]
-
-
-def no_prompt(chapter: Chapter) -> None:
-    del chapter["events"][0]
-
-
-def two_prompts(chapter: Chapter) -> None:
-    chapter["events"].insert(1, chapter["events"][0])
-
-
-def cut_off(chapter: Chapter) -> None:
-    del chapter["events"][-3:]
-
-
-def same_time(chapter: Chapter) -> None:
-    chapter["events"][1]["created_at"] = chapter["events"][0]["created_at"]
-
-
-def speaker_absent(chapter: Chapter) -> None:
-    chapter["events"][1]["agent_slot"] = 4
-
-
-def no_speaker(chapter: Chapter) -> None:
-    chapter["events"][1]["agent_slot"] = None
-
-
-def speaking_prompt(chapter: Chapter) -> None:
-    chapter["events"][0]["agent_slot"] = 1
+# Of every version.
 
 
 def more_prompts(chapter: Chapter) -> None:
@@ -126,7 +84,8 @@ def begun_draft(chapter: Chapter) -> None:
 
 def begun_draft_without_prompts(chapter: Chapter) -> None:
     chapter |= {"state": "DRAFT_TAB1", "prompt_index": 0, "last_summarized_prompt_index": 0}
-    chapter["events"] = []
+    chapter["turns" if "turns" in chapter else "events"] = []
+    chapter["unanswered_turns" if "unanswered_turns" in chapter else "unanswered_attempts"] = []
 
 
 def unknown_source(chapter: Chapter) -> None:
@@ -141,70 +100,430 @@ def source_beyond(chapter: Chapter) -> None:
     chapter["narrative_drafts"][0]["source_snapshot"]["max_prompt_index_used"] = 11
 
 
+# Of version 2.
+
+
+def attempts_at(chapter: Chapter, number: int) -> list[Chapter]:
+    attempts: list[Chapter] = chapter["turns"][number - 1]["attempts"]
+    return attempts
+
+
+def first_events(chapter: Chapter) -> list[Chapter]:
+    """Of the first attempt at the first turn."""
+    events: list[Chapter] = attempts_at(chapter, 1)[0]["events"]
+    return events
+
+
+def gap_in_turns(chapter: Chapter) -> None:
+    del chapter["turns"][2]
+    chapter["prompt_index"] = 9
+
+
+def repeated_turn(chapter: Chapter) -> None:
+    chapter["turns"].insert(3, chapter["turns"][2])
+    chapter["prompt_index"] = 11
+
+
+def turns_turned_round(chapter: Chapter) -> None:
+    chapter["turns"].reverse()
+
+
+def turns_from_nought(chapter: Chapter) -> None:
+    for turn in chapter["turns"]:
+        turn["number"] -= 1
+
+
+def fewer_turns(chapter: Chapter) -> None:
+    del chapter["turns"][-1]
+
+
+def chosen_beyond(chapter: Chapter) -> None:
+    chapter["turns"][9]["chosen"] = 3
+
+
+def attempts_unordered(chapter: Chapter) -> None:
+    attempts_at(chapter, 10).reverse()
+
+
+def actor_absent(chapter: Chapter) -> None:
+    attempts_at(chapter, 1)[0]["actor"] = 4
+
+
+def edit_beyond(chapter: Chapter) -> None:
+    attempts_at(chapter, 10)[2]["source"] = 3
+
+
+def edit_of_itself(chapter: Chapter) -> None:
+    attempts_at(chapter, 10)[2]["source"] = 2
+
+
+def edit_of_nothing(chapter: Chapter) -> None:
+    attempts_at(chapter, 10)[2] |= {"kind": "edit", "source": None}
+
+
+def prompt_of_another(chapter: Chapter) -> None:
+    attempts_at(chapter, 10)[1]["source"] = 0
+
+
+def trial_of_nothing_changed(chapter: Chapter) -> None:
+    attempts_at(chapter, 10)[2]["given"] = None
+
+
+def trial_of_half_a_change(chapter: Chapter) -> None:
+    del attempts_at(chapter, 10)[2]["given"]["text_before"]
+
+
+def trial_of_more_than_a_change(chapter: Chapter) -> None:
+    attempts_at(chapter, 10)[2]["given"]["call_id"] = "of another installation"
+
+
+def trial_of_a_layer_in_words(chapter: Chapter) -> None:
+    attempts_at(chapter, 10)[2]["given"]["layer"] = "two"
+
+
+def witness_unknown(chapter: Chapter) -> None:
+    attempts_at(chapter, 1)[0]["witnesses"] = [1, 4]
+
+
+def witness_doubled(chapter: Chapter) -> None:
+    attempts_at(chapter, 1)[0]["witnesses"] = [1, 1]
+
+
+def witness_of_event_unknown(chapter: Chapter) -> None:
+    first_events(chapter)[1]["witnesses"] = [7]
+
+
+def witness_of_event_doubled(chapter: Chapter) -> None:
+    first_events(chapter)[0]["witnesses"] = [1, 2, 1]
+
+
+def witness_of_words_unknown(chapter: Chapter) -> None:
+    chapter["unanswered_attempts"][1]["witnesses"] = [4]
+
+
+def no_events(chapter: Chapter) -> None:
+    first_events(chapter).clear()
+
+
+def no_reply(chapter: Chapter) -> None:
+    del first_events(chapter)[1]
+
+
+def no_words(chapter: Chapter) -> None:
+    del first_events(chapter)[0]
+
+
+def reply_first(chapter: Chapter) -> None:
+    first_events(chapter).reverse()
+
+
+def words_twice(chapter: Chapter) -> None:
+    first_events(chapter).append(first_events(chapter)[0])
+
+
+def system_first(chapter: Chapter) -> None:
+    first_events(chapter).insert(0, first_events(chapter)[0] | {"role": "system"})
+
+
+def other_words(chapter: Chapter) -> None:
+    first_events(chapter)[0]["text"] = "Something else."
+
+
+def speaker_absent(chapter: Chapter) -> None:
+    first_events(chapter)[1]["agent_slot"] = 4
+
+
+def no_speaker(chapter: Chapter) -> None:
+    first_events(chapter)[1]["agent_slot"] = None
+
+
+def speaking_words(chapter: Chapter) -> None:
+    first_events(chapter)[0]["agent_slot"] = 1
+
+
+def delta_of_no_attempt(chapter: Chapter) -> None:
+    chapter["memory_blocks"][1]["attempt"] = None
+
+
+def delta_beyond_attempts(chapter: Chapter) -> None:
+    chapter["memory_blocks"][1]["attempt"] = 1
+
+
+def lock_of_an_attempt(chapter: Chapter) -> None:
+    chapter["memory_blocks"][0]["attempt"] = 0
+
+
+def correction_of_an_attempt(chapter: Chapter) -> None:
+    chapter["memory_blocks"][2]["attempt"] = 0
+
+
+def delta_twice(chapter: Chapter) -> None:
+    chapter["memory_blocks"].insert(2, chapter["memory_blocks"][1])
+
+
+def uncounted_delta_twice(chapter: Chapter) -> None:
+    """Of an attempt that is not chosen, so that it covers nothing."""
+    delta = {**chapter["memory_blocks"][1], "from_prompt_index": 8, "to_prompt_index": 10}
+    chapter["memory_blocks"][2:2] = [delta | {"attempt": 2}] * 2
+
+
+def uncounted_delta(chapter: Chapter) -> None:
+    """What only another attempt's delta covers is not covered."""
+    chapter["turns"][6] |= {"attempts": attempts_at(chapter, 7) * 2, "chosen": 1}
+
+
+def draft_beyond_attempts(chapter: Chapter) -> None:
+    chapter["narrative_drafts"][0]["attempt"] = 3
+
+
+def draft_of_nothing_played(chapter: Chapter) -> None:
+    chapter["narrative_drafts"][0]["source_snapshot"]["max_prompt_index_used"] = 0
+
+
+def drafts_unordered(chapter: Chapter) -> None:
+    chapter["narrative_drafts"].reverse()
+
+
 def two_broken(chapter: Chapter) -> None:
-    chapter["unanswered_turns"][0]["status"] = "stopped"
+    chapter["unanswered_attempts"][0]["status"] = "stopped"
 
 
 def reroll_of_nothing(chapter: Chapter) -> None:
-    chapter["unanswered_turns"][0] |= {"kind": "reroll", "prompt_index": None}
+    chapter["unanswered_attempts"][0] |= {"kind": "reroll", "turn": None}
+
+
+def reroll_of_turn_nought(chapter: Chapter) -> None:
+    chapter["unanswered_attempts"][0] |= {"kind": "reroll", "turn": 0}
 
 
 def reroll_beyond(chapter: Chapter) -> None:
-    chapter["unanswered_turns"][0] |= {"kind": "reroll", "prompt_index": 11}
+    chapter["unanswered_attempts"][0] |= {"kind": "reroll", "turn": 11}
 
 
 def numbered_prompt(chapter: Chapter) -> None:
+    chapter["unanswered_attempts"][0]["turn"] = 3
+
+
+def words_to_nobody(chapter: Chapter) -> None:
+    chapter["unanswered_attempts"][0]["actor"] = 7
+
+
+def unanswered_unordered(chapter: Chapter) -> None:
+    chapter["unanswered_attempts"].reverse()
+
+
+# Of version 1.
+
+
+def old_renumber(chapter: Chapter) -> None:
+    """Prompt 3 is missing."""
+    chapter["events"] = [one for one in chapter["events"] if one["prompt_index"] != 3]
+
+
+def old_repeat(chapter: Chapter) -> None:
+    """Prompt 3 is there twice."""
+    chapter["events"][4:4] = chapter["events"][4:6]
+
+
+def old_no_reply(chapter: Chapter) -> None:
+    del chapter["events"][5]
+
+
+def old_no_last_reply(chapter: Chapter) -> None:
+    del chapter["events"][-2:]
+
+
+def old_no_prompt(chapter: Chapter) -> None:
+    del chapter["events"][0]
+
+
+def old_two_prompts(chapter: Chapter) -> None:
+    chapter["events"].insert(1, chapter["events"][0])
+
+
+def old_cut_off(chapter: Chapter) -> None:
+    del chapter["events"][-3:]
+
+
+def old_same_time(chapter: Chapter) -> None:
+    chapter["events"][1]["created_at"] = chapter["events"][0]["created_at"]
+
+
+def old_speaker_absent(chapter: Chapter) -> None:
+    chapter["events"][1]["agent_slot"] = 4
+
+
+def old_no_speaker(chapter: Chapter) -> None:
+    chapter["events"][1]["agent_slot"] = None
+
+
+def old_speaking_prompt(chapter: Chapter) -> None:
+    chapter["events"][0]["agent_slot"] = 1
+
+
+def old_two_broken(chapter: Chapter) -> None:
+    chapter["unanswered_turns"][0]["status"] = "stopped"
+
+
+def old_reroll_of_nothing(chapter: Chapter) -> None:
+    chapter["unanswered_turns"][0] |= {"kind": "reroll", "prompt_index": None}
+
+
+def old_reroll_beyond(chapter: Chapter) -> None:
+    chapter["unanswered_turns"][0] |= {"kind": "reroll", "prompt_index": 11}
+
+
+def old_numbered_prompt(chapter: Chapter) -> None:
     chapter["unanswered_turns"][0]["prompt_index"] = 3
 
 
-def turn_to_nobody(chapter: Chapter) -> None:
+def old_turn_to_nobody(chapter: Chapter) -> None:
     chapter["unanswered_turns"][0]["agent_slot"] = 7
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (renumber, "chapter.events[4].prompt_index must be 3: prompts go from 1 to n"),
-        (repeat, "chapter.events[6].prompt_index must be 4"),
-        (no_reply, "chapter.events[5] follows prompt 3, which has no reply"),
-        (no_last_reply, "chapter.events ends with prompt 10, which has no reply"),
-        (no_prompt, "chapter.events[0] answers no prompt"),
-        (two_prompts, "chapter.events[1] follows prompt 1, which has no reply"),
-        (cut_off, "chapter.prompt_index must be 9, the number of prompts in events"),
-        (same_time, "chapter.events[1].created_at must be later"),
-        (speaker_absent, "chapter.events[1].agent_slot is none of the selected agents"),
-        (no_speaker, "chapter.events[1].agent_slot is none of the selected agents"),
-        (speaking_prompt, "chapter.events[0].agent_slot must be null"),
-        (more_prompts, "chapter.prompt_index must be 10"),
-        (gap_in_slots, "chapter.selected_agent_slots must be 1 to n"),
-        (next_absent, "chapter.next_agent_slot is none of the selected agents"),
-        (no_lock, "chapter.memory_blocks must hold one world_chapter_lock"),
-        (two_locks, "chapter.memory_blocks must hold one world_chapter_lock"),
-        (lock_of_prompts, "chapter.memory_blocks[0] is a world_chapter_lock"),
-        (gap_in_memory, "chapter.memory_blocks[1].from_prompt_index must be 1"),
-        (overlap, "chapter.memory_blocks[2].from_prompt_index must be 8"),
-        (turned_round, "chapter.memory_blocks[1].to_prompt_index is before"),
-        (beyond, "chapter.memory_blocks[1].to_prompt_index is beyond the last prompt"),
-        (pointer_beyond, "chapter.last_summarized_prompt_index must be 7"),
-        (correction_of_prompts, "chapter.memory_blocks[2] is a canon_correction"),
-        (unordered, "chapter.memory_blocks must be in the order of their times"),
-        (ended_too_early, "chapter.state is ENDED, but memory does not cover"),
-        (begun_draft, "chapter.prompt_index must be 0 before a chapter has begun"),
-        (begun_draft_without_prompts, "chapter.memory_blocks must be empty before"),
-        (unknown_source, "chapter.narrative_drafts[1].source_snapshot.memory_blocks_used must"),
-        (same_source, "chapter.narrative_drafts[0].source_snapshot.memory_blocks_used must"),
-        (source_beyond, "source_snapshot.max_prompt_index_used is beyond the last prompt"),
-        (two_broken, "chapter.unanswered_turns may hold one turn at most"),
-        (reroll_of_nothing, "chapter.unanswered_turns[0].prompt_index must be a prompt"),
-        (reroll_beyond, "chapter.unanswered_turns[0].prompt_index must be a prompt"),
-        (numbered_prompt, "chapter.unanswered_turns[0].prompt_index must be a prompt"),
-        (turn_to_nobody, "chapter.unanswered_turns[0].agent_slot is none of the selected"),
-    ],
-)
-def test_what_does_not_fit_together(change: Callable[[Chapter], None], message: str) -> None:
-    file = json.loads(export_chapter(make_whole_chapter().pk).to_json())
-    change(file["chapter"])
+def old_unordered(chapter: Chapter) -> None:
+    chapter["unanswered_turns"].reverse()
+
+
+def old_system_alone(chapter: Chapter) -> None:
+    """Before the chapter's first prompt, which never came."""
+    said = chapter["events"][0] | {"role": "system", "prompt_index": 0}
+    chapter |= {"events": [said], "prompt_index": 0}
+
+
+def old_draft_with_words(chapter: Chapter) -> None:
+    """No turn comes of what the system said."""
+    said = chapter["events"][0] | {"role": "system", "prompt_index": 0}
+    chapter |= {"state": "DRAFT_TAB1", "events": [said]}
+
+
+IN_EVERY_VERSION: list[tuple[Change, str]] = [
+    (gap_in_slots, "chapter.selected_agent_slots must be 1 to n"),
+    (next_absent, "chapter.next_agent_slot is none of the selected agents"),
+    (no_lock, "chapter.memory_blocks must hold one world_chapter_lock"),
+    (two_locks, "chapter.memory_blocks must hold one world_chapter_lock"),
+    (lock_of_prompts, "chapter.memory_blocks[0] is a world_chapter_lock"),
+    (gap_in_memory, "chapter.memory_blocks[1].from_prompt_index must be 1"),
+    (overlap, "chapter.memory_blocks[2].from_prompt_index must be 8"),
+    (turned_round, "chapter.memory_blocks[1].to_prompt_index is before"),
+    (beyond, "chapter.memory_blocks[1].to_prompt_index is beyond the last prompt"),
+    (pointer_beyond, "chapter.last_summarized_prompt_index must be 7"),
+    (correction_of_prompts, "chapter.memory_blocks[2] is a canon_correction"),
+    (unordered, "chapter.memory_blocks must be in the order of their times"),
+    (ended_too_early, "chapter.state is ENDED, but memory does not cover"),
+    (begun_draft_without_prompts, "chapter.memory_blocks must be empty before"),
+    (unknown_source, "chapter.narrative_drafts[1].source_snapshot.memory_blocks_used must"),
+    (same_source, "chapter.narrative_drafts[0].source_snapshot.memory_blocks_used must"),
+    (source_beyond, "source_snapshot.max_prompt_index_used is beyond the last prompt"),
+]
+IN_VERSION_2: list[tuple[Change, str]] = [
+    (gap_in_turns, "chapter.turns[2].number must be 3: turns go from 1 to n"),
+    (repeated_turn, "chapter.turns[3].number must be 4: turns go from 1 to n"),
+    (turns_turned_round, "chapter.turns[0].number must be 1"),
+    (turns_from_nought, "chapter.turns[0].number must be 1"),
+    (fewer_turns, "chapter.prompt_index must be 9, the number of turns"),
+    (more_prompts, "chapter.prompt_index must be 10, the number of turns"),
+    (begun_draft, "chapter.prompt_index must be 0 before a chapter has begun"),
+    (chosen_beyond, "chapter.turns[9].chosen must be the place of one of the attempts at turn 10"),
+    (attempts_unordered, "chapter.turns[9].attempts must be in the order of their times"),
+    (actor_absent, "chapter.turns[0].attempts[0].actor is none of the selected agents"),
+    (edit_beyond, "chapter.turns[9].attempts[2].source must be the place of one of the attempts"),
+    (edit_of_itself, "chapter.turns[9].attempts[2].source must be another attempt"),
+    (edit_of_nothing, "chapter.turns[9].attempts[2].source must name an attempt for an edit"),
+    (prompt_of_another, "chapter.turns[9].attempts[1].source must name an attempt for an edit"),
+    (trial_of_nothing_changed, "chapter.turns[9].attempts[2].given must be what the trial changed"),
+    (trial_of_half_a_change, "chapter.turns[9].attempts[2].given must be what the trial changed"),
+    (trial_of_more_than_a_change, "turns[9].attempts[2].given must be what the trial changed"),
+    (
+        trial_of_a_layer_in_words,
+        "chapter.turns[9].attempts[2].given must be what the trial changed",
+    ),
+    (witness_unknown, "chapter.turns[0].attempts[0].witnesses is none of the selected agents"),
+    (witness_doubled, "chapter.turns[0].attempts[0].witnesses must name each agent once"),
+    (witness_of_event_unknown, "attempts[0].events[1].witnesses is none of the selected agents"),
+    (witness_of_event_doubled, "attempts[0].events[0].witnesses must name each agent once"),
+    (witness_of_words_unknown, "chapter.unanswered_attempts[1].witnesses is none of the selected"),
+    (no_events, "chapter.turns[0].attempts[0].events must begin with the words"),
+    (no_reply, "chapter.turns[0].attempts[0].events must begin with the words"),
+    (no_words, "chapter.turns[0].attempts[0].events must begin with the words"),
+    (reply_first, "chapter.turns[0].attempts[0].events must begin with the words"),
+    (words_twice, "chapter.turns[0].attempts[0].events must begin with the words"),
+    (system_first, "chapter.turns[0].attempts[0].events must begin with the words"),
+    (other_words, "chapter.turns[0].attempts[0].events[0].text must be the words of the attempt"),
+    (speaker_absent, "chapter.turns[0].attempts[0].events[1].agent_slot is none of the selected"),
+    (no_speaker, "chapter.turns[0].attempts[0].events[1].agent_slot is none of the selected"),
+    (speaking_words, "chapter.turns[0].attempts[0].events[0].agent_slot must be null"),
+    (delta_of_no_attempt, "chapter.memory_blocks[1].attempt must name an attempt for a turn_delta"),
+    (delta_beyond_attempts, "memory_blocks[1].attempt must be the place of one of the attempts at"),
+    (lock_of_an_attempt, "chapter.memory_blocks[0].attempt must name an attempt for a turn_delta"),
+    (
+        correction_of_an_attempt,
+        "chapter.memory_blocks[2].attempt must name an attempt for a turn_d",
+    ),
+    (delta_twice, "chapter.memory_blocks[2] is a second delta of the same prompts and attempt"),
+    (uncounted_delta_twice, "chapter.memory_blocks[3] is a second delta of the same prompts and"),
+    (uncounted_delta, "chapter.last_summarized_prompt_index must be 0, where the last delta ends"),
+    (draft_beyond_attempts, "chapter.narrative_drafts[0].attempt must be the place of one of the"),
+    (draft_of_nothing_played, "chapter.narrative_drafts[0].attempt must be null before the first"),
+    (drafts_unordered, "chapter.narrative_drafts must be in the order of their times"),
+    (two_broken, "chapter.unanswered_attempts may hold one attempt at most"),
+    (reroll_of_nothing, "chapter.unanswered_attempts[0].turn must be a turn for a reroll"),
+    (reroll_of_turn_nought, "chapter.unanswered_attempts[0].turn must be a turn for a reroll"),
+    (reroll_beyond, "chapter.unanswered_attempts[0].turn must be a turn for a reroll"),
+    (numbered_prompt, "chapter.unanswered_attempts[0].turn must be a turn for a reroll"),
+    (words_to_nobody, "chapter.unanswered_attempts[0].actor is none of the selected"),
+    (unanswered_unordered, "chapter.unanswered_attempts must be in the order of their times"),
+]
+IN_VERSION_1: list[tuple[Change, str]] = [
+    (old_renumber, "chapter.events[4].prompt_index must be 3: prompts go from 1 to n"),
+    (old_repeat, "chapter.events[6].prompt_index must be 4"),
+    (old_no_reply, "chapter.events[5] follows prompt 3, which has no reply"),
+    (old_no_last_reply, "chapter.events ends with prompt 10, which has no reply"),
+    (old_no_prompt, "chapter.events[0] answers no prompt"),
+    (old_two_prompts, "chapter.events[1] follows prompt 1, which has no reply"),
+    (old_cut_off, "chapter.prompt_index must be 9, the number of prompts in events"),
+    (old_same_time, "chapter.events[1].created_at must be later"),
+    (old_speaker_absent, "chapter.events[1].agent_slot is none of the selected agents"),
+    (old_no_speaker, "chapter.events[1].agent_slot is none of the selected agents"),
+    (old_speaking_prompt, "chapter.events[0].agent_slot must be null"),
+    (old_two_broken, "chapter.unanswered_turns may hold one turn at most"),
+    (old_reroll_of_nothing, "chapter.unanswered_turns[0].prompt_index must be a prompt"),
+    (old_reroll_beyond, "chapter.unanswered_turns[0].prompt_index must be a prompt"),
+    (old_numbered_prompt, "chapter.unanswered_turns[0].prompt_index must be a prompt"),
+    (old_turn_to_nobody, "chapter.unanswered_turns[0].agent_slot is none of the selected"),
+    (more_prompts, "chapter.prompt_index must be 10, the number of prompts in events"),
+    (begun_draft, "chapter.events must be empty before a chapter has begun"),
+    (old_unordered, "chapter.unanswered_turns must be in the order of their times"),
+    (old_system_alone, "chapter.events must hold a prompt, unless it is empty"),
+    (old_draft_with_words, "chapter.events must be empty before a chapter has begun"),
+]
+
+
+def refusal(file: dict[str, Any]) -> str:
     with pytest.raises(BadChapterFile) as caught:
         read_chapter_file(json.dumps(file).encode())
-    assert message in str(caught.value)
     assert Session.objects.count() == 1
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("change", "message"), IN_EVERY_VERSION + IN_VERSION_2)
+def test_what_does_not_fit_together(change: Change, message: str) -> None:
+    file = json.loads(export_chapter(make_whole_chapter().pk).to_json())
+    change(file["chapter"])
+    assert message in refusal(file)
+
+
+@pytest.mark.parametrize(("change", "message"), IN_EVERY_VERSION + IN_VERSION_1)
+def test_what_does_not_fit_together_in_version_1(change: Change, message: str) -> None:
+    file = as_version_1(json.loads(export_chapter(make_whole_chapter().pk).to_json()))
+    change(file["chapter"])
+    assert message in refusal(file)
+
+
+def test_a_delta_of_an_attempt_that_is_not_chosen_is_taken() -> None:
+    """It counts once its attempt is chosen."""
+    file = json.loads(export_chapter(make_whole_chapter().pk).to_json())
+    uncounted_delta_twice(file["chapter"])
+    del file["chapter"]["memory_blocks"][3]
+    blocks = read_chapter_file(json.dumps(file).encode()).memory_blocks
+    assert [block.attempt for block in blocks] == [None, 0, 2, None]

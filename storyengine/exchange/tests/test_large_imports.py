@@ -1,6 +1,7 @@
 """A long chapter comes in without holding up others, is there only when it is whole, and spends
 nothing by itself."""
 
+import json
 import os
 import subprocess
 import sys
@@ -27,17 +28,17 @@ from bench.program import wait_until
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions import importing
 from sessions.access import get_chapter
+from sessions.attempts import open_prompt
 from sessions.exceptions import UnknownChapter
-from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
-from sessions.turns import open_prompt
 from storyengine.exchange import importing as file_importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.chapters import long_chapter_file, make_whole_chapter
 
 LONGEST_WAIT_SECONDS = 1.0
-KINDS = (Session, Tab1Inputs, Event, MemoryBlock, NarrativeDraft, Turn)
+KINDS = (Session, Tab1Inputs, Attempt, Turn, Event, MemoryBlock, NarrativeDraft)
 
 
 def counts() -> list[int]:
@@ -139,10 +140,30 @@ class TestOthers:
         assert most <= importing.PIECE_ROWS + 2
         assert len(stored) > 4
 
+    def test_a_turn_with_much_in_it_is_stored_in_pieces_too(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Only its attempts are stored together, since they name each other."""
+        file = json.loads(long_chapter_file(1))
+        [turn] = file["chapter"]["turns"]
+        [attempt] = turn["attempts"]
+        attempt["events"] += [attempt["events"][0] | {"role": "system"}] * 98
+        turn["attempts"] = [attempt] * 20
+        stored = [0]
+        monkeypatch.setattr(
+            importing, "let_others_write", lambda _seconds: stored.append(sum(counts()))
+        )
+        assert import_chapter(json.dumps(file).encode()).events.count() == 2_000
+        most = max(after - before for before, after in pairwise(stored))
+        assert most <= importing.PIECE_ROWS + 2
+
     def test_long_texts_make_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(importing, "PIECE_CHARACTERS", 20)
         events = [Event(text="x" * length) for length in (8, 8, 8, 40, 1)]
-        sizes = [[len(event.text) for event in piece] for piece in importing._pieces(events)]
+        sizes = [
+            [len(event.text) for event in piece]
+            for piece in importing._pieces([event] for event in events)
+        ]
         assert sizes == [[8, 8], [8], [40], [1]]
 
 
@@ -163,7 +184,7 @@ def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
 
     with monkeypatch.context() as patched:
         patched.setattr(importing, "_remove", lambda _chapter: None)
-        patched.setattr(file_importing, "_turns", die)
+        patched.setattr(file_importing, "_unanswered", die)
         with pytest.raises(SystemExit):
             import_chapter(content)
     left = Session.everything.get(state=State.IMPORTING)
@@ -189,7 +210,7 @@ class TestHalfAnImport:
             answer = client.post(f"{api}/{action}", content_type="application/json")
             assert answer.status_code == 404
         with pytest.raises(UnknownChapter):
-            open_prompt(half_way.pk, agent_slot=1, user_text="Go.", submission_key="k")
+            open_prompt(half_way.pk, actor=1, words="Go.", submission_key="k")
         half_way.refresh_from_db()
         assert half_way.state == State.IMPORTING
 

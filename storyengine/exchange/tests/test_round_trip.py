@@ -1,29 +1,39 @@
 """What is exported and imported again is the same chapter, under ids of its own."""
 
 import json
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from django.db import OperationalError
 from django.db.models import Model
+from django.test import Client
+from django.urls import reverse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agents.flows.trials import read_trial
 from agents.models import Job
 from memory.fold.folding import fold_chapter
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.factories import add_delta, add_lock
-from sessions.leases import renew_turns
-from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.attempts import attempts_set_aside, open_prompt, pending_attempt
+from sessions.committing import reply_of
+from sessions.leases import renew_attempts
+from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.tests.factories import add_prompts, add_reply, make_active_chapter, make_chapter
 from sessions.transcript import read_transcript
-from sessions.turns import open_prompt, pending_turn, set_aside_turns
 from storyengine.exchange import exporting, importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
-from storyengine.exchange.tests.chapters import add_turn, build_chapter, make_whole_chapter
+from storyengine.exchange.tests.chapters import (
+    TRIED,
+    add_unanswered,
+    build_chapter,
+    make_whole_chapter,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -31,10 +41,14 @@ pytestmark = pytest.mark.django_db
 _OWN = {
     Session: {"session_id", "updated_at"},
     Tab1Inputs: {"session_id", "saved_at"},
-    Event: {"event_id", "session_id"},
-    MemoryBlock: {"block_id", "session_id"},
-    NarrativeDraft: {"draft_id", "session_id", "source_snapshot"},
-    Turn: {"turn_id", "session_id", "submission_key", "run_id", "lease_until", "updated_at"},
+    Event: {"event_id", "session_id", "attempt_id"},
+    MemoryBlock: {"block_id", "session_id", "attempt_id"},
+    NarrativeDraft: {"draft_id", "session_id", "attempt_id", "job_id", "source_snapshot"},
+    Turn: {"turn_id", "session_id", "chosen_id"},
+    Attempt: {
+        *("attempt_id", "session_id", "turn_id", "source_id"),
+        *("submission_key", "run_id", "lease_until", "updated_at"),
+    },
 }
 
 
@@ -72,9 +86,9 @@ class TestWholeChapter:
             [one] = kind._default_manager.filter(pk=copy.pk).values()
             [other] = kind._default_manager.filter(pk=chapter.pk).values()
             assert without_own(kind, one) == without_own(kind, other)
-        for related in (Event, MemoryBlock, NarrativeDraft, Turn):
-            time = "submitted_at" if related is Turn else "created_at"
-            all_rows = related._default_manager.order_by(time).values()
+        orders = {Attempt: "submitted_at", Turn: "number"}
+        for related in (Attempt, Turn, Event, MemoryBlock, NarrativeDraft):
+            all_rows = related._default_manager.order_by(orders.get(related, "created_at")).values()
             copied, original = (
                 [without_own(related, row) for row in all_rows.filter(session=owner)]
                 for owner in (copy, chapter)
@@ -87,10 +101,10 @@ class TestWholeChapter:
         copy = import_again(chapter)
         assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text
         assert fold_chapter(copy) == fold_chapter(chapter)
-        assert [turn.user_text for turn in set_aside_turns(copy)] == ["Words left behind."]
-        pending = pending_turn(copy)
+        assert [attempt.words for attempt in attempts_set_aside(copy)] == ["Words left behind."]
+        pending = pending_attempt(copy)
         assert pending is not None
-        assert (pending.partial_text, pending.status) == ("Half a re", Turn.Status.FAILED)
+        assert (pending.partial_text, pending.status) == ("Half a re", Attempt.Status.FAILED)
 
     def test_a_draft_names_the_new_blocks(self) -> None:
         copy = import_again(make_whole_chapter())
@@ -101,7 +115,7 @@ class TestWholeChapter:
     def test_the_file_names_no_row_of_this_installation(self) -> None:
         chapter = make_whole_chapter()
         text = export_chapter(chapter.pk).to_json().decode()
-        for kind in (Session, Event, MemoryBlock, NarrativeDraft, Turn):
+        for kind in (Session, Attempt, Turn, Event, MemoryBlock, NarrativeDraft):
             ids = list(kind._default_manager.values_list("pk", flat=True))
             assert ids
             assert not [pk for pk in ids if str(pk) in text]
@@ -121,7 +135,7 @@ class TestWholeChapter:
         Session.objects.filter(pk=chapter.pk).update(agent_names={**chapter.agent_names, **names})
         copy = import_again(chapter)
         assert names.items() <= copy.agent_names.items()
-        opened = open_prompt(copy.pk, agent_slot=2, user_text="On.", submission_key="on")
+        opened = open_prompt(copy.pk, actor=2, words="On.", submission_key="on")
         assert opened.must_run
 
     def test_an_import_that_fails_half_way_leaves_nothing(
@@ -132,7 +146,7 @@ class TestWholeChapter:
         def break_down(*_: object) -> None:
             raise OperationalError("the disk is full")
 
-        monkeypatch.setattr(importing, "_turns", break_down)
+        monkeypatch.setattr(importing, "_unanswered", break_down)
         with pytest.raises(OperationalError):
             import_chapter(content)
         assert Session.everything.count() == 1
@@ -175,16 +189,16 @@ class TestUnsettled:
 
     def test_a_reply_that_is_being_written_is_one_that_was_stopped(self) -> None:
         chapter = make_whole_chapter()
-        turn = open_prompt(
-            chapter.pk, agent_slot=1, user_text="Who is there?", submission_key="new"
-        ).turn
-        renew_turns([(turn, "It is")])
+        attempt = open_prompt(
+            chapter.pk, actor=1, words="Who is there?", submission_key="new"
+        ).attempt
+        renew_attempts([(attempt, "It is")])
         copy = import_again(chapter)
         assert copy.turn_in_flight is None
-        pending = pending_turn(copy)
+        pending = pending_attempt(copy)
         assert pending is not None
-        assert (pending.status, pending.user_text, pending.partial_text) == (
-            *(Turn.Status.STOPPED, "Who is there?", "It is"),
+        assert (pending.status, pending.words, pending.partial_text) == (
+            *(Attempt.Status.STOPPED, "Who is there?", "It is"),
         )
 
     def test_what_came_while_the_chapter_was_read_is_read_too(
@@ -193,7 +207,7 @@ class TestUnsettled:
         chapter = make_whole_chapter()
         rest = ["One more."]
 
-        def read_late(session: Session) -> list[Any]:
+        def read_late(session: Session) -> Any:
             found = original(session)
             if rest:
                 add_prompts(Session.objects.get(pk=chapter.pk), 1, text=rest.pop())
@@ -203,13 +217,76 @@ class TestUnsettled:
         monkeypatch.setattr(exporting, "_events", read_late)
         file = exported(chapter)
         assert file["chapter"]["prompt_index"] == 11
-        assert file["chapter"]["events"][-2]["text"] == "One more. 11"
+        assert file["chapter"]["turns"][-1]["attempts"][0]["words"] == "One more. 11"
 
     def test_an_agent_that_was_chosen_and_deselected(self) -> None:
         chapter = make_chapter(selected_agent_slots=[1], next_agent_slot=3)
         assert import_again(chapter).next_agent_slot == 1
 
-    def test_a_committed_turn_is_in_its_events_alone(self) -> None:
+    def test_a_committed_attempt_is_at_its_turn_alone(self) -> None:
         chapter = make_whole_chapter()
-        add_turn(chapter, Turn.Status.COMMITTED, prompt_index=10)
-        assert len(exported(chapter)["chapter"]["unanswered_turns"]) == 2
+        add_reply(chapter, 10, "Or otherwise.")
+        file = exported(chapter)["chapter"]
+        assert len(file["turns"][9]["attempts"]) == 4
+        assert len(file["unanswered_attempts"]) == 2
+
+    @pytest.mark.parametrize("status", [Attempt.Status.RUNNING, Attempt.Status.FAILED])
+    def test_a_trial_that_came_to_nothing_is_left_out(self, status: Attempt.Status) -> None:
+        chapter = make_whole_chapter()
+        turn = chapter.turns.get(number=10)
+        kind = Attempt.Kind.TRIAL
+        add_unanswered(chapter, status, kind=kind, turn=turn, source=turn.chosen, given=TRIED)
+        file = exported(chapter)["chapter"]
+        assert len(file["turns"][9]["attempts"]) == 3
+        assert len(file["unanswered_attempts"]) == 2
+
+
+class TestAttempts:
+    """Every attempt is in the file, chosen or not."""
+
+    def test_those_of_a_turn_stand_in_their_order_with_the_chosen_one_named(self) -> None:
+        turn = exported(make_whole_chapter())["chapter"]["turns"][9]
+        replies = [attempt["events"][1]["text"] for attempt in turn["attempts"]]
+        assert replies == ["I answer.\n\nTwice. 10", "Or so.", "On trial."]
+        assert [attempt["kind"] for attempt in turn["attempts"]] == ["prompt", "reroll", "trial"]
+        assert [attempt["source"] for attempt in turn["attempts"]] == [None, None, 1]
+        assert turn["chosen"] == 1
+
+    def test_the_chosen_one_of_the_copy_is_the_same(self) -> None:
+        copy = import_again(make_whole_chapter())
+        turn = copy.turns.get(number=10)
+        assert reply_of(turn.chosen).text == "Or so."
+        assert turn.attempts.count() == 3
+        trial = turn.attempts.get(kind=Attempt.Kind.TRIAL)
+        assert (trial.source, trial.given) == (turn.chosen, TRIED)
+
+    def test_who_could_perceive_what_comes_back(self) -> None:
+        chapter = make_whole_chapter()
+        attempt = chapter.turns.get(number=10).chosen
+        Attempt.objects.filter(pk=attempt.pk).update(witnesses=[2])
+        Event.objects.filter(attempt=attempt).update(witnesses=[2])
+        chosen = import_again(chapter).turns.get(number=10).chosen
+        assert chosen.witnesses == [2]
+        assert [event.witnesses for event in chosen.events.all()] == [[2], [2]]
+
+    def test_the_call_that_a_trial_started_from_stays_here(self) -> None:
+        chapter = make_whole_chapter()
+        call_id = str(uuid.uuid4())
+        trial = chapter.attempts.get(kind=Attempt.Kind.TRIAL)
+        Attempt.objects.filter(pk=trial.pk).update(given={**TRIED, "call_id": call_id})
+        content = export_chapter(chapter.pk).to_json()
+        assert call_id not in content.decode()
+        copied = import_chapter(content).attempts.get(kind=Attempt.Kind.TRIAL)
+        assert copied.given == TRIED
+
+    def test_a_trial_that_was_imported_can_be_looked_at(self) -> None:
+        copy = import_again(make_whole_chapter())
+        trial = copy.attempts.get(kind=Attempt.Kind.TRIAL)
+        shown = read_trial(copy.pk, trial.pk)
+        assert (shown.reply.text, shown.new_reply) == ("Or so.", "On trial.")
+        assert (shown.base, shown.call) == (None, None)
+        page = Client().get(reverse("pages:trial", args=[copy.pk, trial.pk]))
+        assert page.status_code == 200
+        assert "On trial." in page.content.decode()
+        answer = Client().get(f"/api/session/{copy.pk}/trial/{trial.pk}")
+        assert answer.status_code == 200

@@ -16,6 +16,7 @@ from pytest_django import Settings
 
 from agents.calling.consent import ConsentMissing
 from agents.exceptions import BudgetSpent, ModelNotReady
+from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.locking import request_lock
 from agents.flows.replies import start_prompt, stop_reply
 from agents.flows.tests.playing import play, reply_is_over
@@ -32,7 +33,7 @@ from agents.running.jobs import claim, postpone, queue_job
 from agents.running.recovery import recover
 from agents.running.work import work_on
 from sessions.log_lines import note, working_for
-from sessions.models import Tab1Inputs, Turn
+from sessions.models import Attempt, Tab1Inputs
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.operations.log_format import JsonFormatter, LeaveOutRequests, LogFile
 from storyengine.operations.tests.reading import Written
@@ -94,20 +95,21 @@ class TestTurns:
         chapter = make_active_chapter()
         provider.enqueue(f"{WORDS} she says")
         with working_for(request_id="request-1"):
-            turn = play(chapter, f"He says {WORDS}.")
+            attempt = play(chapter, f"He says {WORDS}.")
         ids = {
             "request_id": "request-1",
             "session_id": str(chapter.pk),
-            "turn_id": str(turn.pk),
+            "attempt_id": str(attempt.pk),
         }
-        for name in ("turn stored", "model call", "turn committed"):
+        for name in ("attempt stored", "model call", "attempt committed"):
             line = written.event(name)
             assert ids.items() <= line.items()
         called = written.event("model call")
         assert (called["agent"], called["outcome"], called["is_reply"]) == (1, "finished", True)
         assert called["output"] == 3
         assert {"ms", "first_token_ms", "input", "cached", "model"} <= called.keys()
-        assert written.event("turn committed")["prompt"] == 1
+        committed = written.event("attempt committed")
+        assert (committed["prompt"], committed["attempt_kind"]) == (1, "prompt")
         check(written)
 
     @pytest.mark.parametrize("error", FAILURES, ids=named)
@@ -116,17 +118,17 @@ class TestTurns:
     ) -> None:
         chapter = make_active_chapter()
         provider.enqueue(Script(WORDS, error=error))
-        turn = play(chapter, WORDS)
+        attempt = play(chapter, WORDS)
         if isinstance(error, IntegrityError):
             # What a database refuses is left to the lease.
-            assert turn.status == Turn.Status.RUNNING
-            Turn.objects.update(lease_until="2020-01-01T00:00Z")
+            assert attempt.status == Attempt.Status.RUNNING
+            Attempt.objects.update(lease_until="2020-01-01T00:00Z")
             recover()
-            assert written.event("sweep found")["turns"] == 1
+            assert written.event("sweep found")["attempts"] == 1
             kind = "Interrupted"
         else:
             kind = ended_as(error)
-        assert written.event("turn failed")["kind"] == kind
+        assert written.event("attempt failed")["kind"] == kind
         assert written.event("model call")["outcome"] == "failed"
         check(written)
 
@@ -136,17 +138,27 @@ class TestTurns:
         provider.enqueue(Script(f"{WORDS} and so on", gate=gate, gate_at=1))
 
         async def run() -> None:
-            opened = await start_prompt(
-                chapter.pk, agent_slot=1, user_text=WORDS, submission_key="k"
-            )
+            opened = await start_prompt(chapter.pk, actor=1, words=WORDS, submission_key="k")
             while not provider.history:
                 await asyncio.sleep(0)
             await stop_reply(chapter.pk)
-            await reply_is_over(opened.turn.pk)
+            await reply_is_over(opened.attempt.pk)
 
         async_to_sync(run)()
-        assert written.event("turn stopped")["session_id"] == str(chapter.pk)
+        assert written.event("attempt stopped")["session_id"] == str(chapter.pk)
         assert written.event("model call")["outcome"] == "stopped"
+        check(written)
+
+    def test_what_the_story_goes_by_is_told_when_the_user_chose_it(self, written: Written) -> None:
+        chapter = make_active_chapter()
+        add_prompts(chapter, 1)
+        first = chapter.turns.get().chosen
+        edit = edit_reply(chapter.pk, 1, WORDS)
+        choose_reply(chapter.pk, 1, first.pk)
+        assert written.event("attempt committed")["attempt_kind"] == "edit"
+        assert [
+            (line["attempt_id"], line["prompt"]) for line in written.events("attempt chosen")
+        ] == [(str(edit.pk), 1), (str(first.pk), 1)]
         check(written)
 
 

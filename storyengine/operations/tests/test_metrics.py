@@ -16,7 +16,8 @@ from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.heartbeats import store_heartbeat
 from agents.running.jobs import queue_job
-from sessions.tests.factories import make_active_chapter
+from agents.running.recovery import recover
+from sessions.tests.factories import add_attempt, make_active_chapter
 from storyengine.operations import exposition
 from storyengine.operations.counts import own_samples
 from storyengine.operations.tests.reading import growth, read_metrics
@@ -49,6 +50,15 @@ class TestCounts:
         for what in ("turn", "model call"):
             series = "storyengine_failures_total"
             assert grown[f'{series}{{kind="ProviderBusy",of="{what}",process="web"}}'] == 1
+
+    def test_what_a_dead_process_left(self) -> None:
+        before = read_metrics()
+        add_attempt(make_active_chapter(), lease_until=timezone.now() - timedelta(hours=1))
+        recover()
+        grown = growth(before)
+        assert grown['storyengine_sweep_findings_total{process="web",what="turns"}'] == 1
+        failures = "storyengine_failures_total"
+        assert grown[f'{failures}{{kind="Interrupted",of="turn",process="web"}}'] == 1
 
     def test_a_job(self, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
         before = read_metrics()
@@ -96,14 +106,14 @@ class TestQueue:
     def test_its_length_and_its_oldest_job_by_kind(self) -> None:
         chapter = make_active_chapter()
         ago = timezone.now() - timedelta(seconds=90)
-        for key, kind in (("a", Job.Kind.NARRATE), ("b", Job.Kind.NARRATE), ("c", Job.Kind.TRIAL)):
+        for key, kind in (("a", Job.Kind.NARRATE), ("b", Job.Kind.NARRATE), ("c", Job.Kind.LOCK)):
             queue_job(chapter.pk, kind, key)
         Job.objects.filter(key="b").update(run_after=ago)
         Job.objects.filter(key="c").update(status=Job.Status.RUNNING)
         told = read_metrics()
         waiting = "storyengine_waiting_jobs"
         assert told[f'{waiting}{{kind="narrate",status="queued"}}'] == 2
-        assert told[f'{waiting}{{kind="trial",status="running"}}'] == 1
+        assert told[f'{waiting}{{kind="lock",status="running"}}'] == 1
         oldest = told['storyengine_oldest_waiting_job_seconds{kind="narrate"}']
         assert 90 <= oldest < 150
 

@@ -14,7 +14,7 @@ from psycopg.errors import DiskFull
 from pytest_django import Settings
 
 from agents.providers.scripted import ScriptedProvider
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import acall, address, assert_problem, call, events_in, in_loop
 from storyengine.stack.storage_refusals import find_storage_refusal
@@ -228,7 +228,7 @@ def test_a_page_s_stream_is_asked_for_again_and_says_where_it_waits_for_room(
 ) -> None:
     provider.enqueue("I step through.")
     call("POST", address(chapter, "prompt"), {"agent_slot": 1, "user_text": "The door opens."})
-    path = addresses.address(chapter, "stream", Turn.objects.get().pk)
+    path = addresses.address(chapter, "stream", Attempt.objects.get().pk)
     breaker(error, monkeypatch)("storyengine.tabs.replies.follow")
 
     async def read() -> bytes:

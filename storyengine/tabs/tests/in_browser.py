@@ -14,6 +14,15 @@ from storyengine.tests.running import ScriptedProgram, run_scripted_program
 # Tokens a second: what nobody waits for, and what goes on for two minutes or until `let_reply_end`.
 FAST, HELD = 400, 0.5
 
+# What a copy of the transcript would hold.
+READ_SELECTION = """() => {
+  const range = document.createRange();
+  range.selectNodeContents(document.getElementById("transcript"));
+  getSelection().removeAllRanges();
+  getSelection().addRange(range);
+  return getSelection().toString();
+}"""
+
 
 @pytest.fixture(scope="module")
 def program(browser: Browser) -> Iterator[ScriptedProgram]:

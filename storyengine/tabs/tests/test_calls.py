@@ -11,7 +11,7 @@ from agents.models import LLMArtifact
 from agents.providers.exceptions import ProviderRefused, StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.tests.factories import add_prompts, make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, read
@@ -115,7 +115,7 @@ class TestBehindAReply:
         html = html_of(client, played, "prompt-calls", 1)
         entries = [one.words for one in all_of(html, "li") if "Call" in one.words]
         assert ["failed" in one for one in entries] == [True, False, False]
-        assert ["An earlier reply" in one for one in entries] == [False, True, False]
+        assert ["Another reply" in one for one in entries] == [False, True, False]
         assert ["The chosen reply" in one for one in entries] == [False, False, True]
         assert chosen_call(html) == "Call 3"
 
@@ -235,7 +235,7 @@ class TestDryRun:
         assert "2 Agent Orange" in html
         assert HOSTILE not in html
         assert provider.history == []
-        assert not Turn.objects.exists()
+        assert not Attempt.objects.filter(words__contains="The door opens.").exists()
 
     def test_an_empty_box_can_be_looked_at(self, client: Client, chapter: Session) -> None:
         html = self.look(client, chapter, "").content.decode()

@@ -5,9 +5,10 @@ from django.test import Client
 
 from memory.corrections import write_correction
 from memory.models import NarrativeDraft
-from sessions.models import Session, Turn
-from sessions.tests.factories import add_turn
-from sessions.turns import commit_turn, open_prompt, pending_turn
+from sessions.attempts import open_prompt, pending_attempt
+from sessions.committing import commit_attempt
+from sessions.models import Attempt, Session
+from sessions.tests.factories import add_attempt
 from storyengine.tabs import downloads
 from storyengine.tabs.tests.addresses import address
 
@@ -72,8 +73,8 @@ class TestEverything:
         chapter.narrative_agent_definition_text = "Close to Mara."
         chapter.save()
         add_draft(chapter, "The finished prose.")
-        unsent = {"user_text": "Unsent words.", "partial_text": "Half a reply."}
-        add_turn(chapter, status=Turn.Status.FAILED, agent_slot=1, **unsent)
+        unsent = {"words": "Unsent words.", "partial_text": "Half a reply."}
+        add_attempt(chapter, status=Attempt.Status.FAILED, actor=1, **unsent)
         text = client.get(address(chapter, "download-everything")).content.decode()
         for part in (
             *("The Dark Lamp", "A harbour town", "Night. The lighthouse", "A ferrywoman."),
@@ -86,15 +87,13 @@ class TestEverything:
     def test_a_reply_that_ends_meanwhile_is_in_it(
         self, client: Client, chapter: Session, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        opened = open_prompt(
-            chapter.pk, agent_slot=1, user_text="The ice cracks.", submission_key="key-1"
-        )
+        opened = open_prompt(chapter.pk, actor=1, words="The ice cracks.", submission_key="key-1")
 
-        def end_meanwhile(chapter: Session) -> Turn | None:
-            commit_turn(opened.turn, "I step back.")
-            return pending_turn(chapter)
+        def end_meanwhile(chapter: Session) -> Attempt | None:
+            commit_attempt(opened.attempt, "I step back.")
+            return pending_attempt(chapter)
 
-        monkeypatch.setattr(downloads, "pending_turn", end_meanwhile)
+        monkeypatch.setattr(downloads, "pending_attempt", end_meanwhile)
         text = client.get(address(chapter, "download-everything")).content.decode()
         assert "9) The ice cracks.\n\nAgent Red: I step back." in text
         assert "9 prompts" in text
@@ -110,7 +109,7 @@ def test_words_that_were_set_aside_are_on_the_transcript_page_and_in_the_downloa
     client: Client, chapter: Session
 ) -> None:
     words, begun = "Words <i>nobody</i> answered.", "I <b>begin</b>"
-    add_turn(chapter, user_text=words, partial_text=begun, status=Turn.Status.SET_ASIDE)
+    add_attempt(chapter, words=words, partial_text=begun, status=Attempt.Status.SET_ASIDE)
     page = client.get(address(chapter, "transcript")).content.decode()
     assert "Words &lt;i&gt;nobody&lt;/i&gt; answered." in page
     assert "I &lt;b&gt;begin&lt;/b&gt;" in page

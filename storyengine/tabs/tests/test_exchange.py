@@ -9,7 +9,7 @@ from django.urls import reverse
 from memory.models import MemoryBlock
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
-from storyengine.exchange.chapter_file import MAX_FILE_BYTES
+from storyengine.exchange.limits import MAX_FILE_BYTES
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of
 
@@ -36,6 +36,17 @@ class TestExport:
         page = "/" if name == "library" else address(chapter, name)
         links = all_of(client.get(page).content.decode(), "a", href=address(chapter, "export"))
         assert links
+
+    @pytest.mark.parametrize("name", ["library", "confirm-delete", "world"])
+    def test_whoever_exports_is_told_what_is_in_the_file(
+        self, client: Client, chapter: Session, name: str
+    ) -> None:
+        page = "/" if name == "library" else address(chapter, name)
+        notes = all_of(client.get(page).content.decode(), "p", "help")
+        told = [one.words for one in notes if "exported file" in one.words]
+        assert told
+        assert "every attempt at a reply, also those that were not chosen" in told[0]
+        assert "every secret of the characters" in told[0]
 
 
 class TestImport:
@@ -92,7 +103,8 @@ class TestImport:
         evil = "<img src=x onerror=alert(1)>\u202e"
         file["chapter"]["title"] = evil
         file["chapter"]["agent_names"] = {"1": evil}
-        file["chapter"]["events"][-1]["text"] = evil + "\u0301" * 10_000
+        [attempt] = file["chapter"]["turns"][-1]["attempts"]
+        attempt["events"][-1]["text"] = evil + "\u0301" * 10_000
         file["chapter"]["tab1"]["world_text"] = f"</textarea>{evil}"
         file["chapter"]["memory_blocks"][0]["json_payload"] = {"canon_locks": [evil], evil: evil}
         file["chapter"]["memory_blocks"][1]["json_payload"] = {"major_events": {evil: [evil]}}

@@ -16,7 +16,7 @@ from agents.models import LLMArtifact, TokenCalibration
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, read_weight_per_token
 from agents.providers.base import Finished, ModelRequest, StreamPart, Usage
 from agents.providers.scripted import ScriptedProvider
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from storyengine.tabs.tests.addresses import address
 
 BEFORE = ("agents", "0009_admitted_calls")
@@ -57,7 +57,7 @@ class TestAfterTheUpdate:
         update()
 
     @pytest.fixture
-    def stored(self, before: Any, chapter: Session) -> Callable[..., None]:
+    def stored(self, chapter: Session, before: Any) -> Callable[..., None]:
         """Stores calls as the older program recorded them."""
 
         def store(*reports: dict[str, Any]) -> None:
@@ -90,7 +90,7 @@ class TestAfterTheUpdate:
         check_pages(client, chapter)
         settings.CHAPTER_TOKENS = 10_000
         check_budget(chapter.pk)
-        assert play(chapter, slot=chapter.next_agent_slot).status == Turn.Status.COMMITTED
+        assert play(chapter, slot=chapter.next_agent_slot).status == Attempt.Status.COMMITTED
 
     def test_what_can_be_true_stays(
         self, stored: Callable[..., None], monkeypatch: pytest.MonkeyPatch
@@ -132,5 +132,5 @@ def test_what_a_server_reports_now_leaves_the_pages_as_they_were(
 ) -> None:
     provider.__class__ = LyingProvider
     for _ in range(2):
-        assert play(chapter, slot=chapter.next_agent_slot).status == Turn.Status.COMMITTED
+        assert play(chapter, slot=chapter.next_agent_slot).status == Attempt.Status.COMMITTED
     check_pages(client, chapter)

@@ -12,9 +12,15 @@ from django.utils import timezone
 
 from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, add_turn, make_active_chapter, make_chapter
+from sessions.tests.factories import (
+    add_attempt,
+    add_prompts,
+    add_turn,
+    make_active_chapter,
+    make_chapter,
+)
 from storyengine.tabs.chapter import BLOCKS_SHOWN
 from storyengine.tabs.library import CHAPTERS_A_PAGE
 from storyengine.tabs.play import PROMPTS_A_PAGE
@@ -110,7 +116,7 @@ class TestTranscript:
         assert by_id(html, "prompt-1").words.startswith("1)")
 
     def test_what_was_set_aside_stands_at_the_end(self, client: Client, long: Session) -> None:
-        add_turn(long, status=Turn.Status.SET_ASIDE)
+        add_attempt(long, status=Attempt.Status.SET_ASIDE)
         pages = [
             client.get(address(long, "transcript"), {"page": page}).content.decode()
             for page in ("1", "2")
@@ -130,6 +136,7 @@ class TestMemory:
             first = 7 * number + 1
             locks = {"canon_locks": [f"truth {number}"]}
             add_delta(chapter, first, first + 6, {**turn_delta(first, first + 6), **locks})
+        add_turn(chapter, 7 * count, words="beat", reply="reply")
         return chapter
 
     def test_it_comes_in_pieces_the_last_first(self, client: Client, long: Session) -> None:

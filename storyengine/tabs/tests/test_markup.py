@@ -2,21 +2,28 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from agents.flows.tests.playing import play as play_a_prompt
-from agents.flows.trials import request_trial
+from agents.flows.tests.trying import try_again
 from agents.models import Job
-from agents.running.work import work_on
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.chapters import create_chapter
 from sessions.example import fill_example
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, add_turn, make_active_chapter, make_chapter
+from sessions.tests.factories import (
+    add_attempt,
+    add_prompts,
+    add_reply,
+    make_active_chapter,
+    make_chapter,
+)
 from storyengine.tabs.now import text_key
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, read
@@ -46,17 +53,25 @@ def play() -> str:
     return address(chapter, "play")
 
 
+def a_choice() -> str:
+    chapter = make_active_chapter(shows_all_replies=True)
+    add_prompts(chapter, 2)
+    for text in ("again", "and again"):
+        add_reply(chapter, 2, text)
+    return address(chapter, "play")
+
+
 def a_running_reply() -> str:
-    return _with_turn(Turn.Status.RUNNING)
+    return _with_turn(Attempt.Status.RUNNING)
 
 
 def a_broken_reply() -> str:
-    return _with_turn(Turn.Status.FAILED)
+    return _with_turn(Attempt.Status.FAILED)
 
 
-def _with_turn(status: Turn.Status) -> str:
+def _with_turn(status: Attempt.Status) -> str:
     chapter = make_active_chapter()
-    add_turn(chapter, status=status, partial_text="Text.")
+    add_attempt(chapter, status=status, partial_text="Text.")
     return address(chapter, "play")
 
 
@@ -145,21 +160,18 @@ def a_layer_to_change() -> str:
     return address(chapter, "try", 1) + "?layer=2"
 
 
-def _a_trial() -> tuple[Session, Job]:
+def a_trial() -> str:
     chapter = make_active_chapter()
     play_a_prompt(chapter)
-    return chapter, request_trial(chapter.pk, layer_number=2, text="Mara.", submission_key="k")
+    return address(chapter, "trial", try_again(chapter, "Mara.", number=2).pk)
 
 
-def a_waiting_trial() -> str:
-    chapter, job = _a_trial()
-    return address(chapter, "trial", job.pk)
-
-
-def a_trial() -> str:
-    chapter, job = _a_trial()
-    work_on(job.pk)
-    return address(chapter, "trial", job.pk)
+def a_running_trial() -> str:
+    page = a_trial()
+    lease = timezone.now() + timedelta(minutes=1)
+    trials = Attempt.objects.filter(kind=Attempt.Kind.TRIAL)
+    trials.update(status=Attempt.Status.RUNNING, lease_until=lease)
+    return page
 
 
 def what_was_used() -> str:
@@ -175,11 +187,11 @@ def the_library() -> str:
 
 NOWHERE = "/nothing/here"
 PAGES: list[Callable[[], str]] = [
-    *(a_draft, a_locked_one, a_question, a_lock, play, a_running_reply, a_broken_reply),
+    *(a_draft, a_locked_one, a_question, a_lock, play, a_choice, a_running_reply, a_broken_reply),
     *(an_ended_one, a_chapter, a_build, a_transcript, the_library),
     *(an_untouched_example, an_end, a_deletion, a_draft_beside_a_build),
     *(a_memory, a_correction, a_memorys_question),
-    *(a_model_call, what_was_used, a_layer_to_change, a_waiting_trial, a_trial),
+    *(a_model_call, what_was_used, a_layer_to_change, a_running_trial, a_trial),
     *(lambda: "/", lambda: "/consent/", lambda: NOWHERE),
 ]
 

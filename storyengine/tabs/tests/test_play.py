@@ -5,12 +5,13 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Job
+from sessions.attempts import open_prompt
 from sessions.chapters import create_chapter
+from sessions.committing import commit_attempt
 from sessions.example import FIRST_PROMPT, fill_example
-from sessions.models import Event, Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, add_turn, make_active_chapter, make_chapter
-from sessions.turns import commit_turn, open_prompt
+from sessions.tests.factories import add_attempt, add_prompts, make_active_chapter, make_chapter
 from storyengine.tabs import play_page
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, get_page, read
@@ -20,14 +21,14 @@ pytestmark = pytest.mark.django_db
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)></p></div>"
 
 
-def break_turn(chapter: Session, **fields: Any) -> Turn:
+def break_turn(chapter: Session, **fields: Any) -> Attempt:
     broken = {
-        "status": Turn.Status.FAILED,
+        "status": Attempt.Status.FAILED,
         "partial_text": "I hear",
         "error": "The line dropped.",
         "lease_until": timezone.now(),
     }
-    return add_turn(chapter, **{**broken, **fields})
+    return add_attempt(chapter, **{**broken, **fields})
 
 
 class TestBeforePlay:
@@ -104,38 +105,10 @@ class TestTranscript:
         assert len(all_of(html, "p", "entry")) == 80
         assert not all_of(html, "p", "transcript-note")
 
-    def test_every_reply_to_a_prompt_is_shown(self, client: Client, chapter: Session) -> None:
-        Event.objects.create(
-            session=chapter, prompt_index=8, role="agent", agent_slot=2, text="again"
-        )
-        entries = all_of(get_page(client, chapter, "play"), "p", "entry")
-        assert [one.text for one in entries[-2:]] == [
-            "Agent Orange: reply 8",
-            "Agent Orange: again",
-        ]
-
-    def test_a_reply_that_was_written_again_is_marked_in_a_word_that_is_no_text(
-        self, client: Client, chapter: Session
-    ) -> None:
-        for text in ("again", "and again"):
-            Event.objects.create(
-                session=chapter, prompt_index=8, role="agent", agent_slot=2, text=text
-            )
-        for name in ("play", "transcript"):
-            marks = all_of(get_page(client, chapter, name), "span", "replaced")
-            assert [one.parents[-1].text for one in marks] == [
-                "Agent Orange: reply 8",
-                "Agent Orange: again",
-            ]
-            assert {one.attributes["aria-label"] for one in marks} == {
-                "Replaced by the reply below."
-            }
-            assert {one.attributes["role"] for one in marks} == {"img"}
-
     def test_hostile_text_is_only_text(self, client: Client) -> None:
         chapter = make_active_chapter(agent_names={"1": HOSTILE})
         add_prompts(chapter, 1, text=HOSTILE, reply=HOSTILE)
-        break_turn(chapter, user_text=HOSTILE, partial_text=HOSTILE, error=HOSTILE)
+        break_turn(chapter, words=HOSTILE, partial_text=HOSTILE, error=HOSTILE)
         html = get_page(client, chapter, "play")
         assert "<script>alert" not in html
         assert "<img src=x" not in html
@@ -144,18 +117,16 @@ class TestTranscript:
         # Well nested, so that nothing of it closed an element of the page.
         assert by_id(html, "transcript").parents
 
-    @pytest.mark.parametrize("before", ["pending_turn", "read_transcript"])
+    @pytest.mark.parametrize("before", ["pending_attempt", "read_transcript"])
     def test_a_reply_that_ends_while_the_page_is_read_is_shown_once_and_moves_the_panel_on(
         self, client: Client, chapter: Session, monkeypatch: pytest.MonkeyPatch, before: str
     ) -> None:
         read_next = getattr(play_page, before)
-        opened = open_prompt(
-            chapter.pk, agent_slot=2, user_text="The ice cracks.", submission_key="key-1"
-        )
+        opened = open_prompt(chapter.pk, actor=2, words="The ice cracks.", submission_key="key-1")
 
-        def end_meanwhile(chapter: Session) -> object:
-            commit_turn(opened.turn, "I step back.")
-            return read_next(chapter)
+        def end_meanwhile(chapter: Session, **asked: Any) -> object:
+            commit_attempt(opened.attempt, "I step back.")
+            return read_next(chapter, **asked)
 
         monkeypatch.setattr(play_page, before, end_meanwhile)
         html = get_page(client, chapter, "play")
@@ -168,7 +139,7 @@ class TestTranscript:
     ) -> None:
         chapter = make_active_chapter()
         # Where memory is far behind, also what it takes is estimated.
-        for most in (11, 23, 23):
+        for most in (12, 24, 24):
             with django_assert_max_num_queries(most):
                 get_page(client, chapter, "play")
             add_prompts(chapter, 60)
@@ -247,7 +218,7 @@ class TestBrokenTurn:
             assert words in broken
 
     def test_retry_carries_the_same_submission_id(self, client: Client, chapter: Session) -> None:
-        break_turn(chapter, user_text="\nTwo\nlines.")
+        break_turn(chapter, words="\nTwo\nlines.")
         html = get_page(client, chapter, "play")
         keys = [one.attributes["value"] for one in all_of(html, "input", name="submission_key")]
         assert "key-1" in keys
@@ -259,13 +230,13 @@ class TestBrokenTurn:
         assert "Keep this text" not in get_page(client, chapter, "play")
 
     def test_a_stopped_reply_says_so(self, client: Client, chapter: Session) -> None:
-        break_turn(chapter, status=Turn.Status.STOPPED, error="")
+        break_turn(chapter, status=Attempt.Status.STOPPED, error="")
         assert "Stopped." in by_id(get_page(client, chapter, "play"), "broken").words
 
     def test_a_broken_reroll_leaves_the_prompt_alone(
         self, client: Client, chapter: Session
     ) -> None:
-        break_turn(chapter, kind=Turn.Kind.REROLL, prompt_index=8)
+        break_turn(chapter, kind=Attempt.Kind.REROLL, turn=chapter.turns.get(number=8))
         broken = by_id(get_page(client, chapter, "play"), "broken").words
         assert "The earlier reply stands." in broken
         assert "Put the words back" not in broken
@@ -273,8 +244,8 @@ class TestBrokenTurn:
     def test_the_words_can_be_put_back_without_script(
         self, client: Client, chapter: Session
     ) -> None:
-        turn = break_turn(chapter)
-        html = get_page(client, chapter, "play", words=str(turn.pk))
+        attempt = break_turn(chapter)
+        html = get_page(client, chapter, "play", words=str(attempt.pk))
         assert by_id(html, "prompt-text").text == "\nThe ice cracks."
 
     def test_keeping_it_makes_it_the_reply(self, htmx: Client, chapter: Session) -> None:
@@ -291,7 +262,7 @@ class TestBrokenTurn:
         break_turn(chapter)
         html = htmx.post(address(chapter, "set-aside")).content.decode()
         assert "The ice cracks." not in html
-        assert Turn.objects.get().status == Turn.Status.SET_ASIDE
+        assert Attempt.objects.get(submission_key="key-1").status == Attempt.Status.SET_ASIDE
 
     def test_a_plain_form_returns_to_the_tab(self, client: Client, chapter: Session) -> None:
         break_turn(chapter)
@@ -310,15 +281,17 @@ class TestStatus:
         return htmx.get(by_id(html, "play-poll").attributes["hx-get"])
 
     def summarize(self, chapter: Session, **fields: Any) -> Job:
+        """The job for the prompts that memory does not cover."""
+        last = chapter.prompt_index
+        attempt = chapter.turns.get(number=last).chosen
         return Job.objects.create(
             session=chapter,
-            **{
-                "kind": "summarize",
-                "key": "8-14",
-                "from_prompt_index": 8,
-                "to_prompt_index": 14,
-                **fields,
-            },
+            kind="summarize",
+            key=f"8-{last} {attempt.pk}",
+            attempt=attempt,
+            from_prompt_index=8,
+            to_prompt_index=last,
+            **fields,
         )
 
     def test_an_idle_page_does_not_ask(self, client: Client, chapter: Session) -> None:
@@ -331,8 +304,8 @@ class TestStatus:
     def test_a_finished_summary_brings_the_dashed_line(
         self, htmx: Client, chapter: Session
     ) -> None:
-        job = self.summarize(chapter)
         add_prompts(chapter, 6)
+        job = self.summarize(chapter)
         html = get_page(htmx, chapter, "play")
         Session.objects.filter(pk=chapter.pk).update(last_summarized_prompt_index=14)
         Job.objects.filter(pk=job.pk).update(status="done")
@@ -347,6 +320,7 @@ class TestStatus:
     def test_a_failed_summary_brings_a_banner_with_retry(
         self, htmx: Client, chapter: Session
     ) -> None:
+        add_prompts(chapter, 6)
         job = self.summarize(chapter)
         html = get_page(htmx, chapter, "play")
         Job.objects.filter(pk=job.pk).update(status="failed", error="Twice no JSON.")
@@ -388,12 +362,3 @@ class TestStatus:
         ]
         assert "play-poll" in swapped
         assert all(by_id(html, one) for one in swapped)
-
-
-class TestReroll:
-    def test_it_is_offered_while_memory_does_not_cover_the_reply(
-        self, client: Client, chapter: Session
-    ) -> None:
-        assert "Re-roll" in get_page(client, chapter, "play")
-        Session.objects.filter(pk=chapter.pk).update(last_summarized_prompt_index=8)
-        assert "Re-roll" not in get_page(client, chapter, "play")

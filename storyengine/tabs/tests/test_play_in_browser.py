@@ -10,6 +10,7 @@ from bench.chapter_client import ChapterClient
 from storyengine.tabs.tests.in_browser import (
     FAST,
     HELD,
+    READ_SELECTION,
     expect_idle,
     expect_turn,
     let_reply_end,
@@ -27,14 +28,6 @@ from storyengine.tests.running import ScriptedProgram
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 PROMPTS = "**/play/prompt"
-
-READ_SELECTION = """() => {
-  const range = document.createRange();
-  range.selectNodeContents(document.getElementById("transcript"));
-  getSelection().removeAllRanges();
-  getSelection().addRange(range);
-  return getSelection().toString();
-}"""
 
 # The page hears of it with the next frame, as it has long before a person can do the next thing.
 SCROLL_UP = """() => { document.getElementById("transcript").scrollTop = 40; }"""
@@ -282,19 +275,6 @@ class TestTranscript:
         saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
         assert copied.strip() == saved.strip()
         assert "\n\n-------------\n\n8) Beat <8> & more." in copied
-
-    def test_the_mark_of_a_replaced_reply_is_seen_and_not_copied(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        chapter.prompt(1, "Knock.")
-        open_play(page, chapter)
-        page.get_by_role("button", name="Re-roll reply").click()
-        mark = page.get_by_role("img", name="Replaced by the reply below.")
-        expect(mark).to_be_visible()
-        assert mark.evaluate("one => getComputedStyle(one, '::before').content") == '"replaced"'
-        expect_idle(page)
-        saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
-        assert page.evaluate(READ_SELECTION).strip() == saved.strip()
 
     def test_only_a_reader_at_the_end_is_taken_along(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient

@@ -11,14 +11,21 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents.flows.choosing import choose_reply
 from agents.models import Job
 from agents.running.database import in_database
 from agents.running.jobs import JOB_LEASE, latest_jobs
 from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
 from sessions.states import State
-from sessions.tests.factories import add_turn, make_active_chapter, make_chapter
+from sessions.tests.factories import (
+    add_attempt,
+    add_prompts,
+    add_reply,
+    make_active_chapter,
+    make_chapter,
+)
 from storyengine.tabs.chapter import ChapterSigns, read_page, read_status
 from storyengine.tabs.play_page import PlayPage, read_play, read_play_status
 from storyengine.tabs.tests.addresses import address
@@ -30,16 +37,16 @@ AtMost = Callable[[int], Any]
 
 
 def summarize(chapter: Session, first: int, **fields: Any) -> Job:
+    """The job for the stretch that begins there, of seven prompts or as many as there are."""
+    last = min(first + 6, chapter.prompt_index)
     return Job.objects.create(
         session=chapter,
         kind=Job.Kind.SUMMARIZE,
-        **{
-            "key": f"{first}",
-            "status": Job.Status.DONE,
-            "from_prompt_index": first,
-            "to_prompt_index": first + 6,
-            **fields,
-        },
+        key=f"{first}",
+        attempt=chapter.turns.get(number=last).chosen,
+        from_prompt_index=first,
+        to_prompt_index=last,
+        **{"status": Job.Status.DONE, **fields},
     )
 
 
@@ -47,7 +54,7 @@ class TestPollsWithNothingNew:
     def test_tab_2(
         self, htmx: Client, chapter: Session, django_assert_max_num_queries: AtMost
     ) -> None:
-        add_turn(chapter)
+        add_attempt(chapter)
         summarize(chapter, 8, status=Job.Status.QUEUED)
         seen = {"shape": "playing", "seen": read_play(chapter.pk).version}
         with django_assert_max_num_queries(2):
@@ -143,10 +150,10 @@ class TestPollsWithNews:
 class TestNews:
     """The status of a page tells the same as the page."""
 
-    @pytest.mark.parametrize("status", Turn.Status.values)
+    @pytest.mark.parametrize("status", Attempt.Status.values)
     def test_a_turn(self, chapter: Session, status: str) -> None:
         before = read_play_status(chapter.pk).version
-        add_turn(chapter, status=status)
+        add_attempt(chapter, status=status)
         assert read_play_status(chapter.pk).version == read_play(chapter.pk).version != before
 
     def test_memory_and_drafts(self, chapter: Session) -> None:
@@ -159,12 +166,12 @@ class TestNews:
         assert read_status(chapter.pk).version == read_page(chapter.pk, "").version
 
     def test_a_reply_whose_process_died_is_settled(self, htmx: Client, chapter: Session) -> None:
-        turn = add_turn(chapter)
+        attempt = add_attempt(chapter)
         seen = {"shape": "playing", "seen": read_play_status(chapter.pk).version}
-        Turn.objects.update(lease_until=timezone.now() - timedelta(minutes=1))
+        Attempt.objects.update(lease_until=timezone.now() - timedelta(minutes=1))
         assert htmx.get(address(chapter, "play-status"), seen).status_code == 200
-        turn.refresh_from_db()
-        assert turn.status == Turn.Status.FAILED
+        attempt.refresh_from_db()
+        assert attempt.status == Attempt.Status.FAILED
 
     def test_a_summary_whose_worker_died_is_queued_again(self, chapter: Session) -> None:
         expired = timezone.now() - JOB_LEASE
@@ -177,10 +184,40 @@ class TestNews:
         Session.objects.filter(pk=chapter.pk).update(state=State.SUMMARIZING)
         assert read_play_status(chapter.pk).chapter.state == State.ACTIVE
 
+    def test_another_choice_that_brings_other_memory_of_the_same_size(
+        self, chapter: Session
+    ) -> None:
+        turn = chapter.turns.get(number=8)
+        first = turn.chosen
+        add_delta(chapter, 8, 8, turn_delta(8, 8))
+        add_reply(chapter, 8, "another")
+        add_delta(chapter, 8, 8, turn_delta(8, 8))
+        before = read_status(chapter.pk)
+        assert before.block_count == 3
+        choose_reply(chapter.pk, 8, first.pk)
+        after = read_status(chapter.pk)
+        assert after.block_count == 3
+        assert after.memory_version != before.memory_version
+        assert after.version == read_page(chapter.pk, "").version
+
+    def test_memory_that_does_not_count(self, chapter: Session) -> None:
+        add_delta(chapter, 8, 8, turn_delta(8, 8))
+        add_reply(chapter, 8, "another")
+        assert read_status(chapter.pk).block_count == 2
+        assert read_status(chapter.pk).version == read_page(chapter.pk, "").version
+
+    def test_another_choice_on_tab_2(self, chapter: Session) -> None:
+        first = chapter.turns.get(number=8).chosen
+        add_reply(chapter, 8, "another")
+        before = read_play_status(chapter.pk).version
+        choose_reply(chapter.pk, 8, first.pk)
+        assert read_play_status(chapter.pk).version == read_play(chapter.pk).version != before
+
 
 class TestJobs:
     def test_the_last_summary_counts_and_before_it_the_one_that_comes_next(self) -> None:
         chapter = make_active_chapter(last_summarized_prompt_index=21)
+        add_prompts(chapter, 28)
         done = [summarize(chapter, first) for first in (1, 8, 15)]
         assert latest_jobs(chapter) == {Job.Kind.SUMMARIZE: done[-1]}
         waiting = summarize(chapter, 22, status=Job.Status.FAILED)

@@ -14,10 +14,12 @@ from agents.flows.replies import start_prompt
 from agents.flows.tests.playing import replies_are_over
 from agents.providers.exceptions import ProviderTimeout, StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
+from sessions.committing import reply_of
 from sessions.exceptions import TurnInFlight
-from sessions.models import Session, Turn
+from sessions.models import Attempt, Session
+from sessions.record import attempts_at
 from sessions.states import State
-from sessions.tests.factories import add_turn
+from sessions.tests.factories import add_attempt
 from storyengine.tabs import replies
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id
@@ -40,9 +42,9 @@ async def send(
 
 async def chunks(chapter: Session) -> AsyncIterator[str]:
     """The newest turn's stream, as it is sent."""
-    turn = await Turn.objects.order_by("submitted_at").alast()
-    assert turn is not None
-    response = await AsyncClient().get(address(chapter, "stream", turn.pk))
+    attempt = await Attempt.objects.order_by("submitted_at").alast()
+    assert attempt is not None
+    response = await AsyncClient().get(address(chapter, "stream", attempt.pk))
     assert response["Content-Type"] == "text/event-stream"
     assert response["Cache-Control"] == "no-store"
     assert response["X-Accel-Buffering"] == "no"
@@ -77,8 +79,8 @@ class TestSendPrompt:
         response = async_to_sync(scenario)()
         html = response.content.decode()
         running = by_id(html, "running")
-        turn = Turn.objects.get()
-        assert running.attributes["sse-connect"] == address(chapter, "stream", turn.pk)
+        attempt = Attempt.objects.get(submission_key="key-1")
+        assert running.attributes["sse-connect"] == address(chapter, "stream", attempt.pk)
         assert "9) The <b>ice</b>." in running.text
         assert "Stop" in by_id(html, "prompt-controls").words
         accepted = json.loads(response["HX-Trigger-After-Swap"])
@@ -118,7 +120,7 @@ class TestSendPrompt:
         response = async_to_sync(scenario)()
         assert response.status_code == status
         assert "HX-Retarget" in response
-        assert not Turn.objects.exists()
+        assert chapter.attempts.count() == chapter.prompt_index
 
     def test_the_same_form_sent_twice_is_one_turn(
         self, chapter: Session, provider: ScriptedProvider
@@ -177,10 +179,10 @@ class TestSendPrompt:
             return response
 
         assert async_to_sync(scenario)().status_code == 200
-        turns = Turn.objects.order_by("submitted_at").values_list("user_text", "status")
-        assert list(turns) == [
-            ("The ice cracks.", Turn.Status.SET_ASIDE),
-            ("Something else.", Turn.Status.COMMITTED),
+        sent = chapter.attempts.order_by("submitted_at").values_list("words", "status")
+        assert list(sent)[chapter.prompt_index :] == [
+            ("The ice cracks.", Attempt.Status.SET_ASIDE),
+            ("Something else.", Attempt.Status.COMMITTED),
         ]
 
     def test_two_windows_at_once_the_second_keeps_its_words(
@@ -334,7 +336,8 @@ class TestStream:
         async_to_sync(scenario)()
         chapter.refresh_from_db()
         assert chapter.prompt_index == 9
-        assert Turn.objects.get().status == Turn.Status.COMMITTED
+        [sent] = chapter.attempts.filter(submission_key="key-1")
+        assert sent.status == Attempt.Status.COMMITTED
 
     def test_a_reset_meanwhile_is_said(self, chapter: Session, provider: ScriptedProvider) -> None:
         gate = asyncio.Event()
@@ -355,7 +358,7 @@ class TestStream:
     def test_who_comes_back_to_it_after_the_chapters_end_is_sent_on(
         self, htmx: Client, chapter: Session
     ) -> None:
-        add_turn(chapter, status=Turn.Status.COMMITTED)
+        add_attempt(chapter, status=Attempt.Status.COMMITTED)
         Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
         name, html = async_to_sync(all_frames)(chapter)[-1]
         assert name == "ended"
@@ -412,16 +415,24 @@ class TestReroll:
 
         html = async_to_sync(scenario)()
         assert "9)" not in by_id(html, "running").words
-        texts = chapter.events.filter(prompt_index=8).values_list("text", flat=True)
-        assert list(texts) == ["beat 8", "reply 8", "Another way."]
+        turn = chapter.turns.get(number=8)
+        replies = [reply_of(attempt) for attempt in attempts_at(turn)]
+        assert [one.text for one in replies] == ["reply 8", "Another way."]
+        assert turn.chosen_id == replies[-1].attempt_id
 
-    def test_once_memory_covers_it_it_is_refused(self, chapter: Session) -> None:
-        Session.objects.filter(pk=chapter.pk).update(last_summarized_prompt_index=8)
+    def test_where_all_replies_are_shown_the_new_one_is_read_out(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        Session.objects.filter(pk=chapter.pk).update(shows_all_replies=True)
+        provider.enqueue("Another way.")
 
-        async def scenario() -> Any:
-            return await htmx_post(address(chapter, "reroll"), {"submission_key": "r"})
+        async def scenario() -> list[Frame]:
+            await htmx_post(address(chapter, "reroll"), {"submission_key": "r"})
+            return await all_frames(chapter)
 
-        assert async_to_sync(scenario)().status_code == 409
+        html = async_to_sync(scenario)()[-1][1]
+        assert all_of(html, "p", "entry")[-1].text == "Agent Orange: reply 8"
+        assert by_id(html, "announcement").text == "Agent Orange: Another way."
 
 
 class TestWarm:
@@ -430,7 +441,7 @@ class TestWarm:
             return await htmx_post(address(chapter, "warm"), {"agent_slot": "2"})
 
         assert async_to_sync(scenario)().status_code == 204
-        assert not Turn.objects.exists()
+        assert chapter.attempts.count() == chapter.prompt_index
 
     def test_only_the_embedded_model_is_warmed(
         self, chapter: Session, settings: Settings, client: Any

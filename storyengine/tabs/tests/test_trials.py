@@ -1,25 +1,26 @@
 """Try again with one layer changed: the form, the trial's page, and what its buttons do."""
 
+import asyncio
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.test import Client
+from asgiref.sync import async_to_sync
+from django.test import AsyncClient, Client
 
-from agents.flows.tests.playing import play
-from agents.flows.trials import LAYER_CHAR_LIMIT, adopt_trial, read_reply
-from agents.models import Job, LLMArtifact
+from agents.flows.tests.playing import play, replies_are_over
+from agents.flows.tests.trying import number_of, replies_to, running_elsewhere, trials_of
+from agents.flows.trials import LAYER_CHAR_LIMIT, adopt_trial, given_of, read_reply
+from agents.models import LLMArtifact
 from agents.providers.exceptions import ProviderError
-from agents.providers.scripted import ScriptedProvider
-from sessions.models import Event, Session
+from agents.providers.scripted import Script, ScriptedProvider
+from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, read
 
 pytestmark = pytest.mark.django_db
 
-RunJobs = Callable[[], int]
 HOSTILE = "<script>alert('no')</script>"
 
 
@@ -29,10 +30,6 @@ def played(provider: ScriptedProvider) -> Session:
     provider.enqueue(f"I wait. {HOSTILE}")
     play(chapter, "The door opens.")
     return chapter
-
-
-def number_of(chapter: Session, name: str) -> int:
-    return next(one.number for one in read_reply(chapter.pk).layers if one.name == name)
 
 
 def form_of(client: Client, chapter: Session, query: str = "") -> dict[str, str]:
@@ -45,21 +42,35 @@ def form_of(client: Client, chapter: Session, query: str = "") -> dict[str, str]
     return fields | {"text": text.text.removeprefix("\n")}
 
 
+def send(chapter: Session, *forms: dict[str, str], gate: asyncio.Event | None = None) -> list[Any]:
+    """The answers to these forms, sent one after the other; afterwards the gate is opened."""
+
+    async def scenario() -> list[Any]:
+        browser = AsyncClient()
+        answers = [await browser.post(address(chapter, "run-trial", 1), form) for form in forms]
+        if gate is not None:
+            gate.set()
+        await replies_are_over()
+        return answers
+
+    return async_to_sync(scenario)()
+
+
 def run(client: Client, chapter: Session, **fields: str) -> Any:
-    sent = form_of(client, chapter) | fields
-    return client.post(address(chapter, "run-trial", 1), sent)
+    [answer] = send(chapter, form_of(client, chapter) | fields)
+    return answer
 
 
-def run_one(client: Client, chapter: Session, text: str = "Mara, who laughs.") -> Job:
+def run_one(client: Client, chapter: Session, text: str = "Mara, who laughs.") -> Attempt:
     response = run(client, chapter, text=text)
     assert response.status_code == 302
-    job = Job.objects.latest("created_at")
-    assert response.headers["Location"] == address(chapter, "trial", job.pk)
-    return job
+    trial = trials_of(chapter)[-1]
+    assert response.headers["Location"] == address(chapter, "trial", trial.pk)
+    return trial
 
 
-def page_of(client: Client, chapter: Session, job: Job) -> str:
-    response = client.get(address(chapter, "trial", job.pk))
+def page_of(client: Client, chapter: Session, trial: Attempt) -> str:
+    response = client.get(address(chapter, "trial", trial.pk))
     assert response.status_code == 200
     return response.content.decode()
 
@@ -125,7 +136,7 @@ class TestChoosing:
         assert response.status_code == 422
         assert all_of(html, "div", "message-error", role="alert")
         assert by_id(html, "layer-text").text.removeprefix("\n") == text
-        assert not Job.objects.exists()
+        assert trials_of(played) == []
 
     def test_an_unchanged_layer_is_refused(self, client: Client, played: Session) -> None:
         response = run(client, played)
@@ -147,20 +158,21 @@ class TestChoosing:
     ) -> None:
         fields = form_of(client, played) | {"text": "Mara, who laughs."}
         play(played, "On we go.")
-        response = client.post(address(played, "run-trial", 1), fields)
+        [response] = send(played, fields)
         html = response.content.decode()
         assert response.status_code == 409
         assert [one.text.strip() for one in all_of(html, "textarea")] == ["Mara, who laughs."]
 
 
 class TestTheTrial:
-    def test_the_form_sent_twice_is_one_trial(
-        self, client: Client, played: Session, run_jobs: RunJobs
+    def test_the_form_sent_again_is_one_trial(
+        self, client: Client, played: Session, provider: ScriptedProvider
     ) -> None:
         fields = form_of(client, played) | {"text": "Mara, who laughs."}
-        answers = [client.post(address(played, "run-trial", 1), fields) for _ in range(2)]
-        run_jobs()
-        answers.append(client.post(address(played, "run-trial", 1), fields))
+        gate = asyncio.Event()
+        provider.enqueue(Script("I go.", gate=gate))
+        # Twice while it runs, and once afterwards.
+        answers = [*send(played, fields, fields, gate=gate), *send(played, fields)]
         assert len({answer.headers["Location"] for answer in answers}) == 1
         assert LLMArtifact.objects.count() == 2
 
@@ -168,45 +180,59 @@ class TestTheTrial:
         self, client: Client, played: Session
     ) -> None:
         fields = form_of(client, played)
-        for text in ("One.", "Two."):
-            client.post(address(played, "run-trial", 1), fields | {"text": text})
-        assert [job.inputs["text"] for job in Job.objects.order_by("created_at")] == [
-            "One.",
-            "Two.",
-        ]
+        texts = ["One.", "Two.", "Two."]
+        answers = send(played, *[fields | {"text": text} for text in texts])
+        assert [given_of(trial)["text"] for trial in trials_of(played)] == ["One.", "Two."]
+        assert len({answer.headers["Location"] for answer in answers}) == 2
 
     def test_while_it_runs_the_page_asks_and_can_stop_it(
-        self, client: Client, htmx: Client, played: Session, provider: ScriptedProvider
+        self, client: Client, htmx: Client, played: Session
     ) -> None:
-        job = run_one(client, played)
-        html = page_of(client, played, job)
+        trial = running_elsewhere(played, "Mara, who laughs.")
+        html = page_of(client, played, trial)
         asked = by_id(html, "trial").attributes["hx-get"]
         assert buttons(html) == ["Stop"]
         assert htmx.get(asked).status_code == 204
-        Job.objects.update(partial_text="I run to")
+        Attempt.objects.filter(pk=trial.pk).update(partial_text="I run to")
         assert "I run to" in htmx.get(asked).content.decode()
-        assert client.post(address(played, "stop-trial", job.pk)).status_code == 302
+        assert client.post(address(played, "stop-trial", trial.pk)).status_code == 302
         update = htmx.get(asked).content.decode()
         assert "hx-get" not in by_id(update, "trial").attributes
         assert by_id(update, "trial-said").words == "The trial was not finished."
-        assert "You stopped the trial" in page_of(client, played, job)
-        assert buttons(page_of(client, played, job)) == []
+        assert "You stopped the trial" in page_of(client, played, trial)
+        assert buttons(page_of(client, played, trial)) == []
+
+    def test_tab_2_can_be_played_on_meanwhile_and_shows_nothing_of_it(
+        self, client: Client, played: Session
+    ) -> None:
+        before = client.get(address(played, "play")).content.decode()
+        trial = running_elsewhere(played)
+        Attempt.objects.filter(pk=trial.pk).update(partial_text="I run to")
+        html = client.get(address(played, "play")).content.decode()
+        assert "I run to" not in html
+        assert buttons(html) == buttons(before)
+
+    def test_the_update_says_when_it_is_done(
+        self, client: Client, htmx: Client, played: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I go.")
+        trial = run_one(client, played)
+        update = htmx.get(address(played, "trial-status", trial.pk)).content.decode()
+        assert by_id(update, "trial-said").words == "The trial is done: I go."
 
     def test_stopping_one_that_has_just_ended_shows_how_it_ended(
-        self, client: Client, played: Session, run_jobs: RunJobs
+        self, client: Client, played: Session
     ) -> None:
-        job = run_one(client, played)
-        run_jobs()
-        response = client.post(address(played, "stop-trial", job.pk), follow=True)
+        trial = run_one(client, played)
+        response = client.post(address(played, "stop-trial", trial.pk), follow=True)
         assert "Use this reply" in buttons(response.content.decode())
 
     def test_both_replies_stand_side_by_side_with_what_was_changed(
-        self, client: Client, played: Session, provider: ScriptedProvider, run_jobs: RunJobs
+        self, client: Client, played: Session, provider: ScriptedProvider
     ) -> None:
-        job = run_one(client, played, f"Mara, who laughs. {HOSTILE}")
         provider.enqueue(f"I go. {HOSTILE}")
-        run_jobs()
-        html = page_of(client, played, job)
+        trial = run_one(client, played, f"Mara, who laughs. {HOSTILE}")
+        html = page_of(client, played, trial)
         shown = [one.text for one in all_of(html, "div", "trial-reply")]
         assert shown == [f"I wait. {HOSTILE}", f"I go. {HOSTILE}"]
         before, after = (one.text for one in all_of(html, "pre", "as-sent"))
@@ -218,20 +244,16 @@ class TestTheTrial:
         assert HOSTILE not in html
         read(html)
 
-    def test_what_was_left_out_is_said(
-        self, client: Client, played: Session, run_jobs: RunJobs
-    ) -> None:
-        job = run_one(client, played, "")
-        run_jobs()
-        assert "This layer was left out" in page_of(client, played, job)
+    def test_what_was_left_out_is_said(self, client: Client, played: Session) -> None:
+        trial = run_one(client, played, "")
+        assert "This layer was left out" in page_of(client, played, trial)
 
     def test_a_failure_is_told_and_leads_back_to_the_words(
-        self, client: Client, played: Session, provider: ScriptedProvider, run_jobs: RunJobs
+        self, client: Client, played: Session, provider: ScriptedProvider
     ) -> None:
-        job = run_one(client, played)
         provider.enqueue(ProviderError(f"No line. {HOSTILE}"))
-        run_jobs()
-        html = page_of(client, played, job)
+        trial = run_one(client, played)
+        html = page_of(client, played, trial)
         assert "No line." in all_of(html, "div", "message-error", role="alert")[0].words
         assert HOSTILE not in html
         [link] = [one for one in all_of(html, "a") if one.words == "Change it further"]
@@ -239,12 +261,11 @@ class TestTheTrial:
         assert again["text"] == "Mara, who laughs."
 
     def test_the_number_of_queries_is_bounded(
-        self, client: Client, played: Session, run_jobs: RunJobs, django_assert_max_num_queries: Any
+        self, client: Client, played: Session, django_assert_max_num_queries: Any
     ) -> None:
-        job = run_one(client, played)
-        run_jobs()
+        trial = run_one(client, played)
         with django_assert_max_num_queries(12):
-            page_of(client, played, job)
+            page_of(client, played, trial)
 
 
 _FIGURES = ["Tokens in", "Tokens out", "First words after", "Took", "Cost"]
@@ -252,72 +273,70 @@ _FIGURES = ["Tokens in", "Tokens out", "First words after", "Took", "Cost"]
 
 class TestUsingIt:
     @pytest.fixture
-    def job(
-        self, client: Client, played: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> Job:
-        job = run_one(client, played)
+    def trial(self, client: Client, played: Session, provider: ScriptedProvider) -> Attempt:
         provider.enqueue("I go.")
-        run_jobs()
-        return job
+        return run_one(client, played)
 
     def test_it_leads_to_tab_2_where_the_new_reply_stands(
-        self, client: Client, played: Session, job: Job
+        self, client: Client, played: Session, trial: Attempt
     ) -> None:
-        response = client.post(address(played, "adopt-trial", job.pk))
+        response = client.post(address(played, "adopt-trial", trial.pk))
         assert response.headers["Location"] == address(played, "play")
         entries = [
             one.words
             for one in all_of(client.get(address(played, "play")).content.decode(), "p", "entry")
         ]
         assert entries[-1].endswith("I go.")
-        html = page_of(client, played, job)
+        html = page_of(client, played, trial)
         assert "You used this reply" in html
         assert "Use this reply" not in buttons(html)
 
-    def test_used_twice_it_stands_once(self, client: Client, played: Session, job: Job) -> None:
+    def test_used_twice_it_stands_once(
+        self, client: Client, played: Session, trial: Attempt
+    ) -> None:
         for _ in range(2):
-            assert client.post(address(played, "adopt-trial", job.pk)).status_code == 302
-        assert Event.objects.filter(role=Event.Role.AGENT).count() == 2
+            assert client.post(address(played, "adopt-trial", trial.pk)).status_code == 302
+        assert replies_to(played, 1) == [f"I wait. {HOSTILE}", "I go."]
 
-    def test_leaving_changes_nothing(self, client: Client, played: Session, job: Job) -> None:
-        html = page_of(client, played, job)
+    def test_leaving_changes_nothing(self, client: Client, played: Session, trial: Attempt) -> None:
+        html = page_of(client, played, trial)
         [discard] = [one for one in all_of(html, "a") if one.words == "Discard"]
         client.get(discard.attributes["href"])
-        assert Event.objects.filter(role=Event.Role.AGENT).count() == 1
+        assert played.turns.get(number=1).chosen_id != trial.pk
 
     def test_once_play_has_gone_on_it_is_shown_and_cannot_be_used(
-        self, client: Client, played: Session, job: Job
+        self, client: Client, played: Session, trial: Attempt
     ) -> None:
         play(played, "On we go.")
-        html = page_of(client, played, job)
+        html = page_of(client, played, trial)
         assert "can no longer be used: play has gone on" in " ".join(html.split())
         assert buttons(html) == []
-        assert client.post(address(played, "adopt-trial", job.pk)).status_code == 409
+        assert client.post(address(played, "adopt-trial", trial.pk)).status_code == 409
 
     def test_what_is_no_trial_of_this_chapter_is_not_found(
-        self, client: Client, chapter: Session, job: Job
+        self, client: Client, chapter: Session, trial: Attempt
     ) -> None:
         for name in ("trial", "trial-status"):
-            assert client.get(address(chapter, name, job.pk)).status_code == 404
+            assert client.get(address(chapter, name, trial.pk)).status_code == 404
         for name in ("stop-trial", "adopt-trial"):
-            assert client.post(address(chapter, name, job.pk)).status_code == 404
+            assert client.post(address(chapter, name, trial.pk)).status_code == 404
 
     def test_the_calls_name_the_trial_before_and_after(
-        self, client: Client, played: Session, job: Job
+        self, client: Client, played: Session, trial: Attempt
     ) -> None:
         def listed() -> list[str]:
             html = client.get(address(played, "prompt-calls", 1)).content.decode()
             return [one.words for one in all_of(html, "strong", "call-use")]
 
         assert listed() == ["The reply", "A trial, not used"]
-        adopt_trial(played.pk, job.pk)
-        assert listed() == ["An earlier reply", "The chosen reply"]
+        adopt_trial(played.pk, trial.pk)
+        assert listed() == ["Another reply", "The chosen reply"]
 
-    def test_a_post_needs_its_token(self, played: Session, job: Job) -> None:
+    def test_a_post_needs_its_token(self, played: Session, trial: Attempt) -> None:
         strict = Client(enforce_csrf_checks=True)
-        assert strict.post(address(played, "adopt-trial", job.pk)).status_code == 403
-        html = strict.get(address(played, "trial", job.pk)).content.decode()
+        assert strict.post(address(played, "adopt-trial", trial.pk)).status_code == 403
+        html = strict.get(address(played, "trial", trial.pk)).content.decode()
         token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', html)
         assert token is not None
         fields = {"csrfmiddlewaretoken": token[1]}
-        assert strict.post(address(played, "adopt-trial", job.pk), fields).status_code == 302
+        assert strict.post(address(played, "adopt-trial", trial.pk), fields).status_code == 302

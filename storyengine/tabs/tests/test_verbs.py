@@ -53,6 +53,7 @@ def test_an_unknown_chapter_is_not_found(name: str) -> None:
     client = Client()
     asked = client.get if name in READ else client.post
     fields = {"agent_slot": "1", "user_text": "x", "title": "x", "layer": "1"}
+    fields |= {"number": "1", "attempt_id": str(uuid.uuid4())}
     response = asked(some_address(name), fields)
     assert response.status_code == 404
     assert "There is no such" in response.content.decode()

@@ -5,7 +5,6 @@ In Python, because a window may hold a thousand short entries and is rendered af
 
 import uuid
 from collections.abc import Iterable
-from itertools import zip_longest
 
 from django import template
 from django.urls import reverse
@@ -14,35 +13,32 @@ from django.utils.safestring import SafeString, mark_safe
 
 from sessions.models import Event
 from sessions.roster import Character
-from sessions.transcript import Entry, is_replaced
+from sessions.transcript import Entry
 
 register = template.Library()
 
 # Drawn by the style sheet, like the link to what a character saw: a copy of the page stays the
 # text of the download.
-_REPLACED = '<span class="replaced" role="img" aria-label="Replaced by the reply below."></span>'
+_NOT_CHOSEN = '<span role="img" aria-label="Not chosen."></span>'
 
 
 @register.filter
 def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString:
     """One paragraph each, so that a copy of the page has two line breaks between entries."""
     calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
-    shown = list(entries)
-    html = "".join(
-        _paragraph(entry, calls, marked=following is not None and is_replaced(entry, following))
-        for entry, following in zip_longest(shown, shown[1:])
-    )
+    html = "".join(_paragraph(entry, calls) for entry in entries)
     return mark_safe(html)  # noqa: S308 - every part is escaped
 
 
-def _paragraph(entry: Entry, calls: str, *, marked: bool) -> str:
+def _paragraph(entry: Entry, calls: str) -> str:
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
     # What memory says of a prompt leads to it.
-    anchor = f' id="prompt-{entry.prompt_index}"' if entry.role == Event.Role.USER else ""
+    is_place = entry.role == Event.Role.USER and entry.is_chosen
+    anchor = f' id="prompt-{entry.prompt_index}"' if is_place else ""
     link = _link(entry.character, entry.prompt_index, calls) if entry.character else ""
     words = f"<b>{escape(entry.prefix)}</b>{escape(entry.text)}"
-    mark = _REPLACED if marked else ""
-    return f'<p class="entry{color}"{anchor}>{mark}{words}{link}</p>'
+    other, mark = ("", "") if entry.is_chosen else (" not-chosen", _NOT_CHOSEN)
+    return f'<p class="entry{color}{other}"{anchor}>{mark}{words}{link}</p>'
 
 
 def _link(speaker: Character, prompt_index: int, calls: str) -> str:

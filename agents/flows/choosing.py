@@ -1,0 +1,38 @@
+"""Another attempt at the latest turn becomes the story: memory and jobs follow the choice."""
+
+import uuid
+
+from django.db import transaction
+
+from agents.flows.summarizing import cancel_waiting_summary, end_summarizing
+from memory.blocks import settle_pointer
+from sessions import committing
+from sessions.models import Attempt
+
+
+@transaction.atomic
+def choose_reply(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
+    """See `choose_attempt`; no model is called."""
+    attempt = committing.choose_attempt(session_id, number, attempt_id)
+    follow_choice(session_id)
+    return attempt
+
+
+@transaction.atomic
+def edit_reply(
+    session_id: uuid.UUID, number: int, text: str, *, submission_key: str = ""
+) -> Attempt:
+    """See `sessions.committing.edit_reply`; no model is called."""
+    attempt = committing.edit_reply(session_id, number, text, submission_key=submission_key)
+    follow_choice(session_id)
+    return attempt
+
+
+def follow_choice(session_id: uuid.UUID) -> None:
+    """Let memory go as far as the chosen attempts have it.
+
+    What is lacking then is asked for when the next prompt is stored, or when the chapter ends.
+    """
+    settle_pointer(session_id)
+    cancel_waiting_summary(session_id)
+    end_summarizing(session_id)

@@ -1,0 +1,330 @@
+"""Attempts are stored before a model is called: claimed, one at a time, for a chapter in play."""
+
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from sessions.access import get_chapter_to_change
+from sessions.breaking import recover_dead_attempts
+from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
+from sessions.leases import LEASE
+from sessions.limits import MAX_ATTEMPTS_OF_A_TURN, PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
+from sessions.log_lines import note_after_commit
+from sessions.models import Attempt, Session, Turn
+from sessions.states import PLAYABLE
+from sessions.text import clean_line, clean_text
+
+logger = logging.getLogger(__name__)
+
+KEY_REUSED = (
+    "Something else was sent already under this id. Nothing was changed; send yours again under an "
+    "id of its own."
+)
+
+
+@dataclass(frozen=True)
+class OpenedAttempt:
+    """`must_run` is False when the same submission was answered before."""
+
+    attempt: Attempt
+    must_run: bool
+
+
+@transaction.atomic
+def open_prompt(
+    session_id: uuid.UUID,
+    *,
+    actor: int,
+    words: str,
+    submission_key: str,
+    witnesses: Sequence[int] | None = None,
+) -> OpenedAttempt:
+    """Store the user's prompt as the attempt in flight.
+
+    Sent again under the same key it is the same attempt: TurnInFlight while it runs, the committed
+    one after success, a new run after a failure, WrongState once it was set aside. Raises KeyReused
+    for other words or another actor, and another ChapterError when the prompt is refused.
+    """
+    words = _clean_words(words)
+    chapter = get_chapter_to_change(session_id)
+    check_cast(chapter, actor, witnesses)
+    prompt = Attempt(
+        session=chapter,
+        submission_key=clean_key(submission_key),
+        actor=actor,
+        words=words,
+        witnesses=_with_actor(witnesses, actor),
+    )
+    return _open(chapter, prompt, said=("words", "actor", "witnesses"))
+
+
+@transaction.atomic
+def open_reroll(
+    session_id: uuid.UUID,
+    *,
+    submission_key: str,
+    actor: int | None = None,
+    words: str | None = None,
+    witnesses: Sequence[int] | None = None,
+) -> OpenedAttempt:
+    """Store another attempt at the latest turn as the attempt in flight.
+
+    What is left out is as in the chosen attempt. Refused as `open_prompt` refuses, and once a turn
+    has its fifty attempts.
+    """
+    chapter = get_chapter_to_change(session_id)
+    turn = latest_turn(chapter)
+    key = clean_key(submission_key)
+    # What was sent already means what it meant then, also when another attempt is chosen now.
+    like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
+    answering = like.actor if actor is None else actor
+    check_cast(chapter, answering, witnesses)
+    reroll = Attempt(
+        session=chapter,
+        turn=turn,
+        kind=Attempt.Kind.REROLL,
+        submission_key=key,
+        actor=answering,
+        words=like.words if words is None else _clean_words(words),
+        witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, answering),
+    )
+    given = {"words": words, "actor": actor, "witnesses": witnesses}
+    return _open(chapter, reroll, said=[name for name, one in given.items() if one is not None])
+
+
+@transaction.atomic
+def open_trial(
+    session_id: uuid.UUID, *, source: Attempt, given: dict[str, object], submission_key: str
+) -> OpenedAttempt:
+    """Store another attempt at the latest turn that runs beside play and is committed unchosen.
+
+    `source` is a committed attempt at that turn, and `given` says what is changed of its request.
+    A trial that failed or was stopped runs again under the same key. Raises KeyReused for another
+    change, and WrongState where no attempt at the turn could be chosen.
+    """
+    chapter = get_chapter_to_change(session_id)
+    turn = latest_turn(chapter)
+    check_changeable(chapter, turn.number, in_flight=True)
+    if source.turn_id != turn.pk:
+        raise WrongState("Play has gone on, so only a later reply can be tried again.")
+    trial = Attempt(
+        session=chapter,
+        turn=turn,
+        source=source,
+        kind=Attempt.Kind.TRIAL,
+        submission_key=clean_key(submission_key),
+        actor=source.actor,
+        words=source.words,
+        witnesses=source.witnesses,
+        given=given,
+    )
+    return _open(chapter, trial, said=("given",))
+
+
+def start_keeping(attempt: Attempt) -> Attempt:
+    """Put a broken attempt with text back in flight, so that its text can be committed."""
+    if not attempt.partial_text.strip():
+        raise WrongState("There is no text to keep. Retry the prompt, or send another.")
+    chapter = get_chapter_to_change(attempt.session_id)
+    return _start_run(chapter, attempt)
+
+
+def latest_turn(chapter: Session) -> Turn:
+    """The turn to which there may be another attempt; raises WrongState before the first one."""
+    turn = chapter.turns.select_related("chosen").order_by("-number").first()
+    if turn is None:
+        raise WrongState("There is no reply to write again yet. Send a prompt first.")
+    return turn
+
+
+def check_changeable(chapter: Session, number: int, *, in_flight: bool = False) -> None:
+    """Raise WrongState where the turn's chosen attempt can no longer be changed by anybody.
+
+    `in_flight` allows it beside an attempt that is running.
+    """
+    if reason := why_not_changeable(chapter, number):
+        raise WrongState(f"Nothing was changed: {reason}")
+    if chapter.turn_in_flight is not None and not in_flight:
+        raise TurnInFlight("A reply is being written. Wait for it, or stop it first.")
+
+
+def check_room_for_attempt(turn: Turn) -> None:
+    """Raises WrongState once the turn has as many attempts as it may have."""
+    if turn.attempts.count() >= MAX_ATTEMPTS_OF_A_TURN:
+        raise WrongState(
+            f"There are {MAX_ATTEMPTS_OF_A_TURN} replies to this prompt, and there can be no more. "
+            "Nothing was changed; choose one of them."
+        )
+
+
+def why_not_changeable(chapter: Session, number: int) -> str:
+    """Why no other attempt at this turn can be made or chosen; "" where one can."""
+    if number != chapter.prompt_index:
+        return "play has gone on, and only the latest reply can be replaced."
+    if chapter.is_ending:
+        return "the chapter is ending."
+    if not chapter.is_playable:
+        return f"the chapter is not in play ({chapter.get_state_display()})."
+    return ""
+
+
+def pending_attempt(chapter: Session) -> Attempt | None:
+    """The attempt in flight, or the broken one that waits for the user; trials are neither."""
+    # There is one at most. Were an order asked for, SQLite would look through all attempts in it.
+    pending = chapter.attempts.filter(status__in=Attempt.PENDING, kind__in=Attempt.IN_PLAY)
+    return next(iter(pending.order_by()[:1]), None)
+
+
+def attempts_set_aside(chapter: Session) -> list[Attempt]:
+    """The prompts that the user went on without, oldest first: their words are still there."""
+    return list(chapter.attempts.filter(status=Attempt.Status.SET_ASIDE).order_by("submitted_at"))
+
+
+def running_attempt(chapter: Session) -> Attempt:
+    attempt = pending_attempt(chapter)
+    if attempt is None or not attempt.is_running:
+        raise WrongState("No reply is being written.")
+    return attempt
+
+
+def broken_attempt(chapter: Session) -> Attempt:
+    attempt = pending_attempt(chapter)
+    if attempt is None or not attempt.is_broken:
+        raise WrongState("There is no stopped or broken reply to keep.")
+    return attempt
+
+
+def set_broken_aside(chapter: Session) -> None:
+    """Go on without the broken attempt, for good."""
+    broken = chapter.attempts.filter(status__in=Attempt.BROKEN, kind__in=Attempt.IN_PLAY)
+    broken.update(status=Attempt.Status.SET_ASIDE, updated_at=timezone.now())
+
+
+def clean_key(submission_key: str) -> str:
+    """The key of a submission, which gets one of its own where the client sends none."""
+    key = clean_line(submission_key, limit=SUBMISSION_KEY_CHAR_LIMIT, label="The submission's id")
+    return key or str(uuid.uuid4())
+
+
+def note_attempt(attempt: Attempt, event: str, **fields: object) -> None:
+    ids = {"session_id": attempt.session_id, "attempt_id": attempt.pk}
+    kind = attempt.kind
+    note_after_commit(logger, event, slot=attempt.actor, attempt_kind=kind, **fields, **ids)
+
+
+def _open(chapter: Session, new: Attempt, *, said: Sequence[str]) -> OpenedAttempt:
+    """The attempt as it is stored now, or as it was stored before under the same key."""
+    earlier = _find_earlier(chapter, new, said)
+    if earlier is None:
+        if new.turn is not None:
+            check_room_for_attempt(new.turn)
+        return OpenedAttempt(_start_run(chapter, new), must_run=True)
+    if earlier.is_running:
+        raise TurnInFlight("This prompt was sent already; its reply is being written.")
+    if earlier.status == Attempt.Status.SET_ASIDE:
+        raise WrongState(
+            "This prompt was set aside, because play went on without it. Its words are kept; "
+            "send them again as a new prompt."
+        )
+    if earlier.status == Attempt.Status.COMMITTED:
+        return OpenedAttempt(earlier, must_run=False)
+    return OpenedAttempt(_start_run(chapter, earlier), must_run=True)
+
+
+def _find_earlier(chapter: Session, new: Attempt, said: Sequence[str]) -> Attempt | None:
+    """The attempt that was stored under the key.
+
+    `said` names the fields that the submission sets; raises KeyReused where one of them differs.
+    """
+    if _has_dead_attempt(chapter):
+        recover_dead_attempts(chapter.pk)
+        chapter.refresh_from_db(fields=["turn_in_flight"])
+    earlier = chapter.attempts.filter(submission_key=new.submission_key).first()
+    if earlier is None:
+        return None
+    if earlier.kind != new.kind:
+        raise InvalidInput("This submission's id belongs to something else. Nothing was changed.")
+    if any(getattr(earlier, name) != getattr(new, name) for name in said):
+        raise KeyReused(KEY_REUSED)
+    return earlier
+
+
+def _has_dead_attempt(chapter: Session) -> bool:
+    running = chapter.attempts.filter(status=Attempt.Status.RUNNING)
+    return running.filter(lease_until__lt=timezone.now()).order_by().exists()
+
+
+def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
+    unchanged = Attempt.objects.filter(
+        pk=attempt.pk, run_id=attempt.run_id, status__in=Attempt.BROKEN
+    )
+    if not (attempt._state.adding or unchanged.exists()):
+        raise WrongState("This prompt was taken up in another window meanwhile.")
+    if not attempt.is_trial:
+        _claim(chapter, attempt)
+        set_broken_aside(chapter)
+    now = timezone.now()
+    # The text of the run before stays until this one brings text of its own.
+    attempt.status, attempt.run_id, attempt.error = Attempt.Status.RUNNING, uuid.uuid4(), ""
+    attempt.submitted_at, attempt.lease_until = now, now + LEASE
+    attempt.save()
+    note_attempt(attempt, "attempt stored")
+    return attempt
+
+
+def _claim(chapter: Session, attempt: Attempt) -> None:
+    """Raise WrongState when the chapter is not in play or another attempt is in flight."""
+    free = Session.objects.filter(
+        pk=chapter.pk, state__in=PLAYABLE, is_ending=False, turn_in_flight=None
+    )
+    if attempt.turn is not None:
+        free = free.filter(prompt_index=attempt.turn.number)
+    claim: dict[str, Any] = {"turn_in_flight": attempt.pk}
+    if attempt.kind == Attempt.Kind.PROMPT:
+        claim["next_agent_slot"] = attempt.actor
+    if not free.update(**claim):
+        chapter.refresh_from_db()
+        raise _refusal(chapter)
+    for name, value in claim.items():
+        setattr(chapter, name, value)
+
+
+def _refusal(chapter: Session) -> ChapterError:
+    kept = "Your words are kept in the box."
+    if chapter.turn_in_flight is not None:
+        return TurnInFlight(f"A reply is being written. {kept} Wait for it, or stop it first.")
+    if chapter.is_ending:
+        return WrongState(f"The chapter is ending. {kept}")
+    if not chapter.is_playable:
+        return WrongState(f"This chapter is not in play ({chapter.get_state_display()}). {kept}")
+    return WrongState("This reply can no longer be written again: play has gone on.")
+
+
+def _clean_words(words: str) -> str:
+    text = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
+    if not text.strip():
+        raise InvalidInput("The prompt is empty. Write what happens, then send it.")
+    return text
+
+
+def check_cast(chapter: Session, actor: int, witnesses: Sequence[int] | None) -> None:
+    """Raises InvalidInput unless these are agents of the chapter, each witness once."""
+    if actor not in chapter.selected_agent_slots:
+        raise InvalidInput(f"There is no agent {actor} in this chapter. Nothing was sent.")
+    if witnesses is None:
+        return
+    if len(set(witnesses)) != len(witnesses) or not set(witnesses) <= set(
+        chapter.selected_agent_slots
+    ):
+        raise InvalidInput(
+            "The witnesses must be agents of this chapter, each once. Nothing was sent."
+        )
+
+
+def _with_actor(witnesses: Sequence[int] | None, actor: int) -> list[int] | None:
+    return None if witnesses is None else sorted({*witnesses, actor})

@@ -1,0 +1,101 @@
+"""How an attempt breaks: it failed, the user stopped it, or its process died."""
+
+import logging
+import uuid
+
+from django.db import models, transaction
+from django.utils import timezone
+
+from sessions.access import lock_chapter
+from sessions.log_lines import note_after_commit
+from sessions.models import Attempt, Session
+from sessions.text import scrub_reply
+
+logger = logging.getLogger(__name__)
+
+# What was kept of an attempt that broke off, and what to do.
+KEPT = "Your words and the text so far are kept; retry, or keep what is there."
+INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
+# What the log calls that.
+_INTERRUPTION = "Interrupted"
+
+
+def fail_attempt(
+    attempt: Attempt, *, error: str, partial_text: str, kind: str = _INTERRUPTION
+) -> bool:
+    """Keep the user's words and the text so far beside the error; the chapter did not move.
+
+    `kind` names the failure in the log, which never repeats `error`.
+    """
+    return _break(run_of(attempt), attempt, Attempt.Status.FAILED, error, partial_text, kind)
+
+
+def stop_attempt(attempt: Attempt, *, partial_text: str = "") -> bool:
+    """End the run as the user asked; without a text, the one that was last stored stays."""
+    return _break(run_of(attempt), attempt, Attempt.Status.STOPPED, "", partial_text)
+
+
+def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
+    """Store the text that came between the last renewal and the attempt's end by another process.
+
+    That one stopped the attempt, or took it for dead because its lease could not be renewed.
+    """
+    if partial_text:
+        broken = Attempt.objects.filter(
+            pk=attempt.pk, run_id=attempt.run_id, status__in=Attempt.BROKEN
+        )
+        broken.update(partial_text=scrub_reply(partial_text))
+
+
+def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
+    """Fail the attempts whose process died; returns how many."""
+    dead = Attempt.objects.filter(status=Attempt.Status.RUNNING, lease_until__lt=timezone.now())
+    if session_id is not None:
+        dead = dead.filter(session_id=session_id)
+    return sum(
+        _break(
+            run_of(attempt).filter(lease_until__lt=timezone.now()),
+            attempt,
+            Attempt.Status.FAILED,
+            INTERRUPTED,
+            "",
+            _INTERRUPTION,
+        )
+        for attempt in dead
+    )
+
+
+def run_of(attempt: Attempt) -> models.QuerySet[Attempt]:
+    """The attempt's row, as long as this run may write to it."""
+    return Attempt.objects.filter(
+        pk=attempt.pk, run_id=attempt.run_id, status=Attempt.Status.RUNNING
+    )
+
+
+@transaction.atomic
+def _break(
+    run: models.QuerySet[Attempt],
+    attempt: Attempt,
+    status: Attempt.Status,
+    error: str,
+    partial_text: str,
+    kind: str = "",
+) -> bool:
+    lock_chapter(attempt.session_id)
+    changes: dict[str, object] = {"status": status, "error": error, "updated_at": timezone.now()}
+    if partial_text:
+        changes["partial_text"] = scrub_reply(partial_text)
+    if not run.update(**changes):
+        return False
+    ids = {"session_id": attempt.session_id, "attempt_id": attempt.pk}
+    note_after_commit(
+        logger,
+        f"attempt {status.value}",
+        slot=attempt.actor,
+        attempt_kind=attempt.kind,
+        kind=kind,
+        **ids,
+    )
+    in_flight = Session.objects.filter(pk=attempt.session_id, turn_in_flight=attempt.pk)
+    in_flight.update(turn_in_flight=None)
+    return True

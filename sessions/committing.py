@@ -1,0 +1,207 @@
+"""How an attempt becomes the story: it is committed as a turn, and one attempt is chosen."""
+
+import uuid
+from datetime import timedelta
+
+from django.db import models, transaction
+from django.db.models import Case, F, When
+from django.utils import timezone
+
+from sessions.access import get_chapter, get_chapter_to_change, lock_chapter
+from sessions.attempts import (
+    KEY_REUSED,
+    check_changeable,
+    check_room_for_attempt,
+    clean_key,
+    latest_turn,
+    note_attempt,
+    set_broken_aside,
+)
+from sessions.breaking import run_of
+from sessions.exceptions import InvalidInput, KeyReused, UnknownTurn
+from sessions.limits import REPLY_CHAR_LIMIT
+from sessions.models import Attempt, Event, Session, Turn
+from sessions.roster import next_slot
+from sessions.states import PLAYABLE
+from sessions.text import clean_text, scrub_reply
+
+
+@transaction.atomic
+def commit_attempt(attempt: Attempt, reply_text: str) -> list[Event] | None:
+    """Write the attempt's events, and choose it unless it is a trial.
+
+    Returns None, and writes nothing, when this run may no longer write to the attempt. Afterwards
+    the attempt and its chapter are as they are stored, apart from the lease.
+    """
+    if not lock_chapter(attempt.session_id):
+        return None
+    now = timezone.now()
+    # Read anew: a try that was rolled back has changed the attempt at hand.
+    is_prompt = attempt.kind == Attempt.Kind.PROMPT
+    turns = Turn.objects.select_related("chosen")
+    at = None if is_prompt else turns.get(attempts=attempt)
+    if not attempt.is_trial and not _land(attempt, at):
+        return None
+    chapter = get_chapter(attempt.session_id)
+    turn = at or Turn(session=chapter, number=chapter.prompt_index)
+    if not attempt.is_trial:
+        turn.chosen = attempt
+        turn.save()
+    committed = {
+        "status": Attempt.Status.COMMITTED,
+        "turn": turn,
+        "partial_text": "",
+        "error": "",
+        "committed_at": now,
+        "updated_at": now,
+    }
+    if not run_of(attempt).update(**committed):
+        transaction.set_rollback(True)
+        return None
+    for name, value in {**committed, "session": chapter}.items():
+        setattr(attempt, name, value)
+    took = (now - attempt.submitted_at) // timedelta(milliseconds=1)
+    note_attempt(attempt, "attempt committed", prompt=turn.number, ms=took)
+    return _write_events(attempt, scrub_reply(reply_text))
+
+
+@transaction.atomic
+def choose_attempt(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
+    """Make the story go by this attempt at its latest turn; asks no model.
+
+    Raises UnknownTurn for what is no committed attempt at this turn, and WrongState once play has
+    gone on from it or while a reply is being written.
+    """
+    chapter = get_chapter_to_change(session_id)
+    attempt = find_committed(chapter, number, attempt_id)
+    check_changeable(chapter, number)
+    turn = latest_turn(chapter)
+    if turn.chosen_id != attempt.pk:
+        _choose(chapter, turn, attempt)
+    return attempt
+
+
+@transaction.atomic
+def edit_reply(
+    session_id: uuid.UUID, number: int, text: str, *, submission_key: str = ""
+) -> Attempt:
+    """Store the chosen reply with another text, as an attempt of its own, and choose that.
+
+    Sent again under the same key it is the same attempt. Raises what `choose_attempt` raises, and
+    InvalidInput or TooLong for a text that cannot be a reply.
+    """
+    text = clean_text(text, limit=REPLY_CHAR_LIMIT, label="The reply")
+    if not text.strip():
+        raise InvalidInput("The reply is empty. Nothing was changed; the old reply is still there.")
+    chapter = get_chapter_to_change(session_id)
+    turn = find_turn(chapter, number)
+    key = clean_key(submission_key)
+    if earlier := chapter.attempts.filter(submission_key=key).first():
+        is_this = earlier.kind == Attempt.Kind.EDIT and earlier.turn_id == turn.pk
+        if not is_this or reply_of(earlier).text != text:
+            raise KeyReused(KEY_REUSED)
+        return earlier
+    check_changeable(chapter, number)
+    check_room_for_attempt(turn)
+    source = turn.chosen
+    edit = Attempt.objects.create(
+        session=chapter,
+        turn=turn,
+        source=source,
+        kind=Attempt.Kind.EDIT,
+        status=Attempt.Status.COMMITTED,
+        submission_key=key,
+        actor=source.actor,
+        words=source.words,
+        witnesses=source.witnesses,
+        lease_until=timezone.now(),
+        committed_at=timezone.now(),
+    )
+    note_attempt(edit, "attempt committed", prompt=number)
+    _write_events(edit, text)
+    _choose(chapter, turn, edit)
+    return edit
+
+
+def find_turn(chapter: Session, number: int) -> Turn:
+    """Raises UnknownTurn."""
+    turn = chapter.turns.select_related("chosen").filter(number=number).first()
+    if turn is None:
+        raise UnknownTurn("There is no such prompt in this chapter.")
+    return turn
+
+
+def find_committed(chapter: Session, number: int, attempt_id: uuid.UUID) -> Attempt:
+    """Raises UnknownTurn for what is no committed attempt at this turn."""
+    attempt = chapter.attempts.filter(
+        pk=attempt_id, turn=find_turn(chapter, number), status=Attempt.Status.COMMITTED
+    ).first()
+    if attempt is None:
+        raise UnknownTurn("There is no such reply to this prompt.")
+    return attempt
+
+
+def reply_of(attempt: Attempt) -> Event:
+    """The last thing that was said in a committed attempt."""
+    return attempt.events.filter(role=Event.Role.AGENT).latest("position")
+
+
+def _land(attempt: Attempt, turn: Turn | None) -> bool:
+    """Free the chapter for the next attempt; a prompt, which has no turn yet, moves its number."""
+    now = timezone.now()
+    changes: dict[str, object] = {"turn_in_flight": None, "last_played_at": now, "updated_at": now}
+    if turn is None:
+        changes["prompt_index"] = F("prompt_index") + 1
+    changes["next_agent_slot"] = _panel_after(attempt.session, attempt.actor, turn)
+    in_flight = Session.objects.filter(pk=attempt.session_id, turn_in_flight=attempt.pk)
+    return bool(in_flight.filter(state__in=PLAYABLE).update(**changes))
+
+
+def _choose(chapter: Session, turn: Turn, attempt: Attempt) -> None:
+    set_broken_aside(chapter)
+    panel = _panel_after(chapter, attempt.actor, turn)
+    turn.chosen = attempt
+    turn.save(update_fields=["chosen"])
+    now = timezone.now()
+    Session.objects.filter(pk=chapter.pk).update(
+        next_agent_slot=panel, last_played_at=now, updated_at=now
+    )
+    note_attempt(attempt, "attempt chosen", prompt=turn.number)
+
+
+def _panel_after(chapter: Session, actor: int, turn: Turn | None) -> Case:
+    """The character after the one who answers, unless the user has chosen another panel.
+
+    Before another attempt at a turn the panel shows the character after the attempt chosen so far.
+    """
+    slots = chapter.selected_agent_slots
+    unchosen = actor if turn is None else next_slot(turn.chosen.actor, slots)
+    return Case(
+        When(next_agent_slot=unchosen, then=next_slot(actor, slots)),
+        default="next_agent_slot",
+        output_field=models.PositiveSmallIntegerField(),
+    )
+
+
+def _write_events(attempt: Attempt, reply_text: str) -> list[Event]:
+    """The words, then the reply; both with their witnesses, as the cast is now."""
+    chapter, turn = attempt.session, attempt.turn
+    assert turn is not None, "A committed attempt has a turn."
+    everybody = list(chapter.selected_agent_slots)
+    about = {
+        "session": chapter,
+        "attempt": attempt,
+        "prompt_index": turn.number,
+        "witnesses": everybody if attempt.witnesses is None else attempt.witnesses,
+    }
+    words = Event(
+        **about,
+        position=0,
+        role=Event.Role.USER,
+        text=attempt.words,
+        created_at=attempt.submitted_at,
+    )
+    reply = Event(
+        **about, position=1, role=Event.Role.AGENT, agent_slot=attempt.actor, text=reply_text
+    )
+    return Event.objects.bulk_create([words, reply])

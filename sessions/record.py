@@ -1,0 +1,43 @@
+"""The record of play: the events of chosen attempts, in order."""
+
+import uuid
+
+from django.db.models import Q, QuerySet
+
+from sessions.models import Attempt, Event, Session, Turn
+
+
+def chosen_events(
+    chapter: Session,
+    *,
+    from_prompt: int = 1,
+    to_prompt: int | None = None,
+    last_attempt: uuid.UUID | None = None,
+) -> "QuerySet[Event]":
+    """The events of the chosen attempts at these turns, both ends included.
+
+    With a `last_attempt`, a committed attempt at turn `to_prompt`, as if that were chosen.
+    """
+    told = Q(attempt__chosen_for__isnull=False)
+    if last_attempt is not None:
+        told = (told & Q(prompt_index__lt=to_prompt)) | Q(attempt=last_attempt)
+    events = chapter.events.filter(told, prompt_index__gte=from_prompt)
+    if to_prompt is not None:
+        events = events.filter(prompt_index__lte=to_prompt)
+    return events.order_by("prompt_index", "position")
+
+
+def other_events(chapter: Session, *, from_prompt: int, to_prompt: int) -> "QuerySet[Event]":
+    """The events of the attempts at these turns that are not chosen, oldest attempt first."""
+    events = chapter.events.filter(
+        attempt__chosen_for__isnull=True,
+        prompt_index__gte=from_prompt,
+        prompt_index__lte=to_prompt,
+    )
+    return events.order_by("prompt_index", "attempt__committed_at", "attempt", "position")
+
+
+def attempts_at(turn: Turn) -> list[Attempt]:
+    """The committed attempts at the turn with their events, oldest first."""
+    committed = turn.attempts.filter(status=Attempt.Status.COMMITTED)
+    return list(committed.order_by("committed_at", "pk").prefetch_related("events"))

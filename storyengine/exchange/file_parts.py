@@ -1,0 +1,217 @@
+"""What a chapter's file is made of in every version: its kinds of value, and the parts that no
+version has changed.
+
+What a value may be is bounded here. How much there may be is in storyengine.exchange.limits.
+"""
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from agents.prompting.forms.schemas import InvalidReply, check_storable
+from sessions.limits import (
+    AGENT_NAME_CHAR_LIMIT,
+    MAX_AGENTS,
+    MAX_TARGET_WORDS,
+    MIN_TARGET_WORDS,
+    NARRATIVE_AGENT_CHAR_LIMIT,
+    PROMPT_CHAR_LIMIT,
+    TAB1_CHAR_LIMIT,
+    TITLE_CHAR_LIMIT,
+)
+from sessions.text import scrub_reply
+from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
+
+# The engine cuts no reply; this is far beyond what any model writes at once.
+MODEL_TEXT_CHAR_LIMIT = 1_000_000
+ERROR_CHAR_LIMIT = 5_000
+# As JSON. Every list of the largest shape, full of the longest texts, stays below it.
+PAYLOAD_CHAR_LIMIT = 1_000_000
+_LARGEST_NUMBER = 1_000_000
+# Times are counted on from the latest one, so none may stand at the calendar's end.
+_YEARS = range(2000, 2200)
+_TIME = re.compile(
+    "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z",
+)
+
+
+def _check_text(value: str) -> str:
+    """Only what the engine itself would store unchanged."""
+    if scrub_reply(value) != value:
+        raise PydanticCustomError("not_text", "holds characters that are not text")
+    return value
+
+
+def _check_line(value: str) -> str:
+    if " ".join(value.split()) != value:
+        raise PydanticCustomError("not_a_line", "must be one line without space around it")
+    return value
+
+
+def _check_words(value: str) -> str:
+    if not value.strip():
+        raise PydanticCustomError("no_words", "must not be empty")
+    return value
+
+
+def _check_payload(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        check_storable(value)
+    except InvalidReply:
+        raise PydanticCustomError(
+            "not_storable",
+            "is nested too deeply, or holds characters that are not text or a number without end",
+        ) from None
+    if len(json.dumps(value, ensure_ascii=False)) > PAYLOAD_CHAR_LIMIT:
+        raise PydanticCustomError("payload_too_long", "is too long")
+    return value
+
+
+def at_most(kind: str) -> tuple[Any, ...]:
+    """So many as the limits of this kind allow that the file is read with."""
+
+    def check(value: object, info: ValidationInfo) -> object:
+        limits: Limits = (info.context or {}).get("limits", OVER_THE_NETWORK)
+        most = getattr(limits, kind)
+        if isinstance(value, list) and len(value) > most:
+            problem = limits.refuse(f"has more than {most:,} entries")
+            raise PydanticCustomError("too_many", "{problem}", {"problem": problem})
+        return value
+
+    schema = {"maxItems": getattr(OVER_THE_NETWORK, kind)}
+    # The check comes before what it stands behind: what is too long is not looked at.
+    return Field(fail_fast=True, json_schema_extra=schema), BeforeValidator(check)
+
+
+def _read_time(value: object) -> datetime:
+    if isinstance(value, str) and _TIME.fullmatch(value) and int(value[:4]) in _YEARS:
+        try:
+            return datetime.fromisoformat(value)
+        except ValueError:
+            pass
+    raise PydanticCustomError(
+        "not_a_time",
+        "must be a time such as 2026-01-31T23:59:59.000000Z, of the years 2000 to 2199",
+    )
+
+
+def _write_time(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+# The length comes first: what is too long is not looked at.
+Tab1Text = Annotated[str, Field(max_length=TAB1_CHAR_LIMIT), AfterValidator(_check_text)]
+NarratorText = Annotated[
+    str, Field(max_length=NARRATIVE_AGENT_CHAR_LIMIT), AfterValidator(_check_text)
+]
+ModelText = Annotated[str, Field(max_length=MODEL_TEXT_CHAR_LIMIT), AfterValidator(_check_text)]
+ErrorText = Annotated[str, Field(max_length=ERROR_CHAR_LIMIT), AfterValidator(_check_text)]
+PromptText = Annotated[
+    str,
+    Field(max_length=PROMPT_CHAR_LIMIT),
+    AfterValidator(_check_text),
+    AfterValidator(_check_words),
+]
+Name = Annotated[
+    str,
+    Field(max_length=AGENT_NAME_CHAR_LIMIT),
+    AfterValidator(_check_text),
+    AfterValidator(_check_line),
+]
+Title = Annotated[
+    str,
+    Field(max_length=TITLE_CHAR_LIMIT),
+    AfterValidator(_check_text),
+    AfterValidator(_check_line),
+    AfterValidator(_check_words),
+]
+Payload = Annotated[dict[str, Any], AfterValidator(_check_payload)]
+Slot = Annotated[int, Field(ge=1, le=MAX_AGENTS)]
+SlotKey = Literal["1", "2", "3", "4", "5", "6", "7"]
+Number = Annotated[int, Field(ge=0, le=_LARGEST_NUMBER)]
+TargetWords = Annotated[int, Field(ge=MIN_TARGET_WORDS, le=MAX_TARGET_WORDS)]
+Time = Annotated[
+    datetime,
+    BeforeValidator(_read_time),
+    PlainSerializer(_write_time),
+    WithJsonSchema({"type": "string", "pattern": f"^{_TIME.pattern}$"}),
+]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class Config(Part):
+    chunk_size_prompts: Annotated[Number, Field(ge=1)]
+    tab1_char_limit: Annotated[Number, Field(ge=1)]
+    tab2_char_limit: Annotated[Number, Field(ge=1)]
+    prompt_char_limit: Annotated[Number, Field(ge=1)]
+
+
+class Tab1(Part):
+    world_text: Tab1Text
+    chapter_text: Tab1Text
+    agent_identity_text_by_slot: dict[SlotKey, Tab1Text] = Field(
+        description="Also of agents that are not selected."
+    )
+
+
+class BlockParts(Part):
+    type: Literal["world_chapter_lock", "turn_delta", "canon_correction"]
+    from_prompt_index: Number
+    to_prompt_index: Number
+    json_payload: Payload
+    created_at: Time
+
+
+class SourceSnapshot(Part):
+    max_prompt_index_used: Number
+    memory_blocks_used: Annotated[
+        list[Number],
+        *at_most("memory_blocks"),
+        Field(description="Places in memory_blocks, the first one 0."),
+    ]
+
+
+class DraftParts(Part):
+    narrative_agent_definition_text: NarratorText
+    target_words: TargetWords
+    source_snapshot: SourceSnapshot
+    chapter_text: ModelText
+    created_at: Time
+
+
+class ChapterParts(Part):
+    title: Title
+    state: Literal["DRAFT_TAB1", "ACTIVE", "ENDED"]
+    created_at: Time
+    last_played_at: Time
+    selected_agent_slots: Annotated[
+        list[Slot], Field(min_length=1, max_length=MAX_AGENTS, fail_fast=True)
+    ]
+    agent_names: dict[SlotKey, Name]
+    next_agent_slot: Slot
+    prompt_index: Number
+    last_summarized_prompt_index: Number
+    config: Config
+    tab1: Tab1
+    narrative_agent_definition_text: NarratorText
+    target_words: TargetWords
+
+
+def keys_of(*parts: type[Part]) -> frozenset[str]:
+    return frozenset(name for part in parts for name in part.model_fields)

@@ -1,0 +1,266 @@
+"""A file of version 1, whose prompts have their replies one after the other and name no attempt."""
+
+from collections import Counter
+from itertools import groupby
+from operator import attrgetter
+from typing import Annotated, Any, Final, Literal
+
+from sessions.limits import PROMPT_CHAR_LIMIT
+from storyengine.exchange.chapter_file import (
+    GAME_MASTER,
+    MAX_ATTEMPTS_OF_A_TURN,
+    MAX_EVENTS_OF_AN_ATTEMPT,
+    AttemptEntry,
+    Chapter,
+    DraftEntry,
+    MemoryBlockEntry,
+    TurnEntry,
+    UnansweredEntry,
+)
+from storyengine.exchange.chapter_file import EventEntry as EventOfAttempt
+from storyengine.exchange.exceptions import refuse
+from storyengine.exchange.file_parts import (
+    BlockParts,
+    ChapterParts,
+    DraftParts,
+    ErrorText,
+    ModelText,
+    Number,
+    Part,
+    PromptText,
+    Slot,
+    Time,
+    at_most,
+    keys_of,
+)
+from storyengine.exchange.invariants import check_cast
+from storyengine.exchange.limits import Limits
+
+VERSION: Final = 1
+
+# What the system said before the first prompt goes to one attempt with what it says at the first.
+_MOST_AT_A_PROMPT: Final = {
+    "agent": MAX_ATTEMPTS_OF_A_TURN,
+    "system": MAX_EVENTS_OF_AN_ATTEMPT // 2 - 1,
+}
+
+
+class EventEntry(Part):
+    prompt_index: Number
+    role: Literal["user", "agent", "system"]
+    agent_slot: Slot | None
+    text: ModelText
+    created_at: Time
+
+
+class UnansweredTurn(Part):
+    """A submission that no event came of."""
+
+    kind: Literal["prompt", "reroll"]
+    status: Literal["failed", "stopped", "set_aside"]
+    agent_slot: Slot
+    user_text: PromptText
+    prompt_index: Number | None
+    partial_text: ModelText
+    error: ErrorText
+    submitted_at: Time
+
+
+class OldChapter(ChapterParts):
+    events: Annotated[list[EventEntry], *at_most("events")]
+    memory_blocks: Annotated[list[BlockParts], *at_most("memory_blocks")]
+    narrative_drafts: Annotated[list[DraftParts], *at_most("narrative_drafts")]
+    unanswered_turns: Annotated[list[UnansweredTurn], *at_most("unanswered_attempts")]
+
+
+class OldChapterFile(Part):
+    format: Literal["storyengine-chapter"]
+    version: Literal[1]
+    exported_at: Time
+    chapter: OldChapter
+
+
+KNOWN_KEYS = keys_of(OldChapterFile, OldChapter, EventEntry, UnansweredTurn)
+
+
+def upgrade(old: OldChapter, limits: Limits) -> Chapter:
+    """The chapter as version 2 has it.
+
+    Raises BadChapterFile where its events make no turns, and where what has another name in version
+    2 does not fit. All else is looked at afterwards.
+    """
+    check_cast(old)
+    _check_begun(old)
+    _check_events(old)
+    _check_sizes(old, limits)
+    _check_unanswered(old)
+    turns = _turns(old)
+    chosen = {turn.number: turn.chosen for turn in turns}
+    fields = {name: getattr(old, name) for name in ChapterParts.model_fields}
+    return Chapter.model_construct(
+        **fields,
+        mode=GAME_MASTER,
+        mode_content={},
+        turns=turns,
+        memory_blocks=[
+            MemoryBlockEntry.model_construct(
+                **dict(block),
+                attempt=chosen.get(block.to_prompt_index) if block.type == "turn_delta" else None,
+            )
+            for block in old.memory_blocks
+        ],
+        narrative_drafts=[
+            DraftEntry.model_construct(
+                **dict(draft), attempt=chosen.get(draft.source_snapshot.max_prompt_index_used)
+            )
+            for draft in old.narrative_drafts
+        ],
+        unanswered_attempts=[_unanswered(turn) for turn in old.unanswered_turns],
+    )
+
+
+def _check_begun(chapter: OldChapter) -> None:
+    if chapter.state == "DRAFT_TAB1":
+        for name in ("events", "unanswered_turns"):
+            if getattr(chapter, name):
+                refuse(name, "must be empty before a chapter has begun")
+
+
+def _check_events(chapter: OldChapter) -> None:
+    """Prompts 1 to n, each with its user event first and a reply at least."""
+    number, has_reply = 0, True
+    previous: EventEntry | None = None
+    for at, event in enumerate(chapter.events):
+        place = f"events[{at}]"
+        if event.role == "user":
+            if not has_reply:
+                refuse(place, f"follows prompt {number:,}, which has no reply")
+            number, has_reply, previous = number + 1, False, None
+        elif event.role == "agent":
+            if not number:
+                refuse(place, "answers no prompt")
+            has_reply = True
+        _check_speaker(event, chapter, f"{place}.agent_slot")
+        if event.prompt_index != number:
+            refuse(f"{place}.prompt_index", f"must be {number:,}: prompts go from 1 to n")
+        if previous and event.created_at <= previous.created_at:
+            refuse(f"{place}.created_at", "must be later than that of the entry before")
+        previous = event
+    if not has_reply:
+        refuse("events", f"ends with prompt {number:,}, which has no reply")
+    _check_count(number, chapter)
+
+
+def _check_count(prompts: int, chapter: OldChapter) -> None:
+    if chapter.events and not prompts:
+        refuse("events", "must hold a prompt, unless it is empty")
+    if chapter.prompt_index != prompts:
+        refuse("prompt_index", f"must be {prompts:,}, the number of prompts in events")
+
+
+def _check_sizes(chapter: OldChapter, limits: Limits) -> None:
+    """Each reply becomes an attempt, which has the words too: a small file could become a large
+    one."""
+    at, repeated = 0, 0
+    for number, of_prompt in groupby(chapter.events, key=attrgetter("prompt_index")):
+        events = list(of_prompt)
+        roles: Counter[str] = Counter(event.role for event in events)
+        for role, most in _MOST_AT_A_PROMPT.items():
+            if roles[role] > most:
+                refuse(
+                    "events", f'has more than {most:,} of the role "{role}" at prompt {number:,}'
+                )
+        if number:
+            _check_words(events[0], f"events[{at}].text")
+        repeated += len(events[0].text) * roles["agent"]
+        at += len(events)
+    if repeated > limits.file_bytes:
+        problem = "has more replies to long prompts than can be imported here"
+        refuse("events", limits.refuse(problem))
+
+
+def _check_words(event: EventEntry, place: str) -> None:
+    """The words of a prompt are those of an attempt, which are bounded."""
+    if len(event.text) > PROMPT_CHAR_LIMIT:
+        refuse(place, f"is longer than {PROMPT_CHAR_LIMIT:,} characters")
+    if not event.text.strip():
+        refuse(place, "must not be empty")
+
+
+def _check_speaker(event: EventEntry, chapter: OldChapter, place: str) -> None:
+    if event.role != "agent":
+        if event.agent_slot is not None:
+            refuse(place, "must be null where no agent speaks")
+    elif event.agent_slot not in chapter.selected_agent_slots:
+        refuse(place, "is none of the selected agents")
+
+
+def _check_unanswered(chapter: OldChapter) -> None:
+    turns = chapter.unanswered_turns
+    times = [turn.submitted_at for turn in turns]
+    if times != sorted(times):
+        refuse("unanswered_turns", "must be in the order of their times")
+    if sum(turn.status != "set_aside" for turn in turns) > 1:
+        refuse("unanswered_turns", "may hold one turn at most that is not set_aside")
+    for at, turn in enumerate(turns):
+        place = f"unanswered_turns[{at}]"
+        if turn.agent_slot not in chapter.selected_agent_slots:
+            refuse(f"{place}.agent_slot", "is none of the selected agents")
+        if not _is_prompt_of(turn, chapter):
+            refuse(f"{place}.prompt_index", "must be a prompt for a reroll, and null for a prompt")
+
+
+def _is_prompt_of(turn: UnansweredTurn, chapter: OldChapter) -> bool:
+    if turn.prompt_index is None:
+        return turn.kind == "prompt"
+    return turn.kind == "reroll" and 1 <= turn.prompt_index <= chapter.prompt_index
+
+
+def _turns(chapter: OldChapter) -> list[TurnEntry]:
+    turns: list[TurnEntry] = []
+    # What the system said before the first prompt belongs to the first turn from here on.
+    early: list[EventEntry] = []
+    for number, of_prompt in groupby(chapter.events, key=attrgetter("prompt_index")):
+        events = early + list(of_prompt)
+        by_role: dict[str, list[EventEntry]] = {"user": [], "agent": [], "system": []}
+        for event in events:
+            by_role[event.role].append(event)
+        if not number:
+            early = by_role["system"]
+            continue
+        [words], replies = by_role["user"], by_role["agent"]
+        cast = chapter.selected_agent_slots
+        attempts = [_attempt(words, reply, cast, at) for at, reply in enumerate(replies)]
+        attempts[-1].events.extend(_event(event, cast) for event in by_role["system"])
+        early = []
+        turns.append(
+            TurnEntry.model_construct(number=number, chosen=len(attempts) - 1, attempts=attempts)
+        )
+    return turns
+
+
+def _attempt(words: EventEntry, reply: EventEntry, cast: list[int], place: int) -> AttemptEntry:
+    return AttemptEntry.model_construct(
+        kind="reroll" if place else "prompt",
+        source=None,
+        actor=reply.agent_slot or cast[0],
+        words=words.text,
+        given=None,
+        witnesses=None,
+        submitted_at=words.created_at,
+        committed_at=reply.created_at,
+        events=[_event(words, cast), _event(reply, cast)],
+    )
+
+
+def _event(event: EventEntry, cast: list[int]) -> EventOfAttempt:
+    fields: dict[str, Any] = dict(event)
+    del fields["prompt_index"]
+    return EventOfAttempt.model_construct(**fields, witnesses=cast)
+
+
+def _unanswered(turn: UnansweredTurn) -> UnansweredEntry:
+    fields: dict[str, Any] = dict(turn)
+    names = {"turn": "prompt_index", "actor": "agent_slot", "words": "user_text"}
+    renamed = {new: fields.pop(old) for new, old in names.items()}
+    return UnansweredEntry.model_construct(**fields, **renamed, witnesses=None)

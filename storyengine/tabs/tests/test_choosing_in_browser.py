@@ -1,0 +1,58 @@
+"""Several replies to one prompt, in a real browser."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from bench.chapter_client import ChapterClient
+from storyengine.tabs.tests.in_browser import READ_SELECTION, expect_idle, open_play
+from storyengine.tabs.tests.in_browser import browser as browser
+from storyengine.tabs.tests.in_browser import chapter as chapter
+from storyengine.tabs.tests.in_browser import page as page
+from storyengine.tabs.tests.in_browser import program as program
+
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+
+def write_again(page: Page, count: int) -> None:
+    """Until there are so many replies."""
+    page.get_by_role("button", name="Re-roll reply").click()
+    expect(page.locator(".choice")).to_contain_text(f"Reply {count} of {count}")
+    expect_idle(page)
+
+
+def test_one_is_chosen_by_the_keys_alone(page: Page, chapter: ChapterClient) -> None:
+    chapter.prompt(1, "Knock.")
+    open_play(page, chapter)
+    for count in (2, 3):
+        write_again(page, count)
+    before, after = page.locator("#choose-earlier"), page.locator("#choose-later")
+    expect(after).to_have_attribute("aria-disabled", "true")
+    before.focus()
+    for at in (2, 1, 1):
+        page.keyboard.press("Enter")
+        expect(page.locator(".choice")).to_contain_text(f"Reply {at} of 3")
+        expect(page.locator("#announcement")).to_contain_text(f"Reply {at} of 3. ")
+        # The play area is a new one each time.
+        expect(before).to_be_focused()
+    told = [event["text"] for event in chapter.read()["events"]]
+    assert told[0] == "Knock."
+    assert len(told) == 2
+    expect(page.locator("#transcript .entry").last).to_contain_text(told[1])
+
+
+def test_another_reply_is_marked_and_not_copied(page: Page, chapter: ChapterClient) -> None:
+    chapter.prompt(1, "Knock.")
+    open_play(page, chapter)
+    switch = page.get_by_role("button", name="All replies", exact=True)
+    expect(switch).to_have_attribute("aria-pressed", "false")
+    switch.focus()
+    page.keyboard.press("Enter")
+    # The sign that it is on is no part of its name.
+    expect(switch).to_have_attribute("aria-pressed", "true")
+    expect(switch).to_be_focused()
+    write_again(page, 2)
+    mark = page.get_by_role("img", name="Not chosen.")
+    expect(mark).to_be_visible()
+    assert mark.evaluate("one => getComputedStyle(one, '::before').content") == '"not chosen"'
+    saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
+    assert page.evaluate(READ_SELECTION).strip() == saved.strip()
