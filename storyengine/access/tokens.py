@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from threading import Lock
 
+from asgiref.sync import async_to_sync
 from axes.handlers.proxy import AxesProxyHandler
 from django.conf import settings
 from django.http import HttpRequest
@@ -43,22 +44,11 @@ def verdict_on(request: HttpRequest) -> Verdict | None:
     return found
 
 
-def try_token(request: HttpRequest) -> Verdict | None:
-    token = _given(request)
-    if token and settings.API_TOKEN:
-        visitor = _visitor(request)
-        if is_right(request):
-            verdict = _look_for_pause(visitor, _waiting.count(visitor))
-        else:
-            with _waiting.one_more(visitor):
-                verdict = _count_wrong(visitor)
-        request.META[_VERDICT] = verdict
-    return verdict_on(request)
-
-
 async def atry_token(request: HttpRequest) -> Verdict | None:
-    """The same in the event loop, and once for a request: also where it is asked for before its
-    body is taken. A right token does not wait for wrong ones.
+    """Try the request's token, and return what `verdict_on` returns from then on.
+
+    The token is tried once, also where it is asked for before the request's body is taken. A right
+    token does not wait for wrong ones.
     """
     if not (_given(request) and settings.API_TOKEN):
         return None
@@ -74,6 +64,9 @@ async def atry_token(request: HttpRequest) -> Verdict | None:
     return verdict_on(request)
 
 
+try_token = async_to_sync(atry_token)
+
+
 def is_right(request: HttpRequest) -> bool:
     """Without a count of wrong ones: for where nothing can be counted."""
     return bool(settings.API_TOKEN) and constant_time_compare(_given(request), settings.API_TOKEN)
@@ -85,9 +78,9 @@ def _given(request: HttpRequest) -> str:
 
 
 class _Waiting:
-    """Wrong ones that are not counted in the database yet, by whom they come from.
+    """How many wrong tokens of each visitor are not counted in the database yet.
 
-    A right one that was sent among many guesses does not overtake them.
+    A right token that was sent among many guesses does not overtake them.
     """
 
     def __init__(self) -> None:
@@ -115,14 +108,14 @@ _waiting = _Waiting()
 
 
 def _visitor(request: HttpRequest) -> HttpRequest:
-    """All that is kept of a try: nothing that was sent with it."""
+    """A request that holds all that is kept of a try: the address, and nothing that was sent."""
     visitor = HttpRequest()
     visitor.META["REMOTE_ADDR"] = request.META.get("REMOTE_ADDR")
     return visitor
 
 
 def _look_for_pause(visitor: HttpRequest, waiting: int) -> Verdict:
-    """On a right token."""
+    """Return the verdict on a right token, of whose visitor so many wrong ones wait."""
     try:
         failures = AxesProxyHandler.get_failures(visitor, _COUNTED_AS) + waiting
     except STORAGE_ERRORS:
@@ -135,6 +128,7 @@ def _look_for_pause(visitor: HttpRequest, waiting: int) -> Verdict:
 
 
 def _count_wrong(visitor: HttpRequest) -> Verdict:
+    """Count a wrong token, and return the verdict on it."""
     try:
         with _one_try:
             is_paused = AxesProxyHandler.is_locked(visitor, _COUNTED_AS)
