@@ -6,6 +6,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils import timezone
 
+from memory.chunks import Chunk
 from sessions.append_only import AppendOnly
 from sessions.models import Attempt, Session
 
@@ -143,6 +144,11 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}: {self.status}"
+
+    @property
+    def chunk(self) -> Chunk:
+        """Of a summary, the prompts that it tells."""
+        return Chunk(self.from_prompt_index, self.to_prompt_index)
 
     @property
     def is_live(self) -> bool:

@@ -37,11 +37,17 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
     )
 
 
+def counting_deltas(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
+    """The deltas among the blocks that count."""
+    blocks = counting_blocks(chapter, before=before)
+    return blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
+
+
 def pointer_before(chapter: Session, before: int | None) -> int:
     """The prompt that memory covers up to; with `before`, without the deltas that cover that."""
     if before is None or chapter.last_summarized_prompt_index < before:
         return chapter.last_summarized_prompt_index
-    deltas = counting_blocks(chapter, before=before).filter(type=MemoryBlock.Type.TURN_DELTA)
+    deltas = counting_deltas(chapter, before=before)
     return max(deltas.values_list("to_prompt_index", flat=True), default=0)
 
 
@@ -112,9 +118,8 @@ def write_delta(
 def settle_pointer(session_id: uuid.UUID) -> None:
     """Set the summary pointer to the end of the deltas that count."""
     chapter = Session.objects.get(pk=session_id)
-    deltas = counting_blocks(chapter).filter(type=MemoryBlock.Type.TURN_DELTA)
     end = 0
-    for first, last in deltas.values_list("from_prompt_index", "to_prompt_index"):
+    for first, last in counting_deltas(chapter).values_list("from_prompt_index", "to_prompt_index"):
         if first == end + 1:
             end = last
     if end != chapter.last_summarized_prompt_index:

@@ -39,5 +39,11 @@ def other_events(chapter: Session, *, from_prompt: int, to_prompt: int) -> "Quer
 
 def attempts_at(turn: Turn) -> list[Attempt]:
     """The committed attempts at the turn with their events, oldest first."""
-    committed = turn.attempts.filter(status=Attempt.Status.COMMITTED)
-    return list(committed.order_by("committed_at", "pk").prefetch_related("events"))
+    attempts = committed_attempts(turn.session_id).filter(turn=turn)
+    return list(attempts.prefetch_related("events"))
+
+
+def committed_attempts(session_id: uuid.UUID) -> "QuerySet[Attempt]":
+    """The committed attempts at all turns of the chapter, oldest first."""
+    committed = Attempt.objects.filter(session=session_id, status=Attempt.Status.COMMITTED)
+    return committed.order_by("committed_at", "pk")

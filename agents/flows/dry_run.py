@@ -14,7 +14,8 @@ from agents.flows.characters import agent_of, compose_reply
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.layers import AssembledPrompt, Layer, Tier, assemble
 from agents.prompting.prompt_parts import PromptPart, characters_of, split_prompt
-from sessions.exceptions import InvalidInput, WrongState
+from sessions.attempts import check_cast
+from sessions.exceptions import WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT
 from sessions.models import Attempt, Session
 from sessions.text import clean_text
@@ -64,16 +65,17 @@ class DryRun:
         return self.price.of({"input": self.tokens, "output": self.output_limit})
 
 
-def look_ahead(chapter: Session, *, agent_slot: int, user_text: str) -> DryRun:
+def look_ahead(
+    chapter: Session, *, agent_slot: int, user_text: str, witnesses: Sequence[int] | None = None
+) -> DryRun:
     """The prompt that these words would make; neither consent nor rate nor budget is asked.
 
     One that cannot fit comes untrimmed, with the reason. Raises WrongState where no prompt can be
-    sent, and InvalidInput for a slot that is not in the chapter and for words that could not be.
+    sent, and InvalidInput for slots that are not in the chapter and for words that could not be.
     """
     if not chapter.is_playable:
         raise WrongState("This chapter is not in play, so no character would be sent anything.")
-    if agent_slot not in chapter.selected_agent_slots:
-        raise InvalidInput(f"There is no agent {agent_slot} in this chapter. Nothing was sent.")
+    check_cast(chapter, agent_slot, witnesses)
     text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     attempt = Attempt(session=chapter, actor=agent_slot, words=text)
     agent, facts = agent_of(attempt), known_facts(agent_slot)

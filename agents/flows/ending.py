@@ -12,7 +12,6 @@ from agents.models import Job
 from agents.running.jobs import latest_jobs
 from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import TurnInFlight, WrongState
-from sessions.limits import CHUNK_SIZE_PROMPTS
 from sessions.models import Session
 from sessions.states import PLAYABLE, State, move
 
@@ -32,7 +31,7 @@ def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
     if job is None or job.status == Job.Status.DONE or not job.error:
         return None
     # Only an end asks for a shorter stretch.
-    if job.to_prompt_index - job.from_prompt_index + 1 == CHUNK_SIZE_PROMPTS:
+    if job.chunk.is_whole:
         return Setback(job, is_of_end=False)
     # Whoever played on since wants no end: the failed piece is part of a later one.
     is_at_end = job.to_prompt_index == chapter.prompt_index

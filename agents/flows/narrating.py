@@ -31,10 +31,9 @@ from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import cancel_jobs, fail, finish, owned, queue_job
 from agents.running.watch import Watch
-from memory.blocks import counting_blocks
+from memory.blocks import counting_blocks, counting_deltas
 from memory.drafts import write_draft
 from memory.keeping import KeptRecent
-from memory.models import MemoryBlock
 from sessions.access import get_chapter, lock_chapter
 from sessions.attempts import latest_turn
 from sessions.models import Session
@@ -330,7 +329,7 @@ def plan_build(chapter: Session, weights: Sequence[float], target_words: int) ->
     # Of a limit below what is asked for, hidden reasoning takes as large a part as of the whole.
     reasoning = NARRATOR.reasoning_tokens if facts.reasons else 0
     prose_tokens = limit * NARRATOR.output_tokens / (NARRATOR.output_tokens + reasoning)
-    deltas = counting_blocks(chapter).filter(type=MemoryBlock.Type.TURN_DELTA)
+    deltas = counting_deltas(chapter)
     return plan_scenes(
         list(deltas.values_list("from_prompt_index", "to_prompt_index")),
         [weight / weight_per_token for weight in weights],

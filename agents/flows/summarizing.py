@@ -5,7 +5,6 @@ import uuid
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from agents.calling.model_access import is_small_model, tier_of
@@ -25,7 +24,6 @@ from agents.running.watch import Watch
 from memory.blocks import write_delta
 from memory.chunks import Chunk, chunks_to_accept, due_chunks
 from sessions.access import get_chapter, lock_chapter
-from sessions.limits import CHUNK_SIZE_PROMPTS
 from sessions.models import Session, Turn
 from sessions.states import State, try_move
 
@@ -69,18 +67,19 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
 
 
 def _unfinished_stretch(chapter: Session) -> Chunk | None:
-    """What an end asked for and failed at is part of a longer stretch once play has gone on."""
-    first = chapter.last_summarized_prompt_index + 1
-    is_whole = Q(to_prompt_index=first + CHUNK_SIZE_PROMPTS - 1)
+    """The stretch of the next summary where that was asked for and is not done.
+
+    What an end asked for and failed at is left out: it is part of a longer stretch once play has
+    gone on.
+    """
     jobs = chapter.jobs.filter(
-        Q(status__in=(Job.Status.QUEUED, Job.Status.RUNNING))
-        | (Q(status=Job.Status.FAILED) & is_whole),
+        status__in=(Job.Status.QUEUED, Job.Status.RUNNING, Job.Status.FAILED),
         kind=Job.Kind.SUMMARIZE,
         attempt__chosen_for__isnull=False,
-        from_prompt_index=first,
+        from_prompt_index=chapter.last_summarized_prompt_index + 1,
     )
-    job = jobs.first()
-    return Chunk(job.from_prompt_index, job.to_prompt_index) if job else None
+    unfinished = (one.chunk for one in jobs if one.chunk.is_whole or one.is_live)
+    return next(unfinished, None)
 
 
 def end_summarizing(session_id: uuid.UUID) -> None:

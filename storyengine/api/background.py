@@ -26,7 +26,7 @@ from storyengine.api.reading import (
     read_session,
     read_whole_session,
 )
-from storyengine.api.waiting import wait_seconds, wait_until
+from storyengine.api.waiting import accept_wait, wait_until
 
 router = Router(tags=["In the background"])
 
@@ -134,10 +134,9 @@ async def is_awaited(
     response: HttpResponse,
 ) -> bool:
     """Wait as the client prefers; True when it asked to and the work is over."""
-    seconds = wait_seconds(prefer)
+    seconds = accept_wait(prefer, response)
     if seconds is None:
         return False
-    response["Preference-Applied"] = f"wait={seconds}"
     return await wait_until(is_over, row_id, session_id, seconds)
 
 

@@ -17,7 +17,6 @@ from agents.exceptions import ModelNotReady
 from agents.flows.dry_run import look_ahead
 from agents.flows.estimates import estimate_build
 from sessions.access import get_chapter
-from sessions.attempts import check_cast
 from sessions.exceptions import WrongState
 from storyengine.api.bodies import PromptBody
 from storyengine.api.documents import CallsEstimateDocument, Document
@@ -165,9 +164,12 @@ class DryRunDocument(Document):
 @router.post("/session/{uuid:session_id}/dry-run", response={200: DryRunDocument, **WRITE})
 def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> DryRunDocument:
     """What this prompt would send, layer by layer; nothing is sent, stored or spent."""
-    chapter = get_chapter(session_id)
-    check_cast(chapter, body.agent_slot, body.witnesses)
-    run = look_ahead(chapter, agent_slot=body.agent_slot, user_text=body.user_text)
+    run = look_ahead(
+        get_chapter(session_id),
+        agent_slot=body.agent_slot,
+        user_text=body.user_text,
+        witnesses=body.witnesses,
+    )
     return DryRunDocument(
         model=run.model,
         budget_tokens=run.budget_tokens,

@@ -25,7 +25,7 @@ from storyengine.api.problems import (
     to_json,
 )
 from storyengine.api.reading import answer_of, read_answer
-from storyengine.api.waiting import wait_seconds
+from storyengine.api.waiting import accept_wait
 from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 from storyengine.web.keep_alive import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 
@@ -44,10 +44,9 @@ async def is_answer_awaited(opened: OpenedAttempt, prefer: str, response: HttpRe
 
     Raises TurnBroken for a reply that failed or was stopped meanwhile.
     """
-    seconds = wait_seconds(prefer)
+    seconds = accept_wait(prefer, response)
     if seconds is None:
         return False
-    response["Preference-Applied"] = f"wait={seconds}"
     try:
         async with timeout(seconds):
             await await_answer(opened)
@@ -119,7 +118,7 @@ async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
             async with aclosing(followed) as parts:
                 async for part in parts:
                     is_over = isinstance(part, ReplyEnded) and not part.attempt.is_running
-                    # An end that leaves the turn running: its task broke off, or another attempt
+                    # An end that leaves the turn running: its task broke off, or another run
                     # has begun. Either way it is still to be followed.
                     if is_over or not isinstance(part, ReplyEnded):
                         yield part

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from time import monotonic
 from uuid import UUID
 
+from django.http import HttpResponse
+
 from agents.running.database import in_database
 from agents.running.recovery import recover
 
@@ -23,6 +25,14 @@ def wait_seconds(prefer: str) -> int | None:
         return None
     digits = match[1].lstrip("0") or "0"
     return MAX_WAIT_SECONDS if len(digits) > 3 else min(int(digits), MAX_WAIT_SECONDS)
+
+
+def accept_wait(prefer: str, response: HttpResponse) -> int | None:
+    """The same, and the answer tells the client that it is heeded."""
+    seconds = wait_seconds(prefer)
+    if seconds is not None:
+        response["Preference-Applied"] = f"wait={seconds}"
+    return seconds
 
 
 async def wait_until(

@@ -16,6 +16,7 @@ from memory.models import MemoryBlock
 from sessions.access import read_at_one_moment
 from sessions.exceptions import UnknownChapter
 from sessions.models import Attempt, Session, Turn
+from sessions.record import committed_attempts
 from sessions.states import State
 from sessions.text import scrub_reply
 from storyengine.exchange.chapter_file import (
@@ -105,11 +106,9 @@ def _copy(row: Model, part: type[BaseModel], **other: Any) -> dict[str, Any]:
 
 def _attempts(chapter: Session) -> dict[uuid.UUID | None, list[Attempt]]:
     """The committed attempts of each turn, oldest first."""
-    committed = chapter.attempts.filter(
-        status=Attempt.Status.COMMITTED, turn__number__lte=chapter.prompt_index
-    )
+    committed = committed_attempts(chapter.pk).filter(turn__number__lte=chapter.prompt_index)
     of_turns: dict[uuid.UUID | None, list[Attempt]] = defaultdict(list)
-    for attempt in committed.order_by("committed_at", "pk"):
+    for attempt in committed:
         of_turns[attempt.turn_id].append(attempt)
     return of_turns
 

@@ -22,6 +22,7 @@ from sessions.attempts import pending_attempt
 from sessions.example import suggested_prompt
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Attempt, Session
+from sessions.record import committed_attempts
 from sessions.roster import Character, character, next_slot
 from sessions.states import State
 from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
@@ -260,9 +261,8 @@ def _read(chapter: Session) -> PlayPage:
 def _choice(chapter: Session) -> Choice | None:
     """None before the first turn."""
     number = chapter.prompt_index
-    attempts = Attempt.objects.filter(turn__session=chapter, turn__number=number)
-    committed = attempts.filter(status=Attempt.Status.COMMITTED).order_by("committed_at")
-    found = list(committed.values_list("pk", "turn__chosen"))
+    attempts = committed_attempts(chapter.pk).filter(turn__number=number)
+    found = list(attempts.values_list("pk", "turn__chosen"))
     return Choice(number, [pk for pk, _ in found], found[0][1]) if found else None
 
 
