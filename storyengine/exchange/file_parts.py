@@ -81,7 +81,7 @@ def _check_payload(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def at_most(kind: str) -> tuple[Any, ...]:
-    """So many as the limits of this kind allow that the file is read with."""
+    """How a list is bounded: by the limits with which the file is read, under this name."""
 
     def check(value: object, info: ValidationInfo) -> object:
         limits: Limits = (info.context or {}).get("limits", OVER_THE_NETWORK)

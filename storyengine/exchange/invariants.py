@@ -40,10 +40,17 @@ def check_cast(chapter: ChapterParts) -> None:
     slots = chapter.selected_agent_slots
     if slots != list(range(1, len(slots) + 1)):
         refuse("selected_agent_slots", "must be 1 to n without a gap")
-    _check_slot(chapter.next_agent_slot, chapter, "next_agent_slot")
+    check_slot(chapter.next_agent_slot, chapter, "next_agent_slot")
 
 
-def _check_slot(slot: int | None, chapter: ChapterParts, place: str) -> None:
+def check_speaker(role: str, slot: int | None, chapter: ChapterParts, place: str) -> None:
+    if role == "agent":
+        check_slot(slot, chapter, place)
+    elif slot is not None:
+        refuse(place, "must be null where no agent speaks")
+
+
+def check_slot(slot: int | None, chapter: ChapterParts, place: str) -> None:
     if slot not in chapter.selected_agent_slots:
         refuse(place, "is none of the selected agents")
 
@@ -52,7 +59,11 @@ def _check_not_begun(chapter: Chapter) -> None:
     for name in ("prompt_index", "last_summarized_prompt_index"):
         if getattr(chapter, name):
             refuse(name, "must be 0 before a chapter has begun")
-    for name in ("turns", "memory_blocks", "narrative_drafts", "unanswered_attempts"):
+    check_empty(chapter, "turns", "memory_blocks", "narrative_drafts", "unanswered_attempts")
+
+
+def check_empty(chapter: ChapterParts, *names: str) -> None:
+    for name in names:
         if getattr(chapter, name):
             refuse(name, "must be empty before a chapter has begun")
 
@@ -67,7 +78,7 @@ def _check_turns(chapter: Chapter) -> None:
             refuse(f"{place}.number", f"must be {at + 1:,}: turns go from 1 to n")
         _check_attempt_named(turn.chosen, turn, f"{place}.chosen")
         times = (attempt.committed_at for attempt in turn.attempts)
-        _check_order(times, f"{place}.attempts")
+        check_order(times, f"{place}.attempts")
         for number, attempt in enumerate(turn.attempts):
             of_attempt = f"{place}.attempts[{number}]"
             _check_source(attempt, number, turn, of_attempt)
@@ -91,7 +102,7 @@ def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: st
 
 
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
-    _check_slot(attempt.actor, chapter, f"{place}.actor")
+    check_slot(attempt.actor, chapter, f"{place}.actor")
     _check_witnesses(attempt.witnesses, chapter, f"{place}.witnesses")
     for at, event in enumerate(attempt.events):
         _check_event(event, chapter, f"{place}.events[{at}]")
@@ -104,10 +115,7 @@ def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
 
 def _check_event(event: EventEntry, chapter: Chapter, place: str) -> None:
     _check_witnesses(event.witnesses, chapter, f"{place}.witnesses")
-    if event.role == "agent":
-        _check_slot(event.agent_slot, chapter, f"{place}.agent_slot")
-    elif event.agent_slot is not None:
-        refuse(f"{place}.agent_slot", "must be null where no agent speaks")
+    check_speaker(event.role, event.agent_slot, chapter, f"{place}.agent_slot")
 
 
 def _check_witnesses(witnesses: list[int] | None, chapter: Chapter, place: str) -> None:
@@ -116,7 +124,7 @@ def _check_witnesses(witnesses: list[int] | None, chapter: Chapter, place: str) 
     if len(set(witnesses)) != len(witnesses):
         refuse(place, "must name each agent once")
     for slot in witnesses:
-        _check_slot(slot, chapter, place)
+        check_slot(slot, chapter, place)
 
 
 def _check_attempt_named(place: int, turn: TurnEntry, where: str) -> None:
@@ -136,7 +144,7 @@ def _check_attempt_of(place: int | None, number: int, chapter: Chapter, where: s
 def _check_blocks(chapter: Chapter) -> None:
     """One lock, and deltas of chosen attempts that cover prompts 1 to m once each."""
     blocks = list(enumerate(chapter.memory_blocks))
-    _check_order((block.created_at for _, block in blocks), "memory_blocks")
+    check_order((block.created_at for _, block in blocks), "memory_blocks")
     locks = [block for _, block in blocks if block.type == "world_chapter_lock"]
     if len(locks) != 1:
         refuse("memory_blocks", "must hold one world_chapter_lock once a chapter has begun")
@@ -183,7 +191,7 @@ def _check_place_of(block: MemoryBlockEntry, chapter: Chapter, place: str) -> No
 
 
 def _check_drafts(chapter: Chapter) -> None:
-    _check_order((draft.created_at for draft in chapter.narrative_drafts), "narrative_drafts")
+    check_order((draft.created_at for draft in chapter.narrative_drafts), "narrative_drafts")
     for at, draft in enumerate(chapter.narrative_drafts):
         of_draft = f"narrative_drafts[{at}]"
         place = f"{of_draft}.source_snapshot"
@@ -199,12 +207,12 @@ def _check_drafts(chapter: Chapter) -> None:
 
 def _check_unanswered(chapter: Chapter) -> None:
     attempts = chapter.unanswered_attempts
-    _check_order((attempt.submitted_at for attempt in attempts), "unanswered_attempts")
+    check_order((attempt.submitted_at for attempt in attempts), "unanswered_attempts")
     if sum(attempt.status != "set_aside" for attempt in attempts) > 1:
         refuse("unanswered_attempts", "may hold one attempt at most that is not set_aside")
     for at, attempt in enumerate(attempts):
         place = f"unanswered_attempts[{at}]"
-        _check_slot(attempt.actor, chapter, f"{place}.actor")
+        check_slot(attempt.actor, chapter, f"{place}.actor")
         _check_witnesses(attempt.witnesses, chapter, f"{place}.witnesses")
         if not _is_turn_of(attempt, chapter):
             refuse(f"{place}.turn", "must be a turn for a reroll, and null for a prompt")
@@ -216,7 +224,7 @@ def _is_turn_of(attempt: UnansweredEntry, chapter: Chapter) -> bool:
     return attempt.kind == "reroll" and 1 <= attempt.turn <= chapter.prompt_index
 
 
-def _check_order(times: Iterable[datetime], place: str) -> None:
+def check_order(times: Iterable[datetime], place: str) -> None:
     ordered = list(times)
     if ordered != sorted(ordered):
         refuse(place, "must be in the order of their times")

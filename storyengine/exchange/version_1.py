@@ -33,7 +33,13 @@ from storyengine.exchange.file_parts import (
     at_most,
     keys_of,
 )
-from storyengine.exchange.invariants import check_cast
+from storyengine.exchange.invariants import (
+    check_cast,
+    check_empty,
+    check_order,
+    check_slot,
+    check_speaker,
+)
 from storyengine.exchange.limits import Limits
 
 VERSION: Final = 1
@@ -90,7 +96,8 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
     2 does not fit. All else is looked at afterwards.
     """
     check_cast(old)
-    _check_begun(old)
+    if old.state == "DRAFT_TAB1":
+        check_empty(old, "events", "unanswered_turns")
     _check_events(old)
     _check_sizes(old, limits)
     _check_unanswered(old)
@@ -119,13 +126,6 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
     )
 
 
-def _check_begun(chapter: OldChapter) -> None:
-    if chapter.state == "DRAFT_TAB1":
-        for name in ("events", "unanswered_turns"):
-            if getattr(chapter, name):
-                refuse(name, "must be empty before a chapter has begun")
-
-
 def _check_events(chapter: OldChapter) -> None:
     """Prompts 1 to n, each with its user event first and a reply at least."""
     number, has_reply = 0, True
@@ -140,7 +140,7 @@ def _check_events(chapter: OldChapter) -> None:
             if not number:
                 refuse(place, "answers no prompt")
             has_reply = True
-        _check_speaker(event, chapter, f"{place}.agent_slot")
+        check_speaker(event.role, event.agent_slot, chapter, f"{place}.agent_slot")
         if event.prompt_index != number:
             refuse(f"{place}.prompt_index", f"must be {number:,}: prompts go from 1 to n")
         if previous and event.created_at <= previous.created_at:
@@ -187,25 +187,14 @@ def _check_words(event: EventEntry, place: str) -> None:
         refuse(place, "must not be empty")
 
 
-def _check_speaker(event: EventEntry, chapter: OldChapter, place: str) -> None:
-    if event.role != "agent":
-        if event.agent_slot is not None:
-            refuse(place, "must be null where no agent speaks")
-    elif event.agent_slot not in chapter.selected_agent_slots:
-        refuse(place, "is none of the selected agents")
-
-
 def _check_unanswered(chapter: OldChapter) -> None:
     turns = chapter.unanswered_turns
-    times = [turn.submitted_at for turn in turns]
-    if times != sorted(times):
-        refuse("unanswered_turns", "must be in the order of their times")
+    check_order((turn.submitted_at for turn in turns), "unanswered_turns")
     if sum(turn.status != "set_aside" for turn in turns) > 1:
         refuse("unanswered_turns", "may hold one turn at most that is not set_aside")
     for at, turn in enumerate(turns):
         place = f"unanswered_turns[{at}]"
-        if turn.agent_slot not in chapter.selected_agent_slots:
-            refuse(f"{place}.agent_slot", "is none of the selected agents")
+        check_slot(turn.agent_slot, chapter, f"{place}.agent_slot")
         if not _is_prompt_of(turn, chapter):
             refuse(f"{place}.prompt_index", "must be a prompt for a reroll, and null for a prompt")
 
