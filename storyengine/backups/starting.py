@@ -14,7 +14,7 @@ from storyengine.backups.exceptions import DISK_IS_FULL, MAKE_ROOM, BackupError,
 from storyengine.backups.folder import Backup, Reason, backups
 from storyengine.backups.sqlite import look_at
 from storyengine.backups.taking import has_been_used, this_store
-from storyengine.stack.own_commands import shown, typed
+from storyengine.stack.own_commands import own_command, path_as_typed
 
 _HOW = "docs/deployment.md has the commands."
 
@@ -44,12 +44,12 @@ def _say_why(error: BaseException) -> str:
         return say_unreadable(error)
     # A restore writes over nothing that it cannot back up.
     folders = (file.with_name(f"damaged-{number}") for number in count(1))
-    aside = shlex.quote(shown(next(folder for folder in folders if not folder.exists())))
+    aside = shlex.quote(path_as_typed(next(folder for folder in folders if not folder.exists())))
     return (
         f"{say_unreadable(error)} The newest backup with chapters was made on {newest.when}. To go "
         "back to it, and keep the damaged files aside, run "
-        f"`mkdir {aside} && mv {shlex.quote(shown(file))}* {aside} && "
-        f"{typed('restore', newest.path)}`. Then start again."
+        f"`mkdir {aside} && mv {shlex.quote(path_as_typed(file))}* {aside} && "
+        f"{own_command('restore', newest.path)}`. Then start again."
     )
 
 
@@ -67,8 +67,8 @@ def _refuse_beside_backups() -> None:
         raise BackupError(
             "The database is empty, though there are backups of one with chapters. It was left as "
             f"it is. To have the chapters back as they were on {newest.when}, run "
-            f"`{typed('restore', newest.path)}`. To begin with an empty library, run "
-            f"`{typed('migrate')}`. Then start again. {_HOW}"
+            f"`{own_command('restore', newest.path)}`. To begin with an empty library, run "
+            f"`{own_command('migrate')}`. Then start again. {_HOW}"
         )
 
 
@@ -81,7 +81,9 @@ def _refuse_newer() -> None:
     if not unknown:
         return
     earlier = _newest_before_an_upgrade()
-    restore = f", on {earlier.when}: run `{typed('restore', earlier.path)}`" if earlier else ""
+    restore = (
+        f", on {earlier.when}: run `{own_command('restore', earlier.path)}`" if earlier else ""
+    )
     raise BackupError(
         f"The database was written by a newer Story Engine, with {', '.join(unknown)}. It was left "
         "as it is. Start that version or a later one; or go back to the backup that was made "

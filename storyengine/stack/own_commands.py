@@ -12,23 +12,22 @@ _OF_THE_IMAGE = "/venv/bin/python"
 _IN_COMPOSE = ("docker", "compose", "run", "--rm", "prepare", "python", "manage.py")
 
 
-def typed(*arguments: str | Path) -> str:
+def own_command(*arguments: str | Path) -> str:
     """`manage.py` with these arguments: by compose in its containers, else by this Python.
 
     A data folder that only the environment of this start may name is named again.
     """
-    given = [shown(argument) for argument in arguments]
+    given = [path_as_typed(argument) for argument in arguments]
     if sys.executable == _OF_THE_IMAGE:
         return shlex.join([*_IN_COMPOSE, *given])
-    command = shlex.join(
-        [shown(Path(sys.executable)), shown(settings.BASE_DIR / "manage.py"), *given]
-    )
+    python, manage = Path(sys.executable), settings.BASE_DIR / "manage.py"
+    command = shlex.join([path_as_typed(python), path_as_typed(manage), *given])
     if settings.DATA_FOLDER == settings.BASE_DIR / "var":
         return command
     return f"STORYENGINE_DATA={shlex.quote(str(settings.DATA_FOLDER))} {command}"
 
 
-def shown(argument: str | Path) -> str:
+def path_as_typed(argument: str | Path) -> str:
     """A path as it is typed in the folder in which the program runs."""
     is_below = isinstance(argument, Path) and argument.is_relative_to(Path.cwd())
     return str(Path(argument).relative_to(Path.cwd()) if is_below else argument)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from storyengine.stack.own_commands import typed
+from storyengine.stack.own_commands import own_command
 from storyengine.tests.compose_file import SERVICES
 from storyengine.tests.test_compose import DOCKERFILE
 
@@ -24,7 +24,7 @@ def checkout(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 def test_in_a_checkout_it_is_its_own_python_by_its_short_name(checkout: Path) -> None:
     backup = checkout / "var" / "backups" / "a.sqlite3"
     expected = ".venv/bin/python manage.py restore var/backups/a.sqlite3"
-    assert typed("restore", backup) == expected
+    assert own_command("restore", backup) == expected
 
 
 def test_from_another_folder_all_is_named_in_full(
@@ -32,15 +32,15 @@ def test_from_another_folder_all_is_named_in_full(
 ) -> None:
     monkeypatch.chdir("/")
     within = str(checkout).removeprefix("/")
-    assert typed("migrate") == f"'{within}/.venv/bin/python' '{within}/manage.py' migrate"
+    assert own_command("migrate") == f"'{within}/.venv/bin/python' '{within}/manage.py' migrate"
     monkeypatch.chdir(Path(__file__).parent)
-    assert typed("migrate") == f"'{checkout}/.venv/bin/python' '{checkout}/manage.py' migrate"
+    assert own_command("migrate") == f"'{checkout}/.venv/bin/python' '{checkout}/manage.py' migrate"
 
 
 def test_another_data_folder_is_not_left_out(checkout: Path, settings: Settings) -> None:
     settings.DATA_FOLDER = Path("/my stories")
     expected = "STORYENGINE_DATA='/my stories' .venv/bin/python manage.py migrate"
-    assert typed("migrate") == expected
+    assert own_command("migrate") == expected
 
 
 def test_in_a_container_it_is_what_its_host_types(
@@ -48,7 +48,7 @@ def test_in_a_container_it_is_what_its_host_types(
 ) -> None:
     monkeypatch.setattr("sys.executable", "/venv/bin/python")
     settings.DATA_FOLDER = Path("/data")
-    assert typed("restore", Path("/backups/a.dump")) == (
+    assert own_command("restore", Path("/backups/a.dump")) == (
         "docker compose run --rm prepare python manage.py restore /backups/a.dump"
     )
     assert "prepare" in SERVICES

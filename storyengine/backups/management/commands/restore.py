@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from storyengine.backups.exceptions import BackupError
 from storyengine.backups.restoring import restore
-from storyengine.stack.own_commands import typed
+from storyengine.stack.own_commands import own_command
 
 
 class Command(BaseCommand):
@@ -34,5 +34,5 @@ class Command(BaseCommand):
         if restored.missing_migrations:
             self.stdout.write(
                 f"It is older than this program by {len(restored.missing_migrations)} changes to "
-                f"the tables: run `{typed('migrate')}`, or start the program, which does so."
+                f"the tables: run `{own_command('migrate')}`, or start the program, which does so."
             )

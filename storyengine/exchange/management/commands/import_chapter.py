@@ -9,7 +9,7 @@ from sessions.models import Session
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.limits import OF_THE_OPERATOR
 from storyengine.exchange.reading import check_size
-from storyengine.stack.own_commands import typed
+from storyengine.stack.own_commands import own_command
 
 
 class Command(BaseCommand):
@@ -40,5 +40,5 @@ def _import(file: Path) -> Session:
         # Its own words may be those of the story.
         raise CommandError(
             f"The database refused the chapter ({type(error).__name__}). Nothing was imported. "
-            f"See whether it runs and has the tables (`{typed('migrate')}`), then try again."
+            f"See whether it runs and has the tables (`{own_command('migrate')}`), then try again."
         ) from None
