@@ -1,0 +1,349 @@
+"""A field of a file that is wrong is named, and nothing is imported."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from storyengine.exchange.tests.chapters import as_version_1
+from storyengine.exchange.tests.refusals import SECRET, File, as_bytes, good_file, refusal
+
+pytestmark = pytest.mark.django_db
+
+
+def put(*path: str | int, to: Any) -> Callable[[File], None]:
+    def change(file: File) -> None:
+        part: Any = file
+        for key in path[:-1]:
+            part = part[key]
+        part[path[-1]] = to
+
+    return change
+
+
+def drop(*path: str | int) -> Callable[[File], None]:
+    def change(file: File) -> None:
+        part: Any = file
+        for key in path[:-1]:
+            part = part[key]
+        del part[path[-1]]
+
+    return change
+
+
+def chapter(*path: str | int, to: Any) -> Callable[[File], None]:
+    return put("chapter", *path, to=to)
+
+
+def attempt(*path: str | int, to: Any) -> Callable[[File], None]:
+    """Of the first turn."""
+    return chapter("turns", 0, "attempts", 0, *path, to=to)
+
+
+def event(number: int, name: str, to: Any) -> Callable[[File], None]:
+    return attempt("events", number, name, to=to)
+
+
+def nested(depth: int) -> Any:
+    value: Any = SECRET
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
+    "version 3": (put("version", to=3), "reads the versions 1 to 2 of the format, and the file is"),
+    "a later version": (put("version", to=9), "the file is of a later one, of a newer release"),
+    "version 0": (put("version", to=0), "the file is of another one"),
+    "version true": (put("version", to=True), "version must be a whole number"),
+    "version as text": (put("version", to="1"), "version must be a whole number"),
+    "no version": (drop("version"), "version must be a whole number"),
+    "an unknown key": (put("chapter", SECRET, to=1), "chapter.? is no key of this format"),
+    "an unknown key that is no text": (
+        put("chapter", SECRET + "\ud800", to=1),
+        "chapter holds characters that are not text",
+    ),
+    "a missing key": (drop("chapter", "turns"), "chapter.turns is missing"),
+    "a missing field": (
+        drop("chapter", "turns", 3, "attempts", 0, "events", 1, "text"),
+        "chapter.turns[3].attempts[0].events[1].text is missing",
+    ),
+    "a chapter as text": (put("chapter", to=SECRET), "chapter must be an object"),
+    "turns as an object": (chapter("turns", to={}), "chapter.turns must be a list"),
+    "a turn as a list": (chapter("turns", 0, to=[]), "chapter.turns[0] must be an object"),
+    "a turn as text": (chapter("turns", 0, to=SECRET), "chapter.turns[0] must be an object"),
+    "attempts as text": (
+        chapter("turns", 0, "attempts", to=SECRET),
+        "chapter.turns[0].attempts must be a list",
+    ),
+    "no attempts": (
+        chapter("turns", 0, "attempts", to=[]),
+        "chapter.turns[0].attempts must have an entry",
+    ),
+    "an attempt as a number": (
+        chapter("turns", 0, "attempts", 0, to=7),
+        "chapter.turns[0].attempts[0] must be an object",
+    ),
+    "events as an object": (
+        attempt("events", to={}),
+        "chapter.turns[0].attempts[0].events must be a list",
+    ),
+    "an event as a list": (
+        attempt("events", 0, to=[]),
+        "chapter.turns[0].attempts[0].events[0] must be an object",
+    ),
+    "a kind of nothing": (
+        attempt("kind", to=SECRET),
+        "chapter.turns[0].attempts[0].kind must be 'prompt', 'reroll', 'trial' or 'edit'",
+    ),
+    "words of space": (
+        attempt("words", to=" \n"),
+        "chapter.turns[0].attempts[0].words must not be empty",
+    ),
+    "long words": (
+        attempt("words", to="x" * 5_001),
+        "chapter.turns[0].attempts[0].words is longer than 5,000 characters",
+    ),
+    "an actor of none": (attempt("actor", to=0), "attempts[0].actor must be at least 1"),
+    "witnesses as text": (
+        attempt("witnesses", to=SECRET),
+        "chapter.turns[0].attempts[0].witnesses must be a list",
+    ),
+    "a witness of none": (
+        attempt("witnesses", to=[8]),
+        "chapter.turns[0].attempts[0].witnesses[0] must be at most 7",
+    ),
+    "many witnesses": (
+        attempt("witnesses", to=[1] * 8),
+        "chapter.turns[0].attempts[0].witnesses has more than 7 entries",
+    ),
+    "an event that names no witnesses": (
+        event(0, "witnesses", None),
+        "chapter.turns[0].attempts[0].events[0].witnesses must be a list",
+    ),
+    "a given text": (
+        attempt("given", to=SECRET),
+        "chapter.turns[0].attempts[0].given must be an object",
+    ),
+    "a deep given object": (
+        attempt("given", to={"x": nested(60)}),
+        "chapter.turns[0].attempts[0].given is nested too deeply",
+    ),
+    "an attempt that was not committed": (
+        attempt("committed_at", to=None),
+        "chapter.turns[0].attempts[0].committed_at must be a time",
+    ),
+    "a chosen one below all": (
+        chapter("turns", 0, "chosen", to=-1),
+        "chapter.turns[0].chosen must be at least 0",
+    ),
+    "no mode": (drop("chapter", "mode"), "chapter.mode is missing"),
+    "a mode that is not installed": (
+        chapter("mode", to="table_of_dice"),
+        'chapter.mode is "table_of_dice", a way to play that is not installed here',
+    ),
+    "a mode that is no name": (
+        chapter("mode", to=SECRET),
+        "chapter.mode must be the name of a way to play",
+    ),
+    "a mode of markup": (
+        chapter("mode", to="<script>"),
+        "chapter.mode must be the name of a way to play",
+    ),
+    "a mode of two lines": (
+        chapter("mode", to="gamemaster\n"),
+        "chapter.mode must be the name of a way to play",
+    ),
+    "a long mode": (
+        chapter("mode", to="a" * 41),
+        "chapter.mode must be the name of a way to play",
+    ),
+    "a mode as a list": (
+        chapter("mode", to=[SECRET]),
+        "chapter.mode must be the name of a way to play",
+    ),
+    "another mode's content": (
+        chapter("mode_content", to={SECRET: {}}),
+        "chapter.mode_content must be empty, since gamemaster adds nothing",
+    ),
+    "mode content as a list": (
+        chapter("mode_content", to=[]),
+        "chapter.mode_content must be an object",
+    ),
+    "a text as a number": (
+        event(1, "text", 7),
+        "chapter.turns[0].attempts[0].events[1].text must be text",
+    ),
+    "a number as text": (
+        chapter("turns", 1, "number", to=SECRET),
+        "chapter.turns[1].number must be a whole number",
+    ),
+    "a number with a fraction": (
+        chapter("prompt_index", to=10.0),
+        "chapter.prompt_index must be a whole number",
+    ),
+    "a boolean": (chapter("prompt_index", to=True), "prompt_index must be a whole number"),
+    "a negative number": (
+        chapter("prompt_index", to=-1),
+        "chapter.prompt_index must be at least 0",
+    ),
+    "a huge number": (
+        chapter("turns", 0, "number", to=10**4_000),
+        "chapter.turns[0].number must be at most 1,000,000",
+    ),
+    "a slot of none": (event(1, "agent_slot", 8), "agent_slot must be at most 7"),
+    "an unknown role": (
+        event(1, "role", SECRET),
+        "chapter.turns[0].attempts[0].events[1].role must be 'user', 'agent' or 'system'",
+    ),
+    "a state of work": (
+        chapter("state", to="NARRATING"),
+        "chapter.state must be 'DRAFT_TAB1', 'ACTIVE' or 'ENDED'",
+    ),
+    "a NUL": (
+        event(0, "text", SECRET + "\0"),
+        "chapter.turns[0].attempts[0].events[0].text holds characters that are not text",
+    ),
+    "a lone surrogate": (
+        chapter("tab1", "world_text", to=SECRET + "\ud800"),
+        "chapter.tab1.world_text holds characters that are not text",
+    ),
+    "an escape sequence": (
+        chapter("unanswered_attempts", 0, "words", to=SECRET + "\x1b[2J"),
+        "chapter.unanswered_attempts[0].words holds characters that are not text",
+    ),
+    "a long text": (
+        chapter("tab1", "chapter_text", to="x" * 5_001),
+        "chapter.tab1.chapter_text is longer than 5,000 characters",
+    ),
+    "combining marks": (
+        chapter("title", to="Z" + "\u0301" * 10_000),
+        "chapter.title is longer than 120 characters",
+    ),
+    "a title of two lines": (chapter("title", to="a\nb"), "chapter.title must be one line"),
+    "a title of space": (chapter("title", to=""), "chapter.title must not be empty"),
+    "a name of two lines": (
+        chapter("agent_names", "1", to="Mara: yes\n2) no"),
+        "chapter.agent_names.1 must be one line",
+    ),
+    "an unknown slot": (chapter("agent_names", SECRET, to="x"), "chapter.agent_names.?"),
+    "too many words": (chapter("target_words", to=5_001), "target_words must be at most 5,000"),
+    "a payload as text": (
+        chapter("memory_blocks", 0, "json_payload", to=SECRET),
+        "chapter.memory_blocks[0].json_payload must be an object",
+    ),
+    "a deep payload": (
+        chapter("memory_blocks", 1, "json_payload", "x", to=nested(60)),
+        "chapter.memory_blocks[1].json_payload is nested too deeply",
+    ),
+    "a payload with NUL": (
+        chapter("memory_blocks", 1, "json_payload", SECRET + "\0", to=1),
+        "chapter.memory_blocks[1].json_payload is nested too deeply, or holds characters",
+    ),
+    "a payload with a surrogate": (
+        chapter("memory_blocks", 1, "json_payload", "x", to=SECRET + "\udfff"),
+        "chapter.memory_blocks[1].json_payload is nested too deeply, or holds characters",
+    ),
+    "a long payload": (
+        chapter("memory_blocks", 1, "json_payload", "x", to="y" * 1_000_001),
+        "chapter.memory_blocks[1].json_payload is too long",
+    ),
+    "a time of no day": (
+        chapter("created_at", to="2026-02-31T00:00:00.000000Z"),
+        "chapter.created_at must be a time such as",
+    ),
+    "the last time of all": (
+        event(-1, "created_at", "9999-12-31T23:59:59.999999Z"),
+        "created_at must be a time such as 2026-01-31T23:59:59.000000Z, of the years",
+    ),
+    "a time without a zone": (
+        chapter("created_at", to="2026-01-31T00:00:00.000000"),
+        "chapter.created_at must be a time such as",
+    ),
+    "a time as a number": (chapter("created_at", to=1e9), "chapter.created_at must be a time"),
+    "a key in the config": (chapter("config", SECRET, to=1), "chapter.config.? is no key"),
+    "events of the whole chapter": (chapter("events", to=[]), "chapter.events is no key of this"),
+    "a trial that nobody made": (
+        chapter("unanswered_attempts", 0, "kind", to="trial"),
+        "chapter.unanswered_attempts[0].kind must be 'prompt' or 'reroll'",
+    ),
+    "an answered attempt": (
+        chapter("unanswered_attempts", 0, "status", to="committed"),
+        "unanswered_attempts[0].status must be 'failed', 'stopped' or 'set_aside'",
+    ),
+}
+
+OLD_FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
+    "a key of version 2": (chapter("turns", to=[]), "chapter.turns is no key of this format"),
+    "a missing key": (drop("chapter", "events"), "chapter.events is missing"),
+    "a missing field": (drop("chapter", "events", 3, "text"), "chapter.events[3].text is missing"),
+    "events as an object": (chapter("events", to={}), "chapter.events must be a list"),
+    "an event as a list": (chapter("events", 0, to=[]), "chapter.events[0] must be an object"),
+    "a text as a number": (
+        chapter("events", 1, "text", to=7),
+        "chapter.events[1].text must be text",
+    ),
+    "a number as text": (
+        chapter("events", 1, "prompt_index", to=SECRET),
+        "chapter.events[1].prompt_index must be a whole number",
+    ),
+    "a huge number": (
+        chapter("events", 0, "prompt_index", to=10**4_000),
+        "chapter.events[0].prompt_index must be at most 1,000,000",
+    ),
+    "a slot of none": (chapter("events", 1, "agent_slot", to=8), "agent_slot must be at most 7"),
+    "an unknown role": (
+        chapter("events", 1, "role", to=SECRET),
+        "chapter.events[1].role must be 'user', 'agent' or 'system'",
+    ),
+    "a NUL": (
+        chapter("events", 0, "text", to=SECRET + "\0"),
+        "chapter.events[0].text holds characters that are not text",
+    ),
+    "words that no prompt could have": (
+        chapter("events", 4, "text", to=SECRET * 1_000),
+        "chapter.events[4].text is longer than 5,000 characters",
+    ),
+    "words of space": (
+        chapter("events", 4, "text", to=" \n"),
+        "chapter.events[4].text must not be empty",
+    ),
+    "an escape sequence": (
+        chapter("unanswered_turns", 0, "user_text", to=SECRET + "\x1b[2J"),
+        "chapter.unanswered_turns[0].user_text holds characters that are not text",
+    ),
+    "the last time of all": (
+        chapter("events", -1, "created_at", to="9999-12-31T23:59:59.999999Z"),
+        "created_at must be a time such as 2026-01-31T23:59:59.000000Z, of the years",
+    ),
+    "a deep payload": (
+        chapter("memory_blocks", 1, "json_payload", "x", to=nested(60)),
+        "chapter.memory_blocks[1].json_payload is nested too deeply",
+    ),
+    "a delta that names an attempt": (
+        chapter("memory_blocks", 1, "attempt", to=0),
+        "chapter.memory_blocks[1].attempt is no key of this format",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), FIELDS.values(), ids=FIELDS)
+def test_a_field_that_is_wrong_is_named(change: Callable[[File], None], message: str) -> None:
+    file = good_file()
+    change(file)
+    assert message in refusal(as_bytes(file))
+
+
+@pytest.mark.parametrize(("change", "message"), OLD_FIELDS.values(), ids=OLD_FIELDS)
+def test_a_field_that_is_wrong_in_version_1_is_named(
+    change: Callable[[File], None], message: str
+) -> None:
+    file = as_version_1(good_file())
+    change(file)
+    assert message in refusal(as_bytes(file))
+
+
+def test_a_payload_with_an_endless_number() -> None:
+    """JSON can write it without saying Infinity."""
+    content = as_bytes(good_file()).replace(b'"CANON-7"', b"1e999")
+    assert "json_payload is nested too deeply, or holds" in refusal(content)
