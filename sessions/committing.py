@@ -67,7 +67,7 @@ def commit_attempt(attempt: Attempt, reply_text: str) -> list[Event] | None:
 
 @transaction.atomic
 def choose_attempt(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
-    """Make the story go by this attempt at its latest turn; asks no model.
+    """Let the story go by this attempt at its latest turn, which calls no model.
 
     Raises UnknownTurn for what is no committed attempt at this turn, and WrongState once play has
     gone on from it or while a reply is being written.

@@ -368,7 +368,7 @@ def _token_counts(usage: Usage | None) -> dict[str, int]:
 
 
 def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
-    """Of a call without a report; hidden reasoning, which leaves no trace, is not in it.
+    """Estimate a call without a report, except for hidden reasoning, which leaves no trace.
 
     A server that heeds no limit may send more than it was asked for, and than anybody pays.
     """

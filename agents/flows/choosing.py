@@ -12,7 +12,7 @@ from sessions.models import Attempt
 
 @transaction.atomic
 def choose_reply(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
-    """See `choose_attempt`; no model is called."""
+    """Choose another attempt (see `choose_attempt`), and let memory follow; no model is called."""
     attempt = committing.choose_attempt(session_id, number, attempt_id)
     follow_choice(session_id)
     return attempt
@@ -22,7 +22,7 @@ def choose_reply(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> A
 def edit_reply(
     session_id: uuid.UUID, number: int, text: str, *, submission_key: str = ""
 ) -> Attempt:
-    """See `sessions.committing.edit_reply`; no model is called."""
+    """Edit a reply (see `sessions.committing`), and let memory follow; no model is called."""
     attempt = committing.edit_reply(session_id, number, text, submission_key=submission_key)
     follow_choice(session_id)
     return attempt

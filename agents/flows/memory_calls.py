@@ -111,7 +111,7 @@ def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
 
 
 def _seconds_of_a_call() -> int | None:
-    """The middle of those among the latest calls that wrote memory with this model, if any did."""
+    """The median of the latest calls that wrote memory with this model; None where none did."""
     agent_id = CONTEXT_SUMMARY.agent_id
     latest = LLMArtifact.objects.order_by("-created_at").values_list(
         "agent_id", "model", "error", "duration_ms"

@@ -76,7 +76,7 @@ class Connections:
         return len(self._waiting) + len(self._busy)
 
     def join(self, connection: "BoundedProtocol") -> None:
-        """It is new."""
+        """Take in a new connection, which has no whole request yet."""
         longest = next(iter(self._waiting), None) or next(iter(self._unread), None)
         self._waiting[connection] = None
         # Where all others are being answered and read, uvicorn answers this one with 503.
@@ -89,13 +89,13 @@ class Connections:
         return len(self._unread)
 
     def wait(self, connection: "BoundedProtocol") -> None:
-        """It was answered."""
+        """Take note that a connection has its answer and has sent no further request."""
         if connection in self._busy:
             self.leave(connection)
             self._waiting[connection] = None
 
     def work(self, connection: "BoundedProtocol") -> None:
-        """It has sent a whole request."""
+        """Take note that a connection has sent a whole request."""
         if connection in self._waiting:
             del self._waiting[connection]
             self._busy.add(connection)

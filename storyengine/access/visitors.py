@@ -1,4 +1,4 @@
-"""As whom a visitor counts when wrong passwords and tokens are counted."""
+"""The address under which a visitor's wrong passwords and tokens are counted."""
 
 from ipaddress import IPv6Address, IPv6Network, ip_address
 

@@ -28,7 +28,7 @@ def wait_seconds(prefer: str) -> int | None:
 
 
 def accept_wait(prefer: str, response: HttpResponse) -> int | None:
-    """The same, and the answer tells the client that it is heeded."""
+    """Read the seconds as `wait_seconds` does, and tell the client in the answer's header."""
     seconds = wait_seconds(prefer)
     if seconds is not None:
         response["Preference-Applied"] = f"wait={seconds}"

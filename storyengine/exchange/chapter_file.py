@@ -54,7 +54,7 @@ class EventEntry(Part):
 
 
 class TrialChange(Part):
-    """What is given of a trial: the layer of the request that it changed, and how."""
+    """What the `given` of a trial holds: the layer of the request that it changed, and how."""
 
     layer: Number
     layer_name: ModelText

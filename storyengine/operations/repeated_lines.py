@@ -1,4 +1,4 @@
-"""Lines that anybody can cause as often as he likes."""
+"""How lines of the log are held back that anybody can cause as often as he likes."""
 
 import logging
 import time
@@ -15,7 +15,7 @@ class _Line:
 
 
 class OnceAMinute(logging.Filter):
-    """Of warnings with the same words one a minute is written; it says of how many it is the last.
+    """Write one warning a minute of those with the same words, and say how many it stands for.
 
     A web server warns of each request that it refuses, and strangers would fill the disk with that.
     """

@@ -83,12 +83,12 @@ def _agent_heading(slot: int, chapter: Session) -> str:
 def _unsent(chapter: Session) -> list[str]:
     """Prompts on their way, broken or set aside: their words are in no event."""
     pending = pending_attempt(chapter)
-    turns = [*attempts_set_aside(chapter), *([pending] if pending else [])]
+    attempts = [*attempts_set_aside(chapter), *([pending] if pending else [])]
     return [
         _part(
             "A prompt that was not answered", f"{attempt.words}\n\n{attempt.partial_text}".strip()
         )
-        for attempt in turns
+        for attempt in attempts
     ]
 
 
