@@ -188,6 +188,21 @@ class TestWorkflow:
         assert "pull_request" in self.workflow[True]
         assert {"run": ".ci/run"} in self.workflow["jobs"]["checks"]["steps"]
 
+    def test_whatever_runs_the_suite_has_a_small_disk_to_fill(self) -> None:
+        jobs = [
+            job
+            for job in self.workflow["jobs"].values()
+            if any(step.get("run") == ".ci/run" for step in job["steps"])
+        ]
+        assert len(jobs) == 2
+        for job in jobs:
+            folder = job["env"]["STORYENGINE_TEST_DISK"]
+            assert f"--tmpfs {folder}:size=12m" in job["container"]["options"]
+        # Elsewhere it is said, before and after all else, where none can be filled.
+        script = (BASE / ".ci/run").read_text(encoding="utf-8").splitlines()
+        assert script.count("say_what_is_not_tried") == 2
+        assert script[-1] == "say_what_is_not_tried"
+
     def test_what_is_installed_is_audited_and_no_failure_of_that_is_hidden(self) -> None:
         (step,) = [
             step
