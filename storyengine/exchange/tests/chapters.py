@@ -144,11 +144,18 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
 
 
 def _events_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
-    """The words once, then the replies as far as the chosen one, which was the last."""
+    """The words once, then the replies as far as the chosen one, which was the last.
+
+    At that time each was written later than the one before.
+    """
     attempts = turn["attempts"][: turn["chosen"] + 1]
     words = attempts[0]["events"][0] | {"text": attempts[-1]["words"]}
     events = [words, *(event for one in attempts for event in one["events"][1:])]
-    return [_without(event, "witnesses") | {"prompt_index": turn["number"]} for event in events]
+    times = sorted(event["created_at"] for event in events)
+    return [
+        _without(event, "witnesses") | {"prompt_index": turn["number"], "created_at": time}
+        for event, time in zip(events, times, strict=True)
+    ]
 
 
 def _without(entry: dict[str, Any], *names: str) -> dict[str, Any]:
