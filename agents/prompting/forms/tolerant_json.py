@@ -29,8 +29,9 @@ FoundT = TypeVar("FoundT")
 
 # How many opening braces are tried as the start of the object; a reply is no reply after that.
 _MAX_STARTS = 50
-# Longer replies are not mended: the agents' own are far shorter.
-_MAX_CHARACTERS = 40_000
+# Longer replies are not mended: an agent's own is shorter, and mending takes time that grows with
+# the square of the length.
+_MAX_CHARACTERS = 20_000
 
 _CLOSING = {"{": "}", "[": "]"}
 _KEY_FIRST = re.compile(r"""\{\s*["'\u201c]?memory_type""")
