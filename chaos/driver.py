@@ -225,7 +225,8 @@ class Driver:
         return (self._chapter, uuid.uuid4().hex), words
 
     def _close_if_answered(self, *told: Told) -> None:
-        if any(each.status == 201 for each in told):
+        """Go on to the next words also when another tab has gone on without these."""
+        if any(each.status == 201 or _was_set_aside(each) for each in told):
             self._open = None
 
     def _complain(self, rule: str, detail: str) -> None:
@@ -235,6 +236,10 @@ class Driver:
 def _were_all_sent(told: Sequence[Told]) -> bool:
     """The program got every one of them, and answered."""
     return all(each.status for each in told)
+
+
+def _was_set_aside(told: Told) -> bool:
+    return told.status == 409 and bool(told.body) and "was set aside" in told.body["detail"]
 
 
 def _is_busy(document: dict[str, Any]) -> bool:

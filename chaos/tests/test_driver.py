@@ -27,6 +27,7 @@ class ScriptedClient(Client):
         super().__init__(Server("127.0.0.1", 1), Journal())
         self._verb, self._answers = verb, list(answers)
         self.asked: list[str] = []
+        self.left: list[Key] = []
         self.word_comes = True
 
     def create(self, *_: object) -> str:
@@ -55,7 +56,8 @@ class ScriptedClient(Client):
     def prompt(self, key: Key, words: Words, *, streams: bool = False) -> Told:
         return self.send("POST", f"/api/session/{key[0]}/prompt")
 
-    def leave(self, _key: Key, _words: Words) -> bool:
+    def leave(self, key: Key, _words: Words) -> bool:
+        self.left.append(key)
         return self.word_comes
 
 
@@ -120,6 +122,18 @@ def test_two_tabs_are_two_requests_that_were_answered(verb: str) -> None:
     assert client.violations == []
     for answers in ([NO_ANSWER, REFUSED], [REFUSED, NO_ANSWER]):
         assert not is_met("two-tabs", ScriptedClient(verb, answers))
+
+
+def test_words_that_another_tab_went_on_without_are_not_sent_for_ever() -> None:
+    aside = Told(409, {"detail": "This prompt was set aside, because play went on without it."})
+    client = ScriptedClient("prompt", [aside, aside])
+    driver = Driver(cast(Stack, ScriptedStack()), client)
+    for _ in range(2):
+        driver.step(Fault(1, "leave", 4))
+    assert len(set(client.left)) == 1
+    driver.step(Fault(2, "twice", 4))
+    driver.step(Fault(1, "leave", 4))
+    assert len(set(client.left)) == 2
 
 
 def test_a_stale_tab_that_overwrites_a_locked_setup_is_a_violation() -> None:
