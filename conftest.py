@@ -25,12 +25,30 @@ hypothesis.settings.load_profile("untimed")
 
 # What starts processes, and mostly waits for them.
 _LONG = {"browser", "processes", "real_model"}
+# What a test asks pytest-django for when it reads or writes rows.
+_DATABASE = {"db", "transactional_db", "live_server"}
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long tests first, in whatever order they are: short ones fill what they leave."""
+    """Mark what differs with the database and the broker, and let long tests begin first.
+
+    Short tests fill what the long ones leave of the processors.
+    """
+    for item in items:
+        if isinstance(item, pytest.Function) and _meets_servers(item):
+            item.add_marker("servers")
     items.sort(key=lambda item: _LONG.isdisjoint(mark.name for mark in item.iter_markers()))
+
+
+def _meets_servers(test: pytest.Function) -> bool:
+    marks = {mark.name for mark in test.iter_markers()}
+    of_servers = test.nodeid.startswith(("storyengine/stack/", "storyengine/backups/", "chaos/"))
+    return (
+        of_servers
+        or not marks.isdisjoint(_LONG | {"django_db"})
+        or not _DATABASE.isdisjoint(test.fixturenames)
+    )
 
 
 @pytest.hookimpl(wrapper=True)
