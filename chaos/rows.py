@@ -49,7 +49,7 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
         "updated_at": chapter.updated_at.timestamp(),
         "world_text": chapter.tab1.world_text,
         "chapter_text": chapter.tab1.chapter_text,
-        "identities": chapter.tab1.agent_identity_text_by_slot,
+        "identities": chapter.agent_texts("identity_text"),
         "events": [
             {
                 "event_id": str(event.pk),

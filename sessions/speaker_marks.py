@@ -75,9 +75,14 @@ def without_cues(text: str, names: Sequence[str] = ()) -> str:
 def is_mark(name: str) -> bool:
     """Whether the words of a character of this name would pass for the Game Master's, or for a part
     of a prompt."""
-    label = f"{name}: "
-    guarded = without_chat_marks(without_cues(label))
-    return guarded != label or bool(_HEADING.match(as_read(name)))
+    return holds_mark(f"{name}: ")
+
+
+def holds_mark(line: str) -> bool:
+    """Whether the line begins as the Game Master's words or a part of a prompt do, or has a mark of
+    chat templates in it."""
+    guarded = without_chat_marks(without_cues(line))
+    return guarded != line or bool(_HEADING.match(as_read(line)))
 
 
 def as_read(text: str) -> str:

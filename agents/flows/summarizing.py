@@ -23,7 +23,7 @@ from agents.running.jobs import fail, finish, give_notice, postpone, queue_job
 from agents.running.watch import Watch
 from memory.blocks import write_delta
 from memory.chunks import Chunk, chunks_to_accept, due_chunks
-from sessions.access import get_chapter, lock_chapter
+from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
 from sessions.models import Session, Turn
 from sessions.states import State, try_move
 
@@ -190,7 +190,7 @@ def settle_memory(session_id: uuid.UUID) -> None:
 
 
 def _read_chapter(job: Job) -> Session:
-    chapter = get_chapter(job.session_id)
+    chapter = get_chapter_with_cast(job.session_id)
     try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
     return chapter
 

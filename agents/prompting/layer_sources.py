@@ -19,10 +19,9 @@ from memory.fold.records import Fold
 from memory.keeping import KeptRecent
 from memory.telling.prompt_memory import recall, recall_lock
 from memory.telling.session_state import Detail, cast_lines, memory_lines, play_lines
-from sessions.access import get_chapter
 from sessions.models import Event, Session
 from sessions.record import chosen_events
-from sessions.roster import Character, character
+from sessions.roster import Character
 from sessions.speaker_marks import without_cues
 from sessions.transcript import Entry, chosen_entries
 
@@ -73,7 +72,7 @@ def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def identity(subject: Subject, tier: Tier) -> list[Piece]:
-    text = _identities(subject.chapter.pk).get(str(subject.slot), "")
+    text = subject.chapter.agent_texts("identity_text").get(str(subject.slot), "")
     return [Piece(f"{_speaker(subject)}\n{text}".strip())]
 
 
@@ -331,11 +330,4 @@ def _instructions_of(name: str, version: int, /, **variables: str) -> Piece:
 
 def _speaker(subject: Subject) -> str:
     assert subject.slot is not None, "A character's layer needs a subject with a slot."
-    return character(subject.slot, subject.chapter.agent_names).name
-
-
-@lru_cache(maxsize=256)
-def _identities(session_id: uuid.UUID) -> dict[str, str]:
-    """Once a process: Tab 1 is frozen before the first prompt."""
-    identities: dict[str, str] = get_chapter(session_id).tab1.agent_identity_text_by_slot
-    return identities
+    return subject.chapter.character(subject.slot).name

@@ -256,7 +256,7 @@ class ConsentDocument(Document):
 
 
 def tab1_texts(chapter: Session) -> Tab1Texts:
-    identities = chapter.tab1.agent_identity_text_by_slot
+    identities = chapter.agent_texts("identity_text")
     return Tab1Texts(
         world_text=chapter.tab1.world_text,
         chapter_text=chapter.tab1.chapter_text,
@@ -267,15 +267,11 @@ def tab1_texts(chapter: Session) -> Tab1Texts:
     )
 
 
-def shown_names(chapter: Session) -> dict[str, str]:
-    return {str(character.slot): character.name for character in chapter.characters}
-
-
 def tab1_document(chapter: Session) -> Tab1Document:
     return Tab1Document(
         **dict(tab1_texts(chapter)),
         selected_agent_slots=chapter.selected_agent_slots,
-        agent_names=shown_names(chapter),
+        agent_names=chapter.agent_names,
     )
 
 

@@ -24,7 +24,7 @@ from sessions.example import fill_example, is_empty
 from sessions.exceptions import WrongState
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
 from sessions.models import Session
-from sessions.roster import SLOTS, Character, character, default_name
+from sessions.roster import SLOTS, Character, default_name
 from sessions.states import State
 from storyengine.web.header import header_context
 from storyengine.web.model_notice import read_model_notice
@@ -153,12 +153,13 @@ def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]
 
 
 def _panels(chapter: Session) -> list[Panel]:
-    identities = chapter.tab1.agent_identity_text_by_slot
+    identities = chapter.agent_texts("identity_text")
+    selected = chapter.selected_agent_slots
     return [
         Panel(
-            character(slot, chapter.agent_names),
+            chapter.character(slot),
             identities.get(str(slot), ""),
-            slot not in chapter.selected_agent_slots,
+            slot not in selected,
         )
         for slot in SLOTS
     ]

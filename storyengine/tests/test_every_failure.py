@@ -105,7 +105,7 @@ class Play:
     def begin(self) -> None:
         tab1 = self.chapter.tab1
         self.journal.setups[str(self.chapter.pk)] = Setup(
-            tab1.world_text, tab1.chapter_text, tab1.agent_identity_text_by_slot, {}
+            tab1.world_text, tab1.chapter_text, self.chapter.agent_texts("identity_text"), {}
         )
 
     def go_on(self) -> None:

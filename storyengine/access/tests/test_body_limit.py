@@ -85,8 +85,8 @@ class TestEverythingElse:
         assert Exchange(len(body), path=address).status == 200
         kind = "application/x-www-form-urlencoded"
         assert client.post(address, body, content_type=kind).status_code == 302
-        chapter.tab1.refresh_from_db()
-        assert chapter.tab1.agent_identity_text_by_slot[str(MAX_AGENTS)] == text
+        chapter.refresh_from_db()
+        assert chapter.agent_texts("identity_text")[str(MAX_AGENTS)] == text
 
     def test_the_longest_layer_to_try_fits(self) -> None:
         size = len(urlencode({"text": WIDE * LAYER_CHAR_LIMIT}))

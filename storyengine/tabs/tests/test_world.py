@@ -8,7 +8,7 @@ from agents.providers.scripted import ScriptedProvider
 from sessions.chapters import create_chapter
 from sessions.models import Session
 from sessions.states import State
-from sessions.tests.factories import make_chapter
+from sessions.tests.factories import make_cast, make_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id
 
@@ -33,8 +33,7 @@ class TestShowWorld:
     def test_one_panel_per_agent_and_hidden_ones_keep_their_text(
         self, client: Client, draft: Session
     ) -> None:
-        draft.selected_agent_slots = [1, 2]
-        draft.save()
+        make_cast(draft, [1, 2])
         html = client.get(address(draft, "world")).content.decode()
         pills = all_of(html, "label", "pill")
         assert [pill.words for pill in pills[:3]] == [
@@ -148,10 +147,10 @@ class TestShowWorld:
 class TestSave:
     def test_one_field_is_saved_and_the_others_stay(self, htmx: Client, draft: Session) -> None:
         response = htmx.post(address(draft, "save-world"), {"identity_2": "A\r\nprior."})
-        draft.tab1.refresh_from_db()
+        draft.refresh_from_db()
         assert response.status_code == 204
         assert draft.tab1.world_text == "A harbour town at the edge of the ice."
-        assert draft.tab1.agent_identity_text_by_slot == {
+        assert draft.agent_texts("identity_text") == {
             "1": "A ferrywoman.",
             "2": "A\nprior.",
             "3": "A child.",
@@ -163,13 +162,13 @@ class TestSave:
         htmx.post(address(draft, "save-world"), {"agent_count": "1"})
         draft.refresh_from_db()
         assert draft.selected_agent_slots == [1]
-        assert draft.tab1.agent_identity_text_by_slot["3"] == "A child."
+        assert draft.agent_texts("identity_text")["3"] == "A child."
 
     def test_a_plain_form_returns_to_the_tab(self, client: Client, draft: Session) -> None:
         response = client.post(address(draft, "save-world"), {"name_1": "Mara"})
         draft.refresh_from_db()
         assert response["Location"] == address(draft, "world")
-        assert draft.agent_names == {"1": "Mara"}
+        assert draft.agent_names == {"1": "Mara", "2": "Agent Orange", "3": "Agent Yellow"}
 
     @pytest.mark.parametrize(
         "fields",
