@@ -36,6 +36,8 @@ class SetupChange:
     chapter_text: str | None = None
     selected_agent_slots: list[int] | None = None
     agent_names: TextsBySlot | None = None
+    agent_pronouns: TextsBySlot | None = None
+    agent_public_text: TextsBySlot | None = None
     agent_identity_text_by_slot: TextsBySlot | None = None
 
 
@@ -55,7 +57,12 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
     if not editable.update(updated_at=timezone.now()):
         raise WrongState(LOCKED)
     chapter = get_chapter(session_id)
-    texts = {"name": change.agent_names, "identity_text": change.agent_identity_text_by_slot}
+    texts = {
+        "name": change.agent_names,
+        "pronouns": change.agent_pronouns,
+        "public_text": change.agent_public_text,
+        "identity_text": change.agent_identity_text_by_slot,
+    }
     change_cast(chapter, change.selected_agent_slots, texts)
     tab1 = chapter.tab1
     if change.world_text is not None:

@@ -32,6 +32,8 @@ def load_example() -> tuple[str, SetupChange]:
         chapter_text=example["chapter"].strip(),
         selected_agent_slots=[int(slot) for slot in characters],
         agent_names={slot: one["name"] for slot, one in characters.items()},
+        agent_pronouns={slot: one["pronouns"] for slot, one in characters.items()},
+        agent_public_text={slot: one["public"] for slot, one in characters.items()},
         agent_identity_text_by_slot={
             slot: one["identity"].strip() for slot, one in characters.items()
         },

@@ -35,6 +35,8 @@ class TestFillExample:
         assert chapter.tab1.world_text == change.world_text
         assert chapter.tab1.chapter_text == change.chapter_text
         assert chapter.agent_names == change.agent_names
+        assert chapter.agent_texts("pronouns") == change.agent_pronouns
+        assert chapter.agent_texts("public_text") == change.agent_public_text
         assert chapter.agent_texts("identity_text") == change.agent_identity_text_by_slot
 
     def test_it_brings_its_number_of_agents(self) -> None:
@@ -58,6 +60,8 @@ class TestFillExample:
             SetupChange(world_text="x"),
             SetupChange(chapter_text="x"),
             SetupChange(agent_names={"2": "Mara"}),
+            SetupChange(agent_pronouns={"2": "he/him"}),
+            SetupChange(agent_public_text={"7": "A pilot."}),
             SetupChange(agent_identity_text_by_slot={"1": "x"}),
             # Of an agent that is not selected: hidden, but not lost.
             SetupChange(agent_identity_text_by_slot={"7": "x"}),

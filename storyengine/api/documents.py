@@ -15,12 +15,15 @@ class Document(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
+_BY_SLOT = "By slot, also of slots that are not selected now: nothing typed is lost."
+
+
 class Tab1Texts(Document):
     world_text: str
     chapter_text: str
-    agent_identity_text_by_slot: dict[str, str] = Field(
-        description="Also of slots that are not selected now: nothing typed is lost."
-    )
+    agent_pronouns: dict[str, str] = Field(description=_BY_SLOT)
+    agent_public_text: dict[str, str] = Field(description=f"What everybody may know. {_BY_SLOT}")
+    agent_identity_text_by_slot: dict[str, str] = Field(description=_BY_SLOT)
 
 
 class Tab1Document(Tab1Texts):
@@ -256,14 +259,13 @@ class ConsentDocument(Document):
 
 
 def tab1_texts(chapter: Session) -> Tab1Texts:
-    identities = chapter.agent_texts("identity_text")
+    nothing = {str(slot): "" for slot in chapter.selected_agent_slots}
     return Tab1Texts(
         world_text=chapter.tab1.world_text,
         chapter_text=chapter.tab1.chapter_text,
-        agent_identity_text_by_slot={
-            **{str(slot): "" for slot in chapter.selected_agent_slots},
-            **identities,
-        },
+        agent_pronouns=nothing | chapter.agent_texts("pronouns"),
+        agent_public_text=nothing | chapter.agent_texts("public_text"),
+        agent_identity_text_by_slot=nothing | chapter.agent_texts("identity_text"),
     )
 
 

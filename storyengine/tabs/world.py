@@ -22,7 +22,13 @@ from sessions.access import get_chapter
 from sessions.chapters import SetupChange, save_setup
 from sessions.example import fill_example, is_empty
 from sessions.exceptions import WrongState
-from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
+from sessions.limits import (
+    AGENT_NAME_CHAR_LIMIT,
+    MAX_AGENTS,
+    PRONOUNS_CHAR_LIMIT,
+    PUBLIC_TEXT_CHAR_LIMIT,
+    TAB1_CHAR_LIMIT,
+)
 from sessions.models import Session
 from sessions.roster import SLOTS, Character, default_name
 from sessions.states import State
@@ -62,6 +68,8 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "counts": list(SLOTS),
         "limit": TAB1_CHAR_LIMIT,
         "name_limit": AGENT_NAME_CHAR_LIMIT,
+        "pronouns_limit": PRONOUNS_CHAR_LIMIT,
+        "public_limit": PUBLIC_TEXT_CHAR_LIMIT,
         "is_editable": chapter.state == State.DRAFT_TAB1,
         "is_empty": is_empty(chapter),
         "lock_error": _lock_error(chapter),
@@ -183,6 +191,8 @@ def _read_change(form: QueryDict) -> SetupChange:
         chapter_text=form.get("chapter_text"),
         selected_agent_slots=slots,
         agent_names=_by_slot(form, "name_"),
+        agent_pronouns=_by_slot(form, "pronouns_"),
+        agent_public_text=_by_slot(form, "public_"),
         agent_identity_text_by_slot=_by_slot(form, "identity_"),
     )
 

@@ -8,7 +8,7 @@ from agents.providers.scripted import ScriptedProvider
 from sessions.chapters import create_chapter
 from sessions.models import Session
 from sessions.states import State
-from sessions.tests.factories import make_cast, make_chapter
+from sessions.tests.factories import make_active_chapter, make_cast, make_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id
 
@@ -85,6 +85,8 @@ class TestShowWorld:
             ({"name_1": "Agent Red"}, True),
             ({"name_1": "Mara"}, False),
             ({"identity_7": "x"}, False),
+            ({"pronouns_1": "she/her"}, False),
+            ({"public_7": "x"}, False),
         ],
     )
     def test_the_example_is_offered_where_it_can_be_had(
@@ -155,6 +157,37 @@ class TestSave:
             "2": "A\nprior.",
             "3": "A child.",
         }
+
+    def test_pronouns_and_what_everybody_may_know_are_saved_and_shown(
+        self, htmx: Client, draft: Session
+    ) -> None:
+        sent = {"pronouns_2": "he/him", "public_2": "The priest of Harl."}
+        for name, text in sent.items():
+            assert htmx.post(address(draft, "save-world"), {name: text}).status_code == 204
+        html = htmx.get(address(draft, "world")).content.decode()
+        for name, text in sent.items():
+            [field] = all_of(html, "input", name=name)
+            assert field.attributes["value"] == text
+            assert "data-autosave" in field.attributes
+            assert field.attributes["id"] in [
+                label.attributes.get("for") for label in all_of(html, "label")
+            ]
+        assert [all_of(html, "input", name=name)[0].attributes["data-limit"] for name in sent] == [
+            "40",
+            "200",
+        ]
+
+    def test_they_can_be_read_and_not_written_once_the_chapter_has_begun(
+        self, htmx: Client
+    ) -> None:
+        chapter = make_active_chapter()
+        make_cast(chapter, public_text={"1": "The ferrywoman."})
+        html = htmx.get(address(chapter, "world")).content.decode()
+        [field] = all_of(html, "input", name="public_1")
+        assert field.attributes["value"] == "The ferrywoman."
+        assert "readonly" in field.attributes
+        assert "hx-post" not in field.attributes
+        assert htmx.post(address(chapter, "save-world"), {"public_1": "x"}).status_code == 423
 
     def test_the_number_of_agents_hides_and_loses_nothing(
         self, htmx: Client, draft: Session
