@@ -1,7 +1,7 @@
 """Where the layers of prompts get their text."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -85,8 +85,11 @@ def chapter_text(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def roster(subject: Subject, tier: Tier) -> list[Piece]:
-    agents = [f"{one.slot}: {one.color}: {one.name}" for one in subject.chapter.characters]
-    return [Piece("\n".join([f"{len(agents)} agents", *agents]))]
+    """A line for each agent, and then what is known of everybody of whom more is known."""
+    chapter = subject.chapter
+    agents = [f"{one.slot}: {one.color}: {one.name}" for one in chapter.characters]
+    pieces = [Piece("\n".join([f"{len(agents)} agents", *agents]))]
+    return [*pieces, *_known_cast(chapter.everybody)]
 
 
 def title(subject: Subject, tier: Tier) -> list[Piece]:
@@ -132,10 +135,10 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Every block in its own words; the lock and the newest delta stay."""
+    """The cast, and every block in its own words; the lock and the newest delta stay."""
     blocks = recall(subject.chapter)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
-    return [
+    return _known_cast(subject.chapter.everybody) + [
         Piece(
             block.full,
             block.brief,
@@ -248,7 +251,7 @@ def _memory(
     told_before: int | None = None,
 ) -> list[Piece]:
     lock = recall_lock(chapter) if detail is Detail.FULL else ""
-    known = _Memory(folded, tuple(chapter.characters), detail, lock, tag, told_before)
+    known = _Memory(folded, chapter.everybody, detail, lock, tag, told_before)
     kept = _kept_memory.get(chapter.pk)
     if kept is None or not kept.is_like(known):
         kept = known
@@ -281,21 +284,32 @@ class _Memory:
     def pieces(self) -> list[Piece]:
         lines = memory_lines(
             self.folded,
-            self.cast,
+            [one for one in self.cast if one.slot],
             detail=self.detail,
             beside_lock=bool(self.lock),
             told_before=self.told_before,
         )
         pieces = [Piece(self.lock, must_stay=True)] if self.lock else []
-        if lines:
-            # The lock names them too.
-            cast = [] if self.lock else cast_lines(self.cast)
+        # The lock names the characters too.
+        cast = [] if self.lock and not _is_more_known(self.cast) else cast_lines(self.cast)
+        if lines or _is_more_known(self.cast):
             pieces += [
                 Piece("\n".join([f"<{self.tag}>", *cast]), must_stay=True, has_elements=True),
                 *(_line_piece(line.text, line.rank) for line in lines),
                 Piece(f"</{self.tag}>", must_stay=True, has_elements=True),
             ]
         return pieces
+
+
+def _known_cast(cast: Sequence[Character]) -> list[Piece]:
+    """The cast beside a text that names the characters, where more than that can be told."""
+    if not _is_more_known(cast):
+        return []
+    return [Piece("\n".join(cast_lines(cast)), must_stay=True, has_elements=True)]
+
+
+def _is_more_known(cast: Sequence[Character]) -> bool:
+    return any(one.says_more for one in cast)
 
 
 # Weighed once: of a long chapter's thousand lines each summary changes a few.
