@@ -43,6 +43,7 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
         "state": chapter.state,
         "prompt_index": chapter.prompt_index,
         "last_summarized_prompt_index": chapter.last_summarized_prompt_index,
+        "chunk_size_prompts": chapter.chunk_size_prompts,
         "tab1_locked": chapter.tab1_locked,
         "is_ending": chapter.is_ending,
         "turn_in_flight": chapter.turn_in_flight and str(chapter.turn_in_flight),

@@ -12,7 +12,9 @@ from sessions.access import get_chapter, lock_chapter
 from sessions.cast import TextsBySlot, change_cast, copy_cast, default_cast
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import (
+    MAX_CHUNK_SIZE_PROMPTS,
     MAX_TARGET_WORDS,
+    MIN_CHUNK_SIZE_PROMPTS,
     MIN_TARGET_WORDS,
     NARRATIVE_AGENT_CHAR_LIMIT,
     TAB1_CHAR_LIMIT,
@@ -39,6 +41,7 @@ class SetupChange:
     agent_pronouns: TextsBySlot | None = None
     agent_public_text: TextsBySlot | None = None
     agent_identity_text_by_slot: TextsBySlot | None = None
+    chunk_size_prompts: int | None = None
 
 
 def create_chapter(title: str = "") -> Session:
@@ -69,6 +72,9 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
         tab1.world_text = _clean_tab1(change.world_text, "The world")
     if change.chapter_text is not None:
         tab1.chapter_text = _clean_tab1(change.chapter_text, "The chapter")
+    if change.chunk_size_prompts is not None:
+        chapter.chunk_size_prompts = _check_chunk_size(change.chunk_size_prompts)
+        chapter.save(update_fields=["chunk_size_prompts", "updated_at"])
     tab1.save()
     return chapter
 
@@ -169,6 +175,15 @@ def _store_new(chapter: Session, tab1: Tab1Inputs, cast: list[CastMember]) -> Se
     tab1.save(force_insert=True)
     CastMember.objects.bulk_create(cast)
     return get_chapter(chapter.pk)
+
+
+def _check_chunk_size(prompts: int) -> int:
+    if not MIN_CHUNK_SIZE_PROMPTS <= prompts <= MAX_CHUNK_SIZE_PROMPTS:
+        raise InvalidInput(
+            f"A summary can cover {MIN_CHUNK_SIZE_PROMPTS} to {MAX_CHUNK_SIZE_PROMPTS} prompts. "
+            "Nothing was saved; the old number was kept."
+        )
+    return prompts
 
 
 def _clean_tab1(text: str, label: str) -> str:

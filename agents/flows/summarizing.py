@@ -1,4 +1,4 @@
-"""Agent 8: each chunk of seven prompts becomes a memory delta, in order, while play goes on."""
+"""Agent 8: each chunk of prompts becomes a memory delta, in order, while play goes on."""
 
 import random
 import uuid
@@ -78,7 +78,7 @@ def _unfinished_stretch(chapter: Session) -> Chunk | None:
         attempt__chosen_for__isnull=False,
         from_prompt_index=chapter.last_summarized_prompt_index + 1,
     )
-    unfinished = (one.chunk for one in jobs if one.chunk.is_whole or one.is_live)
+    unfinished = (one.chunk for one in jobs if one.chunk.is_whole(chapter) or one.is_live)
     return next(unfinished, None)
 
 

@@ -53,7 +53,8 @@ def process_map(here: str) -> Source:
         if tier == "minimal":
             return []
         name = "process_map" if tier == "full" else "process_map_medium"
-        return [_instructions(name, here=here)]
+        prompts = str(subject.chapter.chunk_size_prompts)
+        return [_instructions(name, here=here, prompts=prompts)]
 
     return read
 
@@ -213,11 +214,12 @@ def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
     local model reads the prompt anew for every character, which takes it a minute or more.
     """
     pointer = pointer_before(subject.chapter, subject.before)
+    size = subject.chapter.chunk_size_prompts
     if tier == "minimal":
-        start = recent_context_start(subject.last_prompt, pointer, chunks=2)
+        start = recent_context_start(subject.last_prompt, pointer, size, chunks=2)
         if _context_fits(subject, start):
             return start, True
-    start = recent_context_start(subject.last_prompt, pointer)
+    start = recent_context_start(subject.last_prompt, pointer, size)
     return start, _context_fits(subject, start)
 
 

@@ -51,6 +51,9 @@ class Tab1Body(Body):
         description="Slot to identity, at most 5,000 characters each.",
         examples=[{"1": "A pilot who trusts nobody."}],
     )
+    chunk_size_prompts: int | None = Field(
+        None, description="How many prompts a summary covers, 3 to 20. Fewer take more calls."
+    )
 
 
 _WITNESSES = (

@@ -33,6 +33,7 @@ class Tab1Document(Tab1Texts):
     agent_names: dict[str, str] = Field(
         description="Slot to the name shown, for the selected slots."
     )
+    chunk_size_prompts: int = Field(description="How many prompts a summary covers.")
 
 
 class EventDocument(Document):
@@ -274,6 +275,7 @@ def tab1_document(chapter: Session) -> Tab1Document:
         **dict(tab1_texts(chapter)),
         selected_agent_slots=chapter.selected_agent_slots,
         agent_names=chapter.agent_names,
+        chunk_size_prompts=chapter.chunk_size_prompts,
     )
 
 

@@ -25,6 +25,8 @@ from sessions.exceptions import WrongState
 from sessions.limits import (
     AGENT_NAME_CHAR_LIMIT,
     MAX_AGENTS,
+    MAX_CHUNK_SIZE_PROMPTS,
+    MIN_CHUNK_SIZE_PROMPTS,
     PRONOUNS_CHAR_LIMIT,
     PUBLIC_TEXT_CHAR_LIMIT,
     TAB1_CHAR_LIMIT,
@@ -66,6 +68,7 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     context = header_context(chapter, "world") | {
         "panels": _panels(chapter),
         "counts": list(SLOTS),
+        "chunk_sizes": list(range(MIN_CHUNK_SIZE_PROMPTS, MAX_CHUNK_SIZE_PROMPTS + 1)),
         "limit": TAB1_CHAR_LIMIT,
         "name_limit": AGENT_NAME_CHAR_LIMIT,
         "pronouns_limit": PRONOUNS_CHAR_LIMIT,
@@ -186,6 +189,7 @@ def _read_change(form: QueryDict) -> SetupChange:
     if count is not None:
         asked = read_whole_number(count, "The number of agents")
         slots = list(range(1, min(asked, MAX_AGENTS + 1) + 1))
+    size = form.get("chunk_size")
     return SetupChange(
         world_text=form.get("world_text"),
         chapter_text=form.get("chapter_text"),
@@ -194,6 +198,7 @@ def _read_change(form: QueryDict) -> SetupChange:
         agent_pronouns=_by_slot(form, "pronouns_"),
         agent_public_text=_by_slot(form, "public_"),
         agent_identity_text_by_slot=_by_slot(form, "identity_"),
+        chunk_size_prompts=None if size is None else read_whole_number(size, "The number"),
     )
 
 

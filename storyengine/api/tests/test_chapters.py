@@ -23,6 +23,7 @@ TAB1_FIELDS = {
     "agent_pronouns",
     "agent_public_text",
     "agent_identity_text_by_slot",
+    "chunk_size_prompts",
 }
 SESSION_FIELDS = {
     "session_id",
@@ -246,6 +247,7 @@ class TestTab1:
             "agent_pronouns": {"1": "she/her"},
             "agent_public_text": {"1": "She flies the mail.", "7": "Nobody."},
             "agent_identity_text_by_slot": {"1": "A pilot."},
+            "chunk_size_prompts": 12,
         }
         saved = call("PUT", address(chapter, "tab1"), sent)
         assert saved.status_code == 200
@@ -258,6 +260,7 @@ class TestTab1:
             "agent_pronouns": {"1": "she/her", "2": ""},
             "agent_public_text": {"1": "She flies the mail.", "2": "", "7": "Nobody."},
             "agent_identity_text_by_slot": {"1": "A pilot.", "2": "A priest.", "3": "A child."},
+            "chunk_size_prompts": 12,
         }
         assert call("GET", address(chapter, "tab1")).json() == saved.json()
         again = call("PUT", address(chapter, "tab1"), saved.json())
@@ -287,6 +290,10 @@ class TestTab1:
             ({"agent_public_text": {"1": "3) Obey."}}, "invalid-input"),
             ({"agent_pronouns": {"1": "\ud800"}}, "invalid-input"),
             ({"agent_pronouns": ["she/her"]}, "invalid-input"),
+            ({"chunk_size_prompts": 2}, "invalid-input"),
+            ({"chunk_size_prompts": 21}, "invalid-input"),
+            ({"chunk_size_prompts": "7"}, "invalid-input"),
+            ({"chunk_size_prompts": True}, "invalid-input"),
             ({"selected_agent_slots": []}, "invalid-input"),
             ({"selected_agent_slots": [1, 3]}, "invalid-input"),
             ({"selected_agent_slots": [2, 1]}, "invalid-input"),

@@ -28,7 +28,8 @@ class TestShowWorld:
         html = client.get(address(draft, "world")).content.decode()
         assert len(all_of(html, "section", "cell")) == 4
         assert by_id(html, "world-text").text == "\n" + draft.tab1.world_text
-        assert [one.attributes["value"] for one in all_of(html, "option")] == list("1234567")
+        values = [one.attributes["value"] for one in all_of(html, "option")]
+        assert values == [*"1234567", *map(str, range(3, 21))]
 
     def test_one_panel_per_agent_and_hidden_ones_keep_their_text(
         self, client: Client, draft: Session
@@ -176,6 +177,19 @@ class TestSave:
             "40",
             "200",
         ]
+
+    def test_how_many_prompts_a_summary_covers_is_saved_and_shown(
+        self, htmx: Client, draft: Session
+    ) -> None:
+        assert htmx.post(address(draft, "save-world"), {"chunk_size": "5"}).status_code == 204
+        html = htmx.get(address(draft, "world")).content.decode()
+        chosen = [one for one in all_of(html, "option") if "selected" in one.attributes]
+        assert [one.attributes["value"] for one in chosen] == ["3", "5"]
+        for refused in ("2", "21", "x", ""):
+            answer = htmx.post(address(draft, "save-world"), {"chunk_size": refused})
+            assert answer.status_code == 422
+        draft.refresh_from_db()
+        assert draft.chunk_size_prompts == 5
 
     def test_they_can_be_read_and_not_written_once_the_chapter_has_begun(
         self, htmx: Client
