@@ -12,7 +12,7 @@ from sessions.limits import (
 )
 from sessions.models import CastMember, Session
 from sessions.roster import SLOTS, Character
-from sessions.speaker_marks import holds_mark, is_mark, name_as_read
+from sessions.speaker_marks import holds_mark, is_mark, person_as_read
 from sessions.text import clean_line, clean_text
 
 _SELECTED_AT_FIRST = (1, 2, 3)
@@ -109,11 +109,11 @@ def _check_namesakes(cast: Sequence[Character], before: Sequence[Character]) -> 
     """Two who have borne one name all along hinder no other change."""
     borne = {(one.slot, one.name) for one in before}
     kept = [one for one in cast if (one.slot, one.name) in borne]
-    named = {name_as_read(one.name): one for one in kept}
+    named = {person_as_read(one.name): one for one in kept}
     for one in cast:
         if one in kept:
             continue
-        other = named.setdefault(name_as_read(one.name), one)
+        other = named.setdefault(person_as_read(one.name), one)
         if other == one:
             continue
         first, second = sorted((one.slot, other.slot))

@@ -107,7 +107,7 @@ def test_a_name_of_old_hinders_no_other_change() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["Tom", " tom ", "ТOM", "T\u200bom", "Tóm"])  # noqa: RUF001
+@pytest.mark.parametrize("name", ["Tom", " tom ", "ТOM", "T\u200bom", "T\ufe0fom"])  # noqa: RUF001
 def test_no_two_characters_bear_one_name(name: str) -> None:
     chapter = make_chapter(agent_names={"2": "Tom"})
     change = SetupChange(world_text="Another world.", agent_names={"1": name})
@@ -116,6 +116,32 @@ def test_no_two_characters_bear_one_name(name: str) -> None:
     chapter.refresh_from_db()
     assert chapter.agent_texts("name") == {"2": "Tom"}
     assert chapter.tab1.world_text == "A harbour town at the edge of the ice."
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Rene", "René"),
+        ("かき", "がき"),
+        ("はん", "ぱん"),
+        ("ｶｷ", "ガキ"),
+        ("कल", "कुल"),
+        ("Jose", "José"),
+    ],
+)
+def test_an_accent_or_a_voicing_mark_makes_another_name(one: str, other: str) -> None:
+    change = SetupChange(agent_names={"1": one, "2": other})
+    saved = save_setup(make_chapter().pk, change)
+    assert [character.name for character in saved.characters[:2]] == [one, other]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("René", "rene\u0301"), ("ガキ", "ｶﾞｷ"), ("Ilse", "I\u00adlse"), ("Tо\u0301m", "TÓM")],  # noqa: RUF001
+)
+def test_the_same_name_written_otherwise_is_one(one: str, other: str) -> None:
+    with pytest.raises(InvalidInput, match="would both be called"):
+        save_setup(make_chapter().pk, SetupChange(agent_names={"1": one, "2": other}))
 
 
 @pytest.mark.parametrize(
