@@ -86,23 +86,23 @@ class LongChapter:
         from django.utils import timezone
 
         from memory.models import MemoryBlock
-        from sessions.models import Session, Tab1Inputs
+        from sessions.models import CastMember, Session, Tab1Inputs
         from sessions.states import State
 
-        slots = range(1, len(ROSTER) + 1)
         self.session = Session.objects.create(
             title="A very long chapter",
             state=State.ACTIVE,
             tab1_locked=True,
-            selected_agent_slots=list(slots),
-            agent_names={str(slot): name for slot, name in enumerate(ROSTER, 1)},
         )
         Tab1Inputs.objects.create(
             session=self.session,
             world_text=beat_text(1),
             chapter_text=beat_text(2),
-            agent_identity_text_by_slot={str(slot): reply_text(slot, 90) for slot in slots},
         )
+        for slot, name in enumerate(ROSTER, 1):
+            CastMember.objects.create(
+                session=self.session, slot=slot, name=name, identity_text=reply_text(slot, 90)
+            )
         self._begun: datetime = timezone.now() - timedelta(days=30)
         MemoryBlock.objects.create(
             session=self.session,

@@ -21,7 +21,6 @@ from chaos.stack import Stack
 AGENTS = 3
 SHORTEST, LONGEST = 8, 17
 TARGET_WORDS = 200
-CHUNK_PROMPTS = 7
 # Recovery is promised within a minute; the lease of a worker and a sweep take 35 seconds of it.
 PATIENCE_SECONDS = 60
 # A kill lands this long after the request that it is to interrupt, at most.
@@ -256,5 +255,6 @@ def _agent_of(verb: str, document: dict[str, Any], chance: random.Random) -> int
     """Whose call the fault is for; 1 stands for any character."""
     if verb != "prompt":
         return {"lock": 0, "end": 8, "build-narrative": 9}[verb]
-    is_chunk_end = (document["prompt_index"] + 1) % CHUNK_PROMPTS == 0
+    size = document["config"]["chunk_size_prompts"]
+    is_chunk_end = (document["prompt_index"] + 1) % size == 0
     return 8 if is_chunk_end and chance.random() < 0.7 else 1

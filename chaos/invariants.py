@@ -13,7 +13,6 @@ from chaos.journal import Journal, Violation
 Rows = dict[str, Any]
 Rule = Callable[[Rows, float], Iterator[str]]
 
-CHUNK_PROMPTS = 7
 # Whatever waits for somebody longer than this is stuck.
 PATIENCE_SECONDS = 60.0
 
@@ -84,8 +83,9 @@ def tiled_memory(chapter: Rows, _read_at: float) -> Iterator[str]:
         yield f"deltas {deltas} do not tile 1 to {pointer}"
     if pointer > chapter["prompt_index"]:
         yield f"memory covers {pointer} prompts of {chapter['prompt_index']}"
-    if any((last - first + 1) > CHUNK_PROMPTS for first, last in deltas):
-        yield f"deltas {deltas} are longer than {CHUNK_PROMPTS} prompts"
+    size = chapter["chunk_size_prompts"]
+    if any((last - first + 1) > size for first, last in deltas):
+        yield f"deltas {deltas} are longer than {size} prompts"
     for (attempt, first), count in Counter(
         (block["attempt_id"], block["from_prompt_index"]) for block in every
     ).items():
@@ -135,7 +135,7 @@ def memory_is_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
     What another attempt at the latest turn leaves lacking is asked for with the next prompt.
     """
     first = chapter["last_summarized_prompt_index"] + 1
-    last, latest = first + CHUNK_PROMPTS - 1, chapter["prompt_index"]
+    last, latest = first + chapter["chunk_size_prompts"] - 1, chapter["prompt_index"]
     committed = [
         attempt
         for attempt in chapter["attempts"]

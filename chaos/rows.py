@@ -43,13 +43,14 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
         "state": chapter.state,
         "prompt_index": chapter.prompt_index,
         "last_summarized_prompt_index": chapter.last_summarized_prompt_index,
+        "chunk_size_prompts": chapter.chunk_size_prompts,
         "tab1_locked": chapter.tab1_locked,
         "is_ending": chapter.is_ending,
         "turn_in_flight": chapter.turn_in_flight and str(chapter.turn_in_flight),
         "updated_at": chapter.updated_at.timestamp(),
         "world_text": chapter.tab1.world_text,
         "chapter_text": chapter.tab1.chapter_text,
-        "identities": chapter.tab1.agent_identity_text_by_slot,
+        "identities": chapter.agent_texts("identity_text"),
         "events": [
             {
                 "event_id": str(event.pk),

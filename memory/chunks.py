@@ -1,13 +1,12 @@
 """Which prompts a memory delta covers, and which prompts stay in a character's view.
 
-A stretch has seven prompts (specification, section 2), counted from the summary pointer on; at End
-Chapter the rest is one.
+A stretch has as many prompts as the chapter says (`chunk_size_prompts`), counted from the summary
+pointer on; at End Chapter the rest is one.
 """
 
 import math
 from dataclasses import dataclass
 
-from sessions.limits import CHUNK_SIZE_PROMPTS
 from sessions.models import Session
 
 # Play leaves one behind now and then, and a failure one more. More are written only once the GM has
@@ -22,17 +21,16 @@ class Chunk:
     first: int
     last: int
 
-    @property
-    def is_whole(self) -> bool:
+    def is_whole(self, chapter: Session) -> bool:
         """The rest at the end of a chapter is shorter."""
-        return self.last - self.first + 1 == CHUNK_SIZE_PROMPTS
+        return self.last - self.first + 1 == chapter.chunk_size_prompts
 
 
 def due_chunks(chapter: Session, *, is_ending: bool) -> list[Chunk]:
     """The chunks that memory does not cover yet, in order."""
-    chunks = []
+    chunks, size = [], chapter.chunk_size_prompts
     first = chapter.last_summarized_prompt_index + 1
-    while (last := first + CHUNK_SIZE_PROMPTS - 1) <= chapter.prompt_index:
+    while (last := first + size - 1) <= chapter.prompt_index:
         chunks.append(Chunk(first, last))
         first = last + 1
     if is_ending and first <= chapter.prompt_index:
@@ -59,18 +57,18 @@ def catching_up(chapter: Session) -> CatchingUp | None:
     due = len(due_chunks(chapter, is_ending=chapter.is_ending))
     if not (due and chapter.accepted_calls):
         return None
-    written = math.ceil(chapter.last_summarized_prompt_index / CHUNK_SIZE_PROMPTS)
+    written = math.ceil(chapter.last_summarized_prompt_index / chapter.chunk_size_prompts)
     return CatchingUp(written, written + due)
 
 
-def recent_context_start(last_prompt: int, pointer: int, *, chunks: int = 1) -> int:
+def recent_context_start(last_prompt: int, pointer: int, size: int, *, chunks: int = 1) -> int:
     """The first prompt of a character's recent context; memory covers the prompts up to `pointer`.
 
-    A chunk boundary at or before the last seven prompts and before whatever memory does not
-    cover, so that within a chunk the context only grows at its end (prefix caches reward that).
-    With more `chunks` it moves on by so many at once, and as much more seldom.
+    A chunk boundary, counted from the pointer, at or before the last `size` prompts (a chunk) and
+    before whatever memory does not cover, so that within a chunk the context only grows at its end
+    (prefix caches reward that). With more `chunks` it moves on by so many at once, and as much more
+    seldom.
     """
-    last_seven = last_prompt - CHUNK_SIZE_PROMPTS + 1
-    uncovered = pointer + 1
-    step = CHUNK_SIZE_PROMPTS * chunks
-    return (max(1, min(last_seven, uncovered)) - 1) // step * step + 1
+    before = max(0, min(last_prompt - size, pointer))
+    step, offset = size * chunks, pointer % size
+    return max(0, (before - offset) // step * step + offset) + 1

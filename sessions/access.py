@@ -30,6 +30,11 @@ def get_chapter(session_id: uuid.UUID) -> Session:
     return _get(Session.objects.select_related("tab1"), session_id)
 
 
+def get_chapter_with_cast(session_id: uuid.UUID) -> Session:
+    """The same with its cast, for code that cannot read that later; raises UnknownChapter."""
+    return _get(Session.objects.select_related("tab1").prefetch_related("members"), session_id)
+
+
 def get_chapter_to_change(session_id: uuid.UUID) -> Session:
     """The chapter without its Tab 1, locked as `lock_chapter` does; raises UnknownChapter."""
     return _get(Session.objects.select_for_update(), session_id)

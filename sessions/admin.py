@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
-from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, CastMember, Event, Session, Tab1Inputs, Turn
 from sessions.records_admin import RecordAdmin, related_records
 
 
@@ -37,7 +37,16 @@ class Tab1InputsAdmin(RecordAdmin):
     list_display = ["__str__", "chapter", "saved_at"]
     list_select_related = ["session"]
     search_fields = ["session__title", "world_text", "chapter_text"]
-    heavy_fields = ("world_text", "chapter_text", "agent_identity_text_by_slot")
+    heavy_fields = ("world_text", "chapter_text")
+
+
+@admin.register(CastMember)
+class CastMemberAdmin(RecordAdmin):
+    list_display = ["__str__", "chapter", "slot", "is_selected"]
+    list_filter = ["slot", "is_selected"]
+    list_select_related = ["session"]
+    search_fields = ["session__title", "session__session_id", "name"]
+    heavy_fields = ("identity_text",)
 
 
 @admin.register(Event)

@@ -2,7 +2,6 @@
 
 import re
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -10,19 +9,18 @@ from django.db import transaction
 from django.utils import timezone
 
 from sessions.access import get_chapter, lock_chapter
+from sessions.cast import TextsBySlot, change_cast, copy_cast, default_cast
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import (
-    AGENT_NAME_CHAR_LIMIT,
-    MAX_AGENTS,
+    MAX_CHUNK_SIZE_PROMPTS,
     MAX_TARGET_WORDS,
+    MIN_CHUNK_SIZE_PROMPTS,
     MIN_TARGET_WORDS,
     NARRATIVE_AGENT_CHAR_LIMIT,
     TAB1_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
-from sessions.models import Session, Tab1Inputs
-from sessions.roster import SLOTS, Character, default_name
-from sessions.speaker_marks import is_mark, name_as_read
+from sessions.models import UNTITLED, CastMember, Session, Tab1Inputs
 from sessions.states import State, move
 from sessions.text import clean_line, clean_text
 
@@ -39,16 +37,15 @@ class SetupChange:
     world_text: str | None = None
     chapter_text: str | None = None
     selected_agent_slots: list[int] | None = None
-    agent_names: Mapping[str, str] | None = None
-    agent_identity_text_by_slot: Mapping[str, str] | None = None
+    agent_names: TextsBySlot | None = None
+    agent_pronouns: TextsBySlot | None = None
+    agent_public_text: TextsBySlot | None = None
+    agent_identity_text_by_slot: TextsBySlot | None = None
+    chunk_size_prompts: int | None = None
 
 
-@transaction.atomic
 def create_chapter(title: str = "") -> Session:
-    chapter = Session(title=_clean_title(title) or "Untitled chapter")
-    chapter.save(force_insert=True)
-    Tab1Inputs.objects.create(session=chapter)
-    return get_chapter(chapter.pk)
+    return _store_new(Session(title=_clean_title(title) or UNTITLED), Tab1Inputs(), default_cast())
 
 
 @transaction.atomic
@@ -63,25 +60,21 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
     if not editable.update(updated_at=timezone.now()):
         raise WrongState(LOCKED)
     chapter = get_chapter(session_id)
-    tab1, before = chapter.tab1, chapter.characters
-    if change.selected_agent_slots is not None:
-        chapter.selected_agent_slots = _check_slots(change.selected_agent_slots)
-    if change.agent_names is not None:
-        names = {slot: _clean_name(slot, name) for slot, name in change.agent_names.items()}
-        _check_names(names, chapter.agent_names)
-        chapter.agent_names = {**chapter.agent_names, **names}
-    _check_namesakes(chapter.characters, before)
+    texts = {
+        "name": change.agent_names,
+        "pronouns": change.agent_pronouns,
+        "public_text": change.agent_public_text,
+        "identity_text": change.agent_identity_text_by_slot,
+    }
+    change_cast(chapter, change.selected_agent_slots, texts)
+    tab1 = chapter.tab1
     if change.world_text is not None:
         tab1.world_text = _clean_tab1(change.world_text, "The world")
     if change.chapter_text is not None:
         tab1.chapter_text = _clean_tab1(change.chapter_text, "The chapter")
-    if change.agent_identity_text_by_slot is not None:
-        texts = {
-            _check_slot(slot): _clean_tab1(text, f"The identity of agent {slot}")
-            for slot, text in change.agent_identity_text_by_slot.items()
-        }
-        tab1.agent_identity_text_by_slot = {**tab1.agent_identity_text_by_slot, **texts}
-    chapter.save(update_fields=["selected_agent_slots", "agent_names", "updated_at"])
+    if change.chunk_size_prompts is not None:
+        chapter.chunk_size_prompts = _check_chunk_size(change.chunk_size_prompts)
+        chapter.save(update_fields=["chunk_size_prompts", "updated_at"])
     tab1.save()
     return chapter
 
@@ -99,18 +92,14 @@ def rename_chapter(session_id: uuid.UUID, title: str) -> Session:
 def copy_setup(session_id: uuid.UUID) -> Session:
     """A fresh chapter with the same Tab 1, and the title with the next number that is free."""
     source = get_chapter(session_id)
-    copy = create_chapter(_title_of_copy(source.title))
-    copy.selected_agent_slots = source.selected_agent_slots
-    copy.agent_names = source.agent_names
-    copy.narrative_agent_definition_text = source.narrative_agent_definition_text
-    copy.target_words = source.target_words
-    copy.save()
-    Tab1Inputs.objects.filter(session=copy).update(
-        world_text=source.tab1.world_text,
-        chapter_text=source.tab1.chapter_text,
-        agent_identity_text_by_slot=source.tab1.agent_identity_text_by_slot,
+    copy = Session(
+        title=_title_of_copy(source.title),
+        chunk_size_prompts=source.chunk_size_prompts,
+        narrative_agent_definition_text=source.narrative_agent_definition_text,
+        target_words=source.target_words,
     )
-    return get_chapter(copy.pk)
+    tab1 = Tab1Inputs(world_text=source.tab1.world_text, chapter_text=source.tab1.chapter_text)
+    return _store_new(copy, tab1, copy_cast(source.cast))
 
 
 def save_narrative_agent(
@@ -177,50 +166,24 @@ def delete_chapter(session_id: uuid.UUID) -> None:
     get_chapter(session_id).delete()
 
 
-def _check_slots(slots: list[int]) -> list[int]:
-    if not 1 <= len(slots) <= MAX_AGENTS or slots != list(range(1, len(slots) + 1)):
+@transaction.atomic
+def _store_new(chapter: Session, tab1: Tab1Inputs, cast: list[CastMember]) -> Session:
+    chapter.save(force_insert=True)
+    tab1.session = chapter
+    for one in cast:
+        one.session = chapter
+    tab1.save(force_insert=True)
+    CastMember.objects.bulk_create(cast)
+    return get_chapter(chapter.pk)
+
+
+def _check_chunk_size(prompts: int) -> int:
+    if not MIN_CHUNK_SIZE_PROMPTS <= prompts <= MAX_CHUNK_SIZE_PROMPTS:
         raise InvalidInput(
-            f"The agents must be 1 to n without a gap, n from 1 to {MAX_AGENTS}. Nothing was saved."
+            f"A summary can cover {MIN_CHUNK_SIZE_PROMPTS} to {MAX_CHUNK_SIZE_PROMPTS} prompts. "
+            "Nothing was saved; the old number was kept."
         )
-    return slots
-
-
-def _check_slot(slot: str) -> str:
-    if slot not in {str(known) for known in SLOTS}:
-        raise InvalidInput(f"There is no agent {slot[:20]!r}; they are 1 to {MAX_AGENTS}.")
-    return slot
-
-
-def _clean_name(slot: str, name: str) -> str:
-    label = f"The name of agent {_check_slot(slot)}"
-    return clean_line(name, limit=AGENT_NAME_CHAR_LIMIT, label=label) or default_name(int(slot))
-
-
-def _check_names(names: Mapping[str, str], present: Mapping[str, str]) -> None:
-    """A name that has been there all along hinders no other change."""
-    for slot, name in names.items():
-        if name != present.get(slot) and is_mark(name):
-            raise InvalidInput(
-                f"“{name}” cannot be the name of agent {slot}: whatever this character says would "
-                "look as if you, or the program itself, had said it. Nothing was saved, and the "
-                "name before is kept; choose another name."
-            )
-
-
-def _check_namesakes(characters: list[Character], before: list[Character]) -> None:
-    """Two who have borne one name all along hinder no other change."""
-    named = {name_as_read(one.name): one for one in characters if one in before}
-    for one in characters:
-        if one in before:
-            continue
-        other = named.setdefault(name_as_read(one.name), one)
-        if other != one:
-            raise InvalidInput(
-                f"Agents {min(one.slot, other.slot)} and {max(one.slot, other.slot)} would both be "
-                f"called “{one.name}”, or what looks like it, and nobody could tell who of them "
-                "speaks. Nothing was saved, and what was there before is kept; choose another name "
-                "for one of them."
-            )
+    return prompts
 
 
 def _clean_tab1(text: str, label: str) -> str:

@@ -187,7 +187,7 @@ def _write_events(attempt: Attempt, reply_text: str) -> list[Event]:
     """The words, then the reply; both with their witnesses, as the cast is now."""
     chapter, turn = attempt.session, attempt.turn
     assert turn is not None, "A committed attempt has a turn."
-    everybody = list(chapter.selected_agent_slots)
+    everybody = chapter.selected_agent_slots
     about = {
         "session": chapter,
         "attempt": attempt,

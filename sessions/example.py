@@ -11,7 +11,7 @@ from sessions.access import get_chapter
 from sessions.chapters import SetupChange, rename_chapter, save_setup
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
-from sessions.roster import SLOTS, character, default_name
+from sessions.roster import character
 
 EXAMPLE_FILE = Path(__file__).resolve().parent / "example_chapter.toml"
 
@@ -32,6 +32,8 @@ def load_example() -> tuple[str, SetupChange]:
         chapter_text=example["chapter"].strip(),
         selected_agent_slots=[int(slot) for slot in characters],
         agent_names={slot: one["name"] for slot, one in characters.items()},
+        agent_pronouns={slot: one["pronouns"] for slot, one in characters.items()},
+        agent_public_text={slot: one["public"] for slot, one in characters.items()},
         agent_identity_text_by_slot={
             slot: one["identity"].strip() for slot, one in characters.items()
         },
@@ -61,11 +63,11 @@ def suggested_prompt(chapter: Session) -> str:
     """The example's first beat while nothing was played of it; "" in a chapter of the GM's own."""
     _, change = load_example()
     tab1, slots = chapter.tab1, [str(slot) for slot in chapter.selected_agent_slots]
+    identities = chapter.agent_texts("identity_text")
     is_example = (
         (tab1.world_text, tab1.chapter_text) == (change.world_text, change.chapter_text)
-        and {slot: chapter.agent_names.get(slot) for slot in slots} == change.agent_names
-        and {slot: tab1.agent_identity_text_by_slot.get(slot) for slot in slots}
-        == change.agent_identity_text_by_slot
+        and chapter.agent_names == change.agent_names
+        and {slot: identities.get(slot) for slot in slots} == change.agent_identity_text_by_slot
     )
     return FIRST_PROMPT if is_example and not chapter.prompt_index else ""
 
@@ -73,6 +75,6 @@ def suggested_prompt(chapter: Session) -> str:
 def is_empty(chapter: Session) -> bool:
     """Whether nothing has been typed on Tab 1, hidden panels included."""
     tab1 = chapter.tab1
-    texts = [tab1.world_text, tab1.chapter_text, *tab1.agent_identity_text_by_slot.values()]
-    names = [character(slot, chapter.agent_names).name != default_name(slot) for slot in SLOTS]
-    return not any(text.strip() for text in texts) and not any(names)
+    texts = [tab1.world_text, tab1.chapter_text, *(one.identity_text for one in chapter.cast)]
+    is_default = (one.as_character() == character(one.slot or 0) for one in chapter.cast)
+    return not any(text.strip() for text in texts) and all(is_default)

@@ -15,7 +15,7 @@ from django.db import connection, models, transaction
 from django.utils import timezone
 
 from sessions.exceptions import ChapterError
-from sessions.models import Session, Tab1Inputs
+from sessions.models import CastMember, Session, Tab1Inputs
 from sessions.states import State, try_move
 
 Row = TypeVar("Row", bound=models.Model)
@@ -39,7 +39,7 @@ class ImportLost(ChapterError):
 
 
 @contextmanager
-def importing(chapter: Session, tab1: Tab1Inputs) -> Iterator[None]:
+def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) -> Iterator[None]:
     """Store the rest of the chapter in the block, with `store_rows`; it is there afterwards, in the
     state that it has now. Where the block fails, nothing is.
     """
@@ -47,6 +47,7 @@ def importing(chapter: Session, tab1: Tab1Inputs) -> Iterator[None]:
     with transaction.atomic():
         chapter.save(force_insert=True)
         tab1.save(force_insert=True)
+        CastMember.objects.bulk_create(cast)
     try:
         yield
         if not try_move(_with_lease(chapter), state, updated_at=timezone.now()):

@@ -1,7 +1,9 @@
 """A chapter: its setup, the attempts at its turns, and the record of what was said."""
 
 import uuid
-from typing import ClassVar
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
 
 from django.db import models
 from django.urls import reverse
@@ -9,18 +11,16 @@ from django.utils import timezone
 
 from sessions.append_only import AppendOnly
 from sessions.limits import (
+    AGENT_NAME_CHAR_LIMIT,
+    CHUNK_SIZE_PROMPTS,
     DEFAULT_TARGET_WORDS,
+    PRONOUNS_CHAR_LIMIT,
+    PUBLIC_TEXT_CHAR_LIMIT,
     SUBMISSION_KEY_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
-    default_config,
 )
 from sessions.roster import Character, character
 from sessions.states import PLAYABLE, State
-
-
-def default_slots() -> list[int]:
-    return [1, 2, 3]
-
 
 UNTITLED = "Untitled chapter"
 
@@ -40,10 +40,9 @@ class Session(models.Model):
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT_TAB1)
     prompt_index = models.PositiveIntegerField(default=0)
     last_summarized_prompt_index = models.PositiveIntegerField(default=0)
-    selected_agent_slots = models.JSONField(default=default_slots)
-    agent_names = models.JSONField(default=dict, blank=True)
     tab1_locked = models.BooleanField(default=False)
-    config = models.JSONField(default=default_config)
+    # How many prompts one summary covers.
+    chunk_size_prompts = models.PositiveSmallIntegerField(default=CHUNK_SIZE_PROMPTS)
     # End Chapter was pressed and waits for the last memory.
     is_ending = models.BooleanField(default=False)
     # How many calls the GM has accepted for memory to catch up; those that were made are taken off.
@@ -77,10 +76,54 @@ class Session(models.Model):
     def is_untitled(self) -> bool:
         return self.title == UNTITLED
 
-    @property
+    @cached_property
+    def cast(self) -> tuple["CastMember", ...]:
+        """All members, also deselected ones: characters by slot, then people without a panel.
+
+        Read once, when it is first asked for.
+        """
+        return tuple(self.members.all())
+
+    @cached_property
+    def everybody(self) -> tuple[Character, ...]:
+        """Those who take part: characters by slot, then people without a panel."""
+        return tuple(one.as_character() for one in self.cast if one.is_selected)
+
+    @cached_property
     def characters(self) -> list[Character]:
         """The characters of this chapter, in slot order."""
-        return [character(slot, self.agent_names) for slot in self.selected_agent_slots]
+        return [one for one in self.everybody if one.slot]
+
+    @property
+    def selected_agent_slots(self) -> list[int]:
+        return [one.slot for one in self.characters]
+
+    @property
+    def agent_names(self) -> dict[str, str]:
+        """The names that are shown, by selected slot as text (a JSON key)."""
+        return {str(one.slot): one.name for one in self.characters}
+
+    def agent_texts(self, field: str) -> dict[str, str]:
+        """What this field of `CastMember` holds, by slot as text, also of deselected slots."""
+        texts = {one.slot: getattr(one, field) for one in self.cast if one.slot}
+        return {str(slot): text for slot, text in texts.items() if text}
+
+    def character(self, slot: int) -> Character:
+        """The character of this slot, also of one that is not selected."""
+        return self._characters_by_slot.get(slot) or character(slot)
+
+    @cached_property
+    def _characters_by_slot(self) -> Mapping[int, Character]:
+        return {one.slot: one.as_character() for one in self.cast if one.slot}
+
+    def forget_cast(self) -> None:
+        """Read the cast anew when it is next asked for."""
+        for name in ("cast", "everybody", "characters", "_characters_by_slot"):
+            self.__dict__.pop(name, None)
+
+    def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
+        self.forget_cast()
+        super().refresh_from_db(*args, **kwargs)
 
     @property
     def is_playable(self) -> bool:
@@ -95,7 +138,6 @@ class Tab1Inputs(models.Model):
     )
     world_text = models.TextField(blank=True)
     chapter_text = models.TextField(blank=True)
-    agent_identity_text_by_slot = models.JSONField(default=dict, blank=True)
     saved_at = models.DateTimeField(auto_now=True)
 
     class Meta:
@@ -103,6 +145,36 @@ class Tab1Inputs(models.Model):
 
     def __str__(self) -> str:
         return f"Tab 1 of {self.session_id}"
+
+
+class CastMember(models.Model):
+    """A character with a panel, or a person of the world without one; frozen with Tab 1."""
+
+    member_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="members")
+    # The number of the panel, which has its colour; None where there is no panel.
+    slot = models.PositiveSmallIntegerField(null=True, blank=True)
+    # A character that takes no part keeps what was typed of it.
+    is_selected = models.BooleanField(default=True)
+    # Of a character, empty means the default.
+    name = models.CharField(max_length=AGENT_NAME_CHAR_LIMIT, blank=True)
+    pronouns = models.CharField(max_length=PRONOUNS_CHAR_LIMIT, blank=True)
+    # A sentence that everybody may know.
+    public_text = models.CharField(max_length=PUBLIC_TEXT_CHAR_LIMIT, blank=True)
+    # What only the character's own prompt carries.
+    identity_text = models.TextField(blank=True)
+
+    class Meta:
+        ordering: ClassVar = [models.F("slot").asc(nulls_last=True), "member_id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["session", "slot"], name="one_member_per_slot"),
+        ]
+
+    def __str__(self) -> str:
+        return self.as_character().name
+
+    def as_character(self) -> Character:
+        return character(self.slot or 0, self.name, self.pronouns, self.public_text)
 
 
 class Attempt(models.Model):

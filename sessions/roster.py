@@ -1,6 +1,5 @@
-"""The seven character slots: number and colour are fixed, the name is the GM's."""
+"""The seven character slots: number and colour are fixed, the rest is the GM's."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sessions.limits import MAX_AGENTS
@@ -11,20 +10,32 @@ SLOTS = tuple(range(1, MAX_AGENTS + 1))
 
 @dataclass(frozen=True)
 class Character:
-    """A character slot as a page, a prompt or the transcript shows it."""
+    """A member of the cast as a page, a prompt or the transcript shows it.
+
+    Slot 0, and no colour, is for a person without a panel.
+    """
 
     slot: int
     color: str
     name: str
+    pronouns: str = ""
+    public_text: str = ""
+
+    @property
+    def says_more(self) -> bool:
+        """Whether more can be told of it than slot, colour and name."""
+        return bool(self.pronouns or self.public_text or not self.slot)
 
 
 def default_name(slot: int) -> str:
     return f"Agent {COLORS[slot - 1].title()}"
 
 
-def character(slot: int, names: Mapping[str, str]) -> Character:
-    """`names` maps the slot as text (a JSON key) to what the GM wrote; empty means the default."""
-    return Character(slot, COLORS[slot - 1], names.get(str(slot)) or default_name(slot))
+def character(slot: int, name: str = "", pronouns: str = "", public_text: str = "") -> Character:
+    """An empty name means the default of the slot."""
+    if not slot:
+        return Character(0, "", name, pronouns, public_text)
+    return Character(slot, COLORS[slot - 1], name or default_name(slot), pronouns, public_text)
 
 
 def next_slot(slot: int, selected: list[int]) -> int:

@@ -19,6 +19,10 @@ _LOOK_ALIKES = str.maketrans(
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]++")
 # Marks on letters and the format characters; a code point that is none is not seen either.
 _UNSEEN_KINDS = frozenset({"Mn", "Me", "Cf", "Cn"})
+# Marks that are never drawn: those that choose a letter's variant, and joiners.
+_BLANK_MARKS = re.compile(
+    "[\u034f\u17b4\u17b5\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
 # Letters, as Python counts them, that are blank or only a mark on the one before.
 UNSEEN_LETTERS = "\u115f\u1160\u3164\uff9e\uff9f\uffa0"
 
@@ -75,9 +79,14 @@ def without_cues(text: str, names: Sequence[str] = ()) -> str:
 def is_mark(name: str) -> bool:
     """Whether the words of a character of this name would pass for the Game Master's, or for a part
     of a prompt."""
-    label = f"{name}: "
-    guarded = without_chat_marks(without_cues(label))
-    return guarded != label or bool(_HEADING.match(as_read(name)))
+    return holds_mark(f"{name}: ")
+
+
+def holds_mark(line: str) -> bool:
+    """Whether the line begins as the Game Master's words or a part of a prompt do, or has a mark of
+    chat templates in it."""
+    guarded = without_chat_marks(without_cues(line))
+    return guarded != line or bool(_HEADING.match(as_read(line)))
 
 
 def as_read(text: str) -> str:
@@ -87,8 +96,18 @@ def as_read(text: str) -> str:
 
 
 def name_as_read(name: str) -> str:
-    """Two names that are the same here are one to a reader."""
+    """The name as a line that begins with it is looked for, however it is written."""
     return as_read(name).casefold().strip()
+
+
+def person_as_read(name: str) -> str:
+    """Two names that are the same here are one person to a reader.
+
+    Unlike in `as_read` marks on letters count: Rene is not René.
+    """
+    plain = unicodedata.normalize("NFKD", name).translate(_LOOK_ALIKES)
+    seen = "".join(one for one in plain if not _is_blank(one))
+    return unicodedata.normalize("NFC", seen.casefold()).strip()
 
 
 # Each character for itself: to bring a run of marks into order takes the square of its length.
@@ -96,6 +115,12 @@ def name_as_read(name: str) -> str:
 def _reading(character: str) -> str:
     plain = unicodedata.normalize("NFKD", character).translate(_LOOK_ALIKES)
     return "".join(one for one in plain if not _is_unseen(one))
+
+
+def _is_blank(character: str) -> bool:
+    """Whether it is not seen even as a mark on the letter before."""
+    is_mark = unicodedata.category(character) in ("Mn", "Me")
+    return bool(_BLANK_MARKS.match(character)) if is_mark else _is_unseen(character)
 
 
 def _is_unseen(character: str) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sessions.limits import TAB2_CHAR_LIMIT
 from sessions.models import Event, Session
 from sessions.record import chosen_events, other_events
-from sessions.roster import Character, character
+from sessions.roster import Character
 
 DASHED_LINE = "-------------"
 TRUNCATION_NOTE = "(Earlier transcript truncated for display.)"
@@ -177,7 +177,7 @@ def _render(
 ) -> Entry:
     text = normalize_blank_lines(text)
     if role == Event.Role.AGENT and agent_slot is not None:
-        speaker = character(agent_slot, chapter.agent_names)
+        speaker = chapter.character(agent_slot)
         return Entry(prompt_index, role, f"{speaker.name}: ", text, speaker)
     prefix = f"{prompt_index}) " if role == Event.Role.USER else ""
     return Entry(prompt_index, role, prefix, text)

@@ -19,7 +19,7 @@ from memory.models import MemoryBlock, NarrativeDraft
 from sessions.committing import find_turn
 from sessions.models import Attempt, Session
 from sessions.record import attempts_at
-from sessions.roster import SLOTS, character
+from sessions.roster import SLOTS
 
 # So much of a text's beginning is looked for in a draft.
 _OPENING = 60
@@ -119,7 +119,7 @@ class SentPrompt:
 def agent_label(chapter: Session, agent_id: int) -> str:
     """ "2 Mara" for a character, "Agent 8: Context Summary Agent" for the others."""
     if agent_id in SLOTS:
-        return f"{agent_id} {character(agent_id, chapter.agent_names).name}"
+        return f"{agent_id} {chapter.character(agent_id).name}"
     agent = AGENTS.get(agent_id)
     return f"Agent {agent_id}: {agent.name}" if agent else f"Agent {agent_id}"
 

@@ -18,7 +18,7 @@ from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import fail, finish, queue_job
 from agents.running.watch import Watch
 from memory.blocks import write_lock
-from sessions.access import get_chapter, lock_chapter
+from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
 from sessions.states import State, move, try_move
@@ -48,7 +48,7 @@ def request_lock(session_id: uuid.UUID) -> Job:
 
 async def write_world_memory(job: Job, watch: Watch) -> None:
     """Have agent 0 summarise Tab 1 and store the first block."""
-    chapter = await in_database(get_chapter, job.session_id)
+    chapter = await in_database(get_chapter_with_cast, job.session_id)
     payload = await call_for_json(
         WORLD_SUMMARY,
         job.session_id,

@@ -92,7 +92,7 @@ def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | N
         estimate = _estimate(chapter, chunks)
     except (ModelNotReady, PromptTooLong):
         estimate = None
-    latest = None if chunks[-1].is_whole else chunks[-1]
+    latest = None if chunks[-1].is_whole(chapter) else chunks[-1]
     last = chunks[-1].last if latest is None else latest.first - 1
     return MemoryBehind(chunks[0].first, last, latest, len(chunks), estimate, _seconds_of_a_call())
 

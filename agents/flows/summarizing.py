@@ -1,4 +1,4 @@
-"""Agent 8: each chunk of seven prompts becomes a memory delta, in order, while play goes on."""
+"""Agent 8: each chunk of prompts becomes a memory delta, in order, while play goes on."""
 
 import random
 import uuid
@@ -23,7 +23,7 @@ from agents.running.jobs import fail, finish, give_notice, postpone, queue_job
 from agents.running.watch import Watch
 from memory.blocks import write_delta
 from memory.chunks import Chunk, chunks_to_accept, due_chunks
-from sessions.access import get_chapter, lock_chapter
+from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
 from sessions.models import Session, Turn
 from sessions.states import State, try_move
 
@@ -78,7 +78,7 @@ def _unfinished_stretch(chapter: Session) -> Chunk | None:
         attempt__chosen_for__isnull=False,
         from_prompt_index=chapter.last_summarized_prompt_index + 1,
     )
-    unfinished = (one.chunk for one in jobs if one.chunk.is_whole or one.is_live)
+    unfinished = (one.chunk for one in jobs if one.chunk.is_whole(chapter) or one.is_live)
     return next(unfinished, None)
 
 
@@ -190,7 +190,7 @@ def settle_memory(session_id: uuid.UUID) -> None:
 
 
 def _read_chapter(job: Job) -> Session:
-    chapter = get_chapter(job.session_id)
+    chapter = get_chapter_with_cast(job.session_id)
     try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
     return chapter
 

@@ -1,7 +1,7 @@
 """Where the layers of prompts get their text."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -19,10 +19,9 @@ from memory.fold.records import Fold
 from memory.keeping import KeptRecent
 from memory.telling.prompt_memory import recall, recall_lock
 from memory.telling.session_state import Detail, cast_lines, memory_lines, play_lines
-from sessions.access import get_chapter
 from sessions.models import Event, Session
 from sessions.record import chosen_events
-from sessions.roster import Character, character
+from sessions.roster import Character
 from sessions.speaker_marks import without_cues
 from sessions.transcript import Entry, chosen_entries
 
@@ -54,7 +53,8 @@ def process_map(here: str) -> Source:
         if tier == "minimal":
             return []
         name = "process_map" if tier == "full" else "process_map_medium"
-        return [_instructions(name, here=here)]
+        prompts = str(subject.chapter.chunk_size_prompts)
+        return [_instructions(name, here=here, prompts=prompts)]
 
     return read
 
@@ -73,7 +73,7 @@ def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def identity(subject: Subject, tier: Tier) -> list[Piece]:
-    text = _identities(subject.chapter.pk).get(str(subject.slot), "")
+    text = subject.chapter.agent_texts("identity_text").get(str(subject.slot), "")
     return [Piece(f"{_speaker(subject)}\n{text}".strip())]
 
 
@@ -86,8 +86,11 @@ def chapter_text(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def roster(subject: Subject, tier: Tier) -> list[Piece]:
-    agents = [f"{one.slot}: {one.color}: {one.name}" for one in subject.chapter.characters]
-    return [Piece("\n".join([f"{len(agents)} agents", *agents]))]
+    """A line for each agent, and then what is known of everybody of whom more is known."""
+    chapter = subject.chapter
+    agents = [f"{one.slot}: {one.color}: {one.name}" for one in chapter.characters]
+    pieces = [Piece("\n".join([f"{len(agents)} agents", *agents]))]
+    return [*pieces, *_known_cast(chapter.everybody)]
 
 
 def title(subject: Subject, tier: Tier) -> list[Piece]:
@@ -133,10 +136,10 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Every block in its own words; the lock and the newest delta stay."""
+    """The cast, and every block in its own words; the lock and the newest delta stay."""
     blocks = recall(subject.chapter)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
-    return [
+    return _known_cast(subject.chapter.everybody) + [
         Piece(
             block.full,
             block.brief,
@@ -211,11 +214,12 @@ def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
     local model reads the prompt anew for every character, which takes it a minute or more.
     """
     pointer = pointer_before(subject.chapter, subject.before)
+    size = subject.chapter.chunk_size_prompts
     if tier == "minimal":
-        start = recent_context_start(subject.last_prompt, pointer, chunks=2)
+        start = recent_context_start(subject.last_prompt, pointer, size, chunks=2)
         if _context_fits(subject, start):
             return start, True
-    start = recent_context_start(subject.last_prompt, pointer)
+    start = recent_context_start(subject.last_prompt, pointer, size)
     return start, _context_fits(subject, start)
 
 
@@ -249,7 +253,7 @@ def _memory(
     told_before: int | None = None,
 ) -> list[Piece]:
     lock = recall_lock(chapter) if detail is Detail.FULL else ""
-    known = _Memory(folded, tuple(chapter.characters), detail, lock, tag, told_before)
+    known = _Memory(folded, chapter.everybody, detail, lock, tag, told_before)
     kept = _kept_memory.get(chapter.pk)
     if kept is None or not kept.is_like(known):
         kept = known
@@ -282,21 +286,32 @@ class _Memory:
     def pieces(self) -> list[Piece]:
         lines = memory_lines(
             self.folded,
-            self.cast,
+            [one for one in self.cast if one.slot],
             detail=self.detail,
             beside_lock=bool(self.lock),
             told_before=self.told_before,
         )
         pieces = [Piece(self.lock, must_stay=True)] if self.lock else []
-        if lines:
-            # The lock names them too.
-            cast = [] if self.lock else cast_lines(self.cast)
+        # The lock names the characters too.
+        cast = [] if self.lock and not _is_more_known(self.cast) else cast_lines(self.cast)
+        if lines or _is_more_known(self.cast):
             pieces += [
                 Piece("\n".join([f"<{self.tag}>", *cast]), must_stay=True, has_elements=True),
                 *(_line_piece(line.text, line.rank) for line in lines),
                 Piece(f"</{self.tag}>", must_stay=True, has_elements=True),
             ]
         return pieces
+
+
+def _known_cast(cast: Sequence[Character]) -> list[Piece]:
+    """The cast beside a text that names the characters, where more than that can be told."""
+    if not _is_more_known(cast):
+        return []
+    return [Piece("\n".join(cast_lines(cast)), must_stay=True, has_elements=True)]
+
+
+def _is_more_known(cast: Sequence[Character]) -> bool:
+    return any(one.says_more for one in cast)
 
 
 # Weighed once: of a long chapter's thousand lines each summary changes a few.
@@ -331,11 +346,4 @@ def _instructions_of(name: str, version: int, /, **variables: str) -> Piece:
 
 def _speaker(subject: Subject) -> str:
     assert subject.slot is not None, "A character's layer needs a subject with a slot."
-    return character(subject.slot, subject.chapter.agent_names).name
-
-
-@lru_cache(maxsize=256)
-def _identities(session_id: uuid.UUID) -> dict[str, str]:
-    """Once a process: Tab 1 is frozen before the first prompt."""
-    identities: dict[str, str] = get_chapter(session_id).tab1.agent_identity_text_by_slot
-    return identities
+    return subject.chapter.character(subject.slot).name

@@ -38,6 +38,7 @@ class ScriptedClient(Client):
             "state": STATES[self._verb],
             "prompt_index": 99 if self._verb == "end" else 0,
             "last_summarized_prompt_index": 99 if self._verb == "end" else 0,
+            "config": {"chunk_size_prompts": 7},
             "next_agent_slot": 1,
             "pending_turn": None,
             "is_ending": False,

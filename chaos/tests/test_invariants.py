@@ -63,6 +63,7 @@ def chapter_rows(prompts: int = 9) -> Rows:
         "prompt_index": prompts,
         "last_summarized_prompt_index": 7,
         "tab1_locked": True,
+        "chunk_size_prompts": 7,
         "is_ending": False,
         "turn_in_flight": None,
         "updated_at": LONG_AGO,

@@ -106,7 +106,14 @@ def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:
 
 
 def cast_lines(cast: Sequence[Character]) -> list[str]:
-    return [_element("character", one.name, slot=str(one.slot), color=one.color) for one in cast]
+    """Who is who, as all agents are told it: never what only a character's own prompt carries."""
+    return [_element("character", one.name, **_attributes(one)) for one in cast]
+
+
+def _attributes(one: Character) -> dict[str, str]:
+    panel = {"slot": str(one.slot), "color": one.color} if one.slot else {}
+    known = {"pronouns": one.pronouns, "known_to_all": one.public_text}
+    return panel | {name: text for name, text in known.items() if text}
 
 
 def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:

@@ -145,8 +145,6 @@ class TestPlay:
             state=State.SUMMARIZING,
             prompt_index=9,
             last_summarized_prompt_index=7,
-            selected_agent_slots=[1, 2],
-            agent_names={"2": "Tom <the elder>"},
         )
         assert play_lines(chapter) == [
             "<state>SUMMARIZING</state>",

@@ -2,10 +2,21 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import sessions.limits
-import sessions.models
 import uuid
 from django.db import migrations, models
+
+
+def default_slots():
+    return [1, 2, 3]
+
+
+def default_config():
+    return {
+        "chunk_size_prompts": 7,
+        "tab1_char_limit": 5_000,
+        "tab2_char_limit": 60_000,
+        "prompt_char_limit": 5_000,
+    }
 
 
 class Migration(migrations.Migration):
@@ -24,10 +35,10 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('DRAFT_TAB1', 'Setting up'), ('LOCKING', 'Locking'), ('ACTIVE', 'In play'), ('SUMMARIZING', 'Writing memory'), ('ENDED', 'Ended'), ('NARRATING', 'Writing the chapter'), ('RESETTING', 'Resetting')], default='DRAFT_TAB1', max_length=16)),
                 ('prompt_index', models.PositiveIntegerField(default=0)),
                 ('last_summarized_prompt_index', models.PositiveIntegerField(default=0)),
-                ('selected_agent_slots', models.JSONField(default=sessions.models.default_slots)),
+                ('selected_agent_slots', models.JSONField(default=default_slots)),
                 ('agent_names', models.JSONField(blank=True, default=dict)),
                 ('tab1_locked', models.BooleanField(default=False)),
-                ('config', models.JSONField(default=sessions.limits.default_config)),
+                ('config', models.JSONField(default=default_config)),
                 ('is_ending', models.BooleanField(default=False)),
                 ('turn_in_flight', models.UUIDField(blank=True, null=True)),
                 ('rerolling_prompt_index', models.PositiveIntegerField(blank=True, null=True)),

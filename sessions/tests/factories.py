@@ -1,16 +1,25 @@
 """Chapters in the states that tests start from."""
 
 import uuid
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
 
-from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, CastMember, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 
+IDENTITIES = {"1": "A ferrywoman.", "2": "A priest.", "3": "A child."}
 
-def make_chapter(**fields: Any) -> Session:
+
+def make_chapter(
+    *,
+    selected_agent_slots: Sequence[int] = (1, 2, 3),
+    agent_names: Mapping[str, str] | None = None,
+    agent_identity_text_by_slot: Mapping[str, str] = IDENTITIES,
+    **fields: Any,
+) -> Session:
     """A chapter on Tab 1, filled in."""
     chapter = Session(**{"title": "The Dark Lamp", **fields})
     chapter.save(force_insert=True)
@@ -18,9 +27,27 @@ def make_chapter(**fields: Any) -> Session:
         session=chapter,
         world_text="A harbour town at the edge of the ice.",
         chapter_text="Night. The lighthouse is dark.",
-        agent_identity_text_by_slot={"1": "A ferrywoman.", "2": "A priest.", "3": "A child."},
     )
+    texts = {"name": agent_names or {}, "identity_text": agent_identity_text_by_slot}
+    make_cast(chapter, selected_agent_slots, **texts)
     return chapter
+
+
+def make_cast(
+    chapter: Session, slots: Sequence[int] | None = None, **texts: Mapping[str, str]
+) -> None:
+    """Select these slots, and set these fields by slot; what is not named is left as it is."""
+    members = {one.slot: one for one in chapter.cast if one.slot}
+    numbers = {*(slots or ()), *(int(slot) for by_slot in texts.values() for slot in by_slot)}
+    for slot in sorted(numbers - members.keys()):
+        members[slot] = CastMember(session=chapter, slot=slot, is_selected=False)
+    for slot, member in members.items():
+        if slots is not None:
+            member.is_selected = slot in slots
+        for field, by_slot in texts.items():
+            setattr(member, field, by_slot.get(str(slot), getattr(member, field)))
+        member.save()
+    chapter.forget_cast()
 
 
 def make_active_chapter(**fields: Any) -> Session:

@@ -38,7 +38,7 @@ def test_fields_are_saved_one_by_one_and_the_others_stay() -> None:
     save_setup(chapter.pk, SetupChange(agent_identity_text_by_slot={"2": "A ferrywoman."}))
     saved = save_setup(chapter.pk, SetupChange(selected_agent_slots=[1, 2]))
     assert saved.tab1.world_text == "A world."
-    assert saved.tab1.agent_identity_text_by_slot == {"2": "A ferrywoman."}
+    assert saved.agent_texts("identity_text") == {"2": "A ferrywoman."}
     assert [c.name for c in saved.characters] == ["Agent Red", "Kara Venn"]
 
 
@@ -46,7 +46,7 @@ def test_fewer_agents_lose_nothing_that_was_typed() -> None:
     chapter = make_chapter()
     save_setup(chapter.pk, SetupChange(selected_agent_slots=[1]))
     saved = save_setup(chapter.pk, SetupChange(selected_agent_slots=[1, 2, 3]))
-    assert saved.tab1.agent_identity_text_by_slot["3"] == "A child."
+    assert saved.agent_texts("identity_text")["3"] == "A child."
 
 
 @pytest.mark.parametrize("slots", [[], [2], [1, 3], [2, 1], list(range(1, 9)), [1, 1]])
@@ -94,28 +94,54 @@ def test_a_name_that_passes_for_a_mark_is_refused_whole(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"Nothing was saved, .*; choose another name"):
         save_setup(chapter.pk, change)
     chapter.refresh_from_db()
-    assert chapter.agent_names == {"1": "Mara"}
+    assert chapter.agent_texts("name") == {"1": "Mara"}
     assert chapter.tab1.world_text == "A harbour town at the edge of the ice."
 
 
 def test_a_name_of_old_hinders_no_other_change() -> None:
     chapter = make_chapter(agent_names={"1": "GM"})
     saved = save_setup(chapter.pk, SetupChange(agent_names={"1": "GM", "2": "Tom"}))
-    assert saved.agent_names == {"1": "GM", "2": "Tom"}
+    assert saved.agent_texts("name") == {"1": "GM", "2": "Tom"}
     assert (
         save_setup(chapter.pk, SetupChange(agent_names={"1": ""})).agent_names["1"] == "Agent Red"
     )
 
 
-@pytest.mark.parametrize("name", ["Tom", " tom ", "ТOM", "T\u200bom", "Tóm"])  # noqa: RUF001
+@pytest.mark.parametrize("name", ["Tom", " tom ", "ТOM", "T\u200bom", "T\ufe0fom"])  # noqa: RUF001
 def test_no_two_characters_bear_one_name(name: str) -> None:
     chapter = make_chapter(agent_names={"2": "Tom"})
     change = SetupChange(world_text="Another world.", agent_names={"1": name})
     with pytest.raises(InvalidInput, match=r"Agents 1 and 2 would both .* choose another name"):
         save_setup(chapter.pk, change)
     chapter.refresh_from_db()
-    assert chapter.agent_names == {"2": "Tom"}
+    assert chapter.agent_texts("name") == {"2": "Tom"}
     assert chapter.tab1.world_text == "A harbour town at the edge of the ice."
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Rene", "René"),
+        ("かき", "がき"),
+        ("はん", "ぱん"),
+        ("ｶｷ", "ガキ"),
+        ("कल", "कुल"),
+        ("Jose", "José"),
+    ],
+)
+def test_an_accent_or_a_voicing_mark_makes_another_name(one: str, other: str) -> None:
+    change = SetupChange(agent_names={"1": one, "2": other})
+    saved = save_setup(make_chapter().pk, change)
+    assert [character.name for character in saved.characters[:2]] == [one, other]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("René", "rene\u0301"), ("ガキ", "ｶﾞｷ"), ("Ilse", "I\u00adlse"), ("Tо\u0301m", "TÓM")],  # noqa: RUF001
+)
+def test_the_same_name_written_otherwise_is_one(one: str, other: str) -> None:
+    with pytest.raises(InvalidInput, match="would both be called"):
+        save_setup(make_chapter().pk, SetupChange(agent_names={"1": one, "2": other}))
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,9 @@ class TestFillExample:
         assert chapter.tab1.world_text == change.world_text
         assert chapter.tab1.chapter_text == change.chapter_text
         assert chapter.agent_names == change.agent_names
-        assert chapter.tab1.agent_identity_text_by_slot == change.agent_identity_text_by_slot
+        assert chapter.agent_texts("pronouns") == change.agent_pronouns
+        assert chapter.agent_texts("public_text") == change.agent_public_text
+        assert chapter.agent_texts("identity_text") == change.agent_identity_text_by_slot
 
     def test_it_brings_its_number_of_agents(self) -> None:
         chapter = create_chapter()
@@ -58,6 +60,8 @@ class TestFillExample:
             SetupChange(world_text="x"),
             SetupChange(chapter_text="x"),
             SetupChange(agent_names={"2": "Mara"}),
+            SetupChange(agent_pronouns={"2": "he/him"}),
+            SetupChange(agent_public_text={"7": "A pilot."}),
             SetupChange(agent_identity_text_by_slot={"1": "x"}),
             # Of an agent that is not selected: hidden, but not lost.
             SetupChange(agent_identity_text_by_slot={"7": "x"}),
@@ -74,7 +78,7 @@ class TestFillExample:
             chapter.tab1.world_text,
             chapter.tab1.chapter_text,
         )
-        assert after.tab1.agent_identity_text_by_slot == chapter.tab1.agent_identity_text_by_slot
+        assert after.agent_texts("identity_text") == chapter.agent_texts("identity_text")
 
     def test_it_is_refused_once_tab_1_is_locked(self) -> None:
         chapter = create_chapter()

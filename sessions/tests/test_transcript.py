@@ -110,7 +110,7 @@ entries = st.builds(
     role=st.sampled_from(["user", "agent"]),
     prefix=st.sampled_from(["1) ", "Agent Red: "]),
     text=st.text(max_size=120),
-    character=st.none() | st.just(character(1, {})),
+    character=st.none() | st.just(character(1)),
 )
 
 

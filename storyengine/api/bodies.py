@@ -36,10 +36,23 @@ class Tab1Body(Body):
         description="Slot to name, at most 60 characters each; an empty name means the default.",
         examples=[{"1": "Mara"}],
     )
+    agent_pronouns: dict[str, str] | None = Field(
+        None,
+        description="Slot to pronouns, at most 40 characters each.",
+        examples=[{"1": "she/her"}],
+    )
+    agent_public_text: dict[str, str] | None = Field(
+        None,
+        description="Slot to a sentence that everybody may know, at most 200 characters each.",
+        examples=[{"1": "The ferrywoman of Harl."}],
+    )
     agent_identity_text_by_slot: dict[str, str] | None = Field(
         None,
         description="Slot to identity, at most 5,000 characters each.",
         examples=[{"1": "A pilot who trusts nobody."}],
+    )
+    chunk_size_prompts: int | None = Field(
+        None, description="How many prompts a summary covers, 3 to 20. Fewer take more calls."
     )
 
 

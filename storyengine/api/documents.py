@@ -15,12 +15,15 @@ class Document(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
+_BY_SLOT = "By slot, also of slots that are not selected now: nothing typed is lost."
+
+
 class Tab1Texts(Document):
     world_text: str
     chapter_text: str
-    agent_identity_text_by_slot: dict[str, str] = Field(
-        description="Also of slots that are not selected now: nothing typed is lost."
-    )
+    agent_pronouns: dict[str, str] = Field(description=_BY_SLOT)
+    agent_public_text: dict[str, str] = Field(description=f"What everybody may know. {_BY_SLOT}")
+    agent_identity_text_by_slot: dict[str, str] = Field(description=_BY_SLOT)
 
 
 class Tab1Document(Tab1Texts):
@@ -30,6 +33,7 @@ class Tab1Document(Tab1Texts):
     agent_names: dict[str, str] = Field(
         description="Slot to the name shown, for the selected slots."
     )
+    chunk_size_prompts: int = Field(description="How many prompts a summary covers.")
 
 
 class EventDocument(Document):
@@ -256,26 +260,22 @@ class ConsentDocument(Document):
 
 
 def tab1_texts(chapter: Session) -> Tab1Texts:
-    identities = chapter.tab1.agent_identity_text_by_slot
+    nothing = {str(slot): "" for slot in chapter.selected_agent_slots}
     return Tab1Texts(
         world_text=chapter.tab1.world_text,
         chapter_text=chapter.tab1.chapter_text,
-        agent_identity_text_by_slot={
-            **{str(slot): "" for slot in chapter.selected_agent_slots},
-            **identities,
-        },
+        agent_pronouns=nothing | chapter.agent_texts("pronouns"),
+        agent_public_text=nothing | chapter.agent_texts("public_text"),
+        agent_identity_text_by_slot=nothing | chapter.agent_texts("identity_text"),
     )
-
-
-def shown_names(chapter: Session) -> dict[str, str]:
-    return {str(character.slot): character.name for character in chapter.characters}
 
 
 def tab1_document(chapter: Session) -> Tab1Document:
     return Tab1Document(
         **dict(tab1_texts(chapter)),
         selected_agent_slots=chapter.selected_agent_slots,
-        agent_names=shown_names(chapter),
+        agent_names=chapter.agent_names,
+        chunk_size_prompts=chapter.chunk_size_prompts,
     )
 
 

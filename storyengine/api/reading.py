@@ -16,6 +16,7 @@ from sessions.access import get_chapter, read_at_one_moment
 from sessions.attempts import pending_attempt
 from sessions.committing import find_turn
 from sessions.exceptions import UnknownChapter
+from sessions.limits import PROMPT_CHAR_LIMIT, TAB1_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Attempt, Event, Session
 from sessions.record import chosen_events
 from storyengine.api.documents import (
@@ -32,7 +33,6 @@ from storyengine.api.documents import (
     TurnAnswer,
     TurnDocument,
     pending_document,
-    shown_names,
     tab1_texts,
 )
 
@@ -55,14 +55,19 @@ def _document(chapter: Session) -> SessionDocument:
         **dict(summary),
         last_summarized_prompt_index=chapter.last_summarized_prompt_index,
         selected_agent_slots=chapter.selected_agent_slots,
-        agent_names=shown_names(chapter),
+        agent_names=chapter.agent_names,
         next_agent_slot=chapter.next_agent_slot,
         tab1_locked=chapter.tab1_locked,
         is_ending=chapter.is_ending,
         calls_to_accept=len(chunks_to_accept(chapter, is_ending=False)),
         narrative_agent_definition_text=chapter.narrative_agent_definition_text,
         target_words=chapter.target_words,
-        config=chapter.config,
+        config={
+            "chunk_size_prompts": chapter.chunk_size_prompts,
+            "tab1_char_limit": TAB1_CHAR_LIMIT,
+            "tab2_char_limit": TAB2_CHAR_LIMIT,
+            "prompt_char_limit": PROMPT_CHAR_LIMIT,
+        },
         tab1=tab1_texts(chapter),
         events=[EventDocument.model_validate(event) for event in chosen_events(chapter)],
         memory_blocks=[

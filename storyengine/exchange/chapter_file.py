@@ -5,25 +5,34 @@ storyengine.exchange.invariants. A file of version 1 becomes one of these when i
 """
 
 import json
+from functools import cached_property
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from sessions.limits import MAX_AGENTS
+from sessions.limits import (
+    MAX_AGENTS,
+    MAX_CHUNK_SIZE_PROMPTS,
+    MAX_PEOPLE,
+    MIN_CHUNK_SIZE_PROMPTS,
+)
 from storyengine.exchange.file_parts import (
     BlockParts,
     ChapterParts,
-    Config,
     DraftParts,
     ErrorText,
     ModelText,
+    Name,
     Number,
     Part,
     Payload,
     PromptText,
+    Pronouns,
+    PublicText,
     Slot,
     SourceSnapshot,
     Tab1,
+    Tab1Text,
     Time,
     at_most,
     keys_of,
@@ -43,6 +52,15 @@ _Place = Annotated[
     Number | None,
     Field(description="A place among the attempts at its last turn, the first 0."),
 ]
+
+
+class CastEntry(Part):
+    slot: Slot | None = Field(description="Null where there is no panel.")
+    is_selected: bool = Field(description="Whether it takes part.")
+    name: Name
+    pronouns: Pronouns
+    public_text: PublicText = Field(description="What everybody may know.")
+    identity_text: Tab1Text = Field(description="What only its own prompt carries.")
 
 
 class EventEntry(Part):
@@ -112,10 +130,20 @@ class UnansweredEntry(Part):
 class Chapter(ChapterParts):
     mode: str
     mode_content: dict[str, Payload] = Field(description="What the mode adds.")
+    chunk_size_prompts: Annotated[int, Field(ge=MIN_CHUNK_SIZE_PROMPTS, le=MAX_CHUNK_SIZE_PROMPTS)]
+    tab1: Tab1
+    cast: Annotated[
+        list[CastEntry],
+        Field(min_length=1, max_length=MAX_AGENTS + MAX_PEOPLE, fail_fast=True),
+    ]
     turns: Annotated[list[TurnEntry], *at_most("turns")]
     memory_blocks: Annotated[list[MemoryBlockEntry], *at_most("memory_blocks")]
     narrative_drafts: Annotated[list[DraftEntry], *at_most("narrative_drafts")]
     unanswered_attempts: Annotated[list[UnansweredEntry], *at_most("unanswered_attempts")]
+
+    @cached_property
+    def selected_agent_slots(self) -> list[int]:
+        return sorted(one.slot for one in self.cast if one.slot and one.is_selected)
 
 
 class ChapterFile(Part):
@@ -132,6 +160,6 @@ class ChapterFile(Part):
 
 # The only words of a file that a message about it may repeat.
 KNOWN_KEYS = keys_of(
-    *(ChapterFile, Chapter, Config, Tab1, TurnEntry, AttemptEntry, EventEntry, UnansweredEntry),
-    *(MemoryBlockEntry, DraftEntry, SourceSnapshot, TrialChange),
+    *(ChapterFile, Chapter, Tab1, CastEntry, TurnEntry, AttemptEntry, EventEntry),
+    *(UnansweredEntry, MemoryBlockEntry, DraftEntry, SourceSnapshot, TrialChange),
 )

@@ -24,6 +24,7 @@ from storyengine.exchange.chapter_file import (
     GAME_MASTER,
     VERSION,
     AttemptEntry,
+    CastEntry,
     Chapter,
     ChapterFile,
     DraftEntry,
@@ -32,7 +33,7 @@ from storyengine.exchange.chapter_file import (
     TurnEntry,
     UnansweredEntry,
 )
-from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, Config, SourceSnapshot, Tab1
+from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, SourceSnapshot, Tab1
 
 # Where work in the background goes on elsewhere, the chapter is as if it had been given up.
 _SETTLED = {
@@ -81,8 +82,8 @@ def _read(chapter: Session) -> Chapter:
         state=state.value,
         # On Tab 1 the agent that was chosen may be deselected again.
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
-        config=Config.model_construct(**chapter.config),
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
+        cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
         mode=GAME_MASTER,
         mode_content={},
         turns=_turns(chapter, turns, attempts, places),

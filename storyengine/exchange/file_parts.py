@@ -29,6 +29,8 @@ from sessions.limits import (
     MIN_TARGET_WORDS,
     NARRATIVE_AGENT_CHAR_LIMIT,
     PROMPT_CHAR_LIMIT,
+    PRONOUNS_CHAR_LIMIT,
+    PUBLIC_TEXT_CHAR_LIMIT,
     TAB1_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
@@ -125,12 +127,10 @@ PromptText = Annotated[
     AfterValidator(_check_text),
     AfterValidator(_check_words),
 ]
-Name = Annotated[
-    str,
-    Field(max_length=AGENT_NAME_CHAR_LIMIT),
-    AfterValidator(_check_text),
-    AfterValidator(_check_line),
-]
+_IS_LINE = (AfterValidator(_check_text), AfterValidator(_check_line))
+Name = Annotated[str, Field(max_length=AGENT_NAME_CHAR_LIMIT), *_IS_LINE]
+Pronouns = Annotated[str, Field(max_length=PRONOUNS_CHAR_LIMIT), *_IS_LINE]
+PublicText = Annotated[str, Field(max_length=PUBLIC_TEXT_CHAR_LIMIT), *_IS_LINE]
 Title = Annotated[
     str,
     Field(max_length=TITLE_CHAR_LIMIT),
@@ -140,7 +140,6 @@ Title = Annotated[
 ]
 Payload = Annotated[dict[str, Any], AfterValidator(_check_payload)]
 Slot = Annotated[int, Field(ge=1, le=MAX_AGENTS)]
-SlotKey = Literal["1", "2", "3", "4", "5", "6", "7"]
 Number = Annotated[int, Field(ge=0, le=_LARGEST_NUMBER)]
 TargetWords = Annotated[int, Field(ge=MIN_TARGET_WORDS, le=MAX_TARGET_WORDS)]
 Time = Annotated[
@@ -155,19 +154,9 @@ class Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class Config(Part):
-    chunk_size_prompts: Annotated[Number, Field(ge=1)]
-    tab1_char_limit: Annotated[Number, Field(ge=1)]
-    tab2_char_limit: Annotated[Number, Field(ge=1)]
-    prompt_char_limit: Annotated[Number, Field(ge=1)]
-
-
 class Tab1(Part):
     world_text: Tab1Text
     chapter_text: Tab1Text
-    agent_identity_text_by_slot: dict[SlotKey, Tab1Text] = Field(
-        description="Also of agents that are not selected."
-    )
 
 
 class BlockParts(Part):
@@ -200,15 +189,9 @@ class ChapterParts(Part):
     state: Literal["DRAFT_TAB1", "ACTIVE", "ENDED"]
     created_at: Time
     last_played_at: Time
-    selected_agent_slots: Annotated[
-        list[Slot], Field(min_length=1, max_length=MAX_AGENTS, fail_fast=True)
-    ]
-    agent_names: dict[SlotKey, Name]
     next_agent_slot: Slot
     prompt_index: Number
     last_summarized_prompt_index: Number
-    config: Config
-    tab1: Tab1
     narrative_agent_definition_text: NarratorText
     target_words: TargetWords
 

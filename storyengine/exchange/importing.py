@@ -15,13 +15,12 @@ from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
 from sessions.importing import importing, store_groups, store_rows
-from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, CastMember, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     Chapter,
     DraftEntry,
-    MemoryBlockEntry,
     TurnEntry,
     UnansweredEntry,
 )
@@ -35,9 +34,14 @@ def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session
     session = _session(chapter)
     block_ids = _new_ids(chapter.memory_blocks)
     names = NewNames(chapter.turns)
-    with importing(session, Tab1Inputs(session=session, **chapter.tab1.model_dump())):
+    tab1 = Tab1Inputs(session=session, **dict(chapter.tab1))
+    cast = [
+        CastMember(member_id=member_id, session=session, **dict(one))
+        for member_id, one in zip(_new_ids(chapter.cast), chapter.cast, strict=True)
+    ]
+    with importing(session, tab1, cast):
         store_groups(session, _turns(session, chapter.turns, names))
-        store_rows(session, _blocks(session, chapter.memory_blocks, block_ids, names))
+        store_rows(session, _blocks(session, chapter, block_ids, names))
         store_rows(session, _drafts(session, chapter.narrative_drafts, block_ids, names))
         store_rows(session, _unanswered(session, chapter.unanswered_attempts, names))
     return get_chapter(session.pk)
@@ -61,7 +65,7 @@ class NewNames:
 
 
 def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
-    """Ascending, because ids decide the order of entries that have the same time."""
+    """Ascending, because ids decide the order of entries that have the same time or no slot."""
     return sorted(uuid.uuid4() for _ in entries)
 
 
@@ -71,10 +75,8 @@ def _session(chapter: Chapter) -> Session:
         state=State(chapter.state),
         prompt_index=chapter.prompt_index,
         last_summarized_prompt_index=chapter.last_summarized_prompt_index,
-        selected_agent_slots=chapter.selected_agent_slots,
-        agent_names=chapter.agent_names,
         tab1_locked=chapter.state != State.DRAFT_TAB1,
-        config=chapter.config.model_dump(),
+        chunk_size_prompts=chapter.chunk_size_prompts,
         next_agent_slot=chapter.next_agent_slot,
         narrative_agent_definition_text=chapter.narrative_agent_definition_text,
         target_words=chapter.target_words,
@@ -140,13 +142,14 @@ def _events(
 
 def _blocks(
     session: Session,
-    blocks: Sequence[MemoryBlockEntry],
+    chapter: Chapter,
     block_ids: Sequence[uuid.UUID],
     names: NewNames,
 ) -> Iterator[MemoryBlock]:
-    for block_id, block in zip(block_ids, blocks, strict=True):
+    slots = chapter.selected_agent_slots
+    for block_id, block in zip(block_ids, chapter.memory_blocks, strict=True):
         fields = dict(block)
-        fields["json_payload"] = with_known_slots(block.json_payload, session.selected_agent_slots)
+        fields["json_payload"] = with_known_slots(block.json_payload, slots)
         fields["attempt_id"] = names.of_attempt(block.to_prompt_index, fields.pop("attempt"))
         yield MemoryBlock(block_id=block_id, session=session, **fields)
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Protocol
 
 from pydantic import ValidationError
 
+from sessions.limits import MAX_PEOPLE
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     Chapter,
@@ -15,12 +17,18 @@ from storyengine.exchange.chapter_file import (
     UnansweredEntry,
 )
 from storyengine.exchange.exceptions import refuse
-from storyengine.exchange.file_parts import ChapterParts
+
+
+class WithSlots(Protocol):
+    """A chapter of any version."""
+
+    @property
+    def selected_agent_slots(self) -> list[int]: ...
 
 
 def check_invariants(chapter: Chapter) -> None:
     """Raises BadChapterFile."""
-    check_cast(chapter)
+    _check_cast(chapter)
     if chapter.mode_content:
         refuse("mode_content", f"must be empty, since {chapter.mode} adds nothing")
     if chapter.state == "DRAFT_TAB1":
@@ -35,22 +43,33 @@ def check_invariants(chapter: Chapter) -> None:
         refuse("state", "is ENDED, but memory does not cover every prompt")
 
 
-def check_cast(chapter: ChapterParts) -> None:
+def check_slots(slots: list[int], place: str) -> None:
     """Raises BadChapterFile."""
-    slots = chapter.selected_agent_slots
-    if slots != list(range(1, len(slots) + 1)):
-        refuse("selected_agent_slots", "must be 1 to n without a gap")
+    if not slots or slots != list(range(1, len(slots) + 1)):
+        refuse(place, "must be 1 to n without a gap")
+
+
+def _check_cast(chapter: Chapter) -> None:
+    slots = [one.slot for one in chapter.cast if one.slot]
+    if len(set(slots)) != len(slots):
+        refuse("cast", "must name each slot once")
+    check_slots(chapter.selected_agent_slots, "the selected slots of cast")
     check_slot(chapter.next_agent_slot, chapter, "next_agent_slot")
+    if len(chapter.cast) - len(slots) > MAX_PEOPLE:
+        refuse("cast", f"has more than {MAX_PEOPLE} people without a slot")
+    for at, one in enumerate(chapter.cast):
+        if one.slot is None and not (one.name and one.is_selected):
+            refuse(f"cast[{at}]", "is a person without a slot, who must have a name and take part")
 
 
-def check_speaker(role: str, slot: int | None, chapter: ChapterParts, place: str) -> None:
+def check_speaker(role: str, slot: int | None, chapter: WithSlots, place: str) -> None:
     if role == "agent":
         check_slot(slot, chapter, place)
     elif slot is not None:
         refuse(place, "must be null where no agent speaks")
 
 
-def check_slot(slot: int | None, chapter: ChapterParts, place: str) -> None:
+def check_slot(slot: int | None, chapter: WithSlots, place: str) -> None:
     if slot not in chapter.selected_agent_slots:
         refuse(place, "is none of the selected agents")
 
@@ -62,7 +81,7 @@ def _check_not_begun(chapter: Chapter) -> None:
     check_empty(chapter, "turns", "memory_blocks", "narrative_drafts", "unanswered_attempts")
 
 
-def check_empty(chapter: ChapterParts, *names: str) -> None:
+def check_empty(chapter: WithSlots, *names: str) -> None:
     for name in names:
         if getattr(chapter, name):
             refuse(name, "must be empty before a chapter has begun")

@@ -4,7 +4,7 @@ imports. What a single entry may be is the same for both."""
 from dataclasses import dataclass
 from typing import Final
 
-IMPORT_COMMAND: Final = "python manage.py import_chapter FILE"
+from storyengine.stack.own_commands import own_command
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,22 @@ class Limits:
     memory_blocks: int
     narrative_drafts: int
     unanswered_attempts: int
-    # What to do about a file that is over one of them; a sentence without its stop.
-    way_on: str = ""
+    # What to do about a file that is over one of them, with the place of the command for it.
+    _way_on: str = ""
+
+    @property
+    def way_on(self) -> str:
+        """A sentence without its stop; empty where there is none."""
+        return self._way_on.format(command=import_command())
 
     def refuse(self, problem: str) -> str:
         """The problem, and the way on after it."""
         return f"{problem}. {self.way_on}" if self.way_on else problem
+
+
+def import_command() -> str:
+    """As whoever runs the server types it there."""
+    return own_command("import_chapter", "FILE")
 
 
 OVER_THE_NETWORK: Final = Limits(
@@ -37,7 +47,7 @@ OVER_THE_NETWORK: Final = Limits(
     memory_blocks=20_000,
     narrative_drafts=1_000,
     unanswered_attempts=10_000,
-    way_on=f"Whoever runs the server can import it there with `{IMPORT_COMMAND}`",
+    _way_on="Whoever runs the server can import it there with `{command}`",
 )
 OF_THE_OPERATOR: Final = Limits(
     file_bytes=500_000_000,

@@ -5,12 +5,16 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Annotated, Any, Final, Literal
 
-from sessions.limits import PROMPT_CHAR_LIMIT
+from pydantic import Field
+
+from sessions.limits import CHUNK_SIZE_PROMPTS, MAX_AGENTS, PROMPT_CHAR_LIMIT
+from sessions.roster import SLOTS
 from storyengine.exchange.chapter_file import (
     GAME_MASTER,
     MAX_ATTEMPTS_OF_A_TURN,
     MAX_EVENTS_OF_AN_ATTEMPT,
     AttemptEntry,
+    CastEntry,
     Chapter,
     DraftEntry,
     MemoryBlockEntry,
@@ -25,19 +29,22 @@ from storyengine.exchange.file_parts import (
     DraftParts,
     ErrorText,
     ModelText,
+    Name,
     Number,
     Part,
     PromptText,
     Slot,
+    Tab1,
+    Tab1Text,
     Time,
     at_most,
     keys_of,
 )
 from storyengine.exchange.invariants import (
-    check_cast,
     check_empty,
     check_order,
     check_slot,
+    check_slots,
     check_speaker,
 )
 from storyengine.exchange.limits import Limits
@@ -49,6 +56,20 @@ _MOST_AT_A_PROMPT: Final = {
     "agent": MAX_ATTEMPTS_OF_A_TURN,
     "system": MAX_EVENTS_OF_AN_ATTEMPT // 2 - 1,
 }
+
+
+SlotKey = Literal["1", "2", "3", "4", "5", "6", "7"]
+
+
+class Config(Part):
+    chunk_size_prompts: Annotated[Number, Field(ge=1)]
+    tab1_char_limit: Annotated[Number, Field(ge=1)]
+    tab2_char_limit: Annotated[Number, Field(ge=1)]
+    prompt_char_limit: Annotated[Number, Field(ge=1)]
+
+
+class OldTab1(Tab1):
+    agent_identity_text_by_slot: dict[SlotKey, Tab1Text]
 
 
 class EventEntry(Part):
@@ -73,6 +94,12 @@ class UnansweredTurn(Part):
 
 
 class OldChapter(ChapterParts):
+    selected_agent_slots: Annotated[
+        list[Slot], Field(min_length=1, max_length=MAX_AGENTS, fail_fast=True)
+    ]
+    agent_names: dict[SlotKey, Name]
+    config: Config
+    tab1: OldTab1
     events: Annotated[list[EventEntry], *at_most("events")]
     memory_blocks: Annotated[list[BlockParts], *at_most("memory_blocks")]
     narrative_drafts: Annotated[list[DraftParts], *at_most("narrative_drafts")]
@@ -86,7 +113,7 @@ class OldChapterFile(Part):
     chapter: OldChapter
 
 
-KNOWN_KEYS = keys_of(OldChapterFile, OldChapter, EventEntry, UnansweredTurn)
+KNOWN_KEYS = keys_of(OldChapterFile, OldChapter, Config, OldTab1, EventEntry, UnansweredTurn)
 
 
 def upgrade(old: OldChapter, limits: Limits) -> Chapter:
@@ -95,7 +122,8 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
     Raises BadChapterFile where its events make no turns, and where what has another name in version
     2 does not fit. All else is looked at afterwards.
     """
-    check_cast(old)
+    check_slots(old.selected_agent_slots, "selected_agent_slots")
+    check_slot(old.next_agent_slot, old, "next_agent_slot")
     if old.state == "DRAFT_TAB1":
         check_empty(old, "events", "unanswered_turns")
     _check_events(old)
@@ -108,6 +136,12 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
         **fields,
         mode=GAME_MASTER,
         mode_content={},
+        # The program that wrote the file read no other number.
+        chunk_size_prompts=CHUNK_SIZE_PROMPTS,
+        tab1=Tab1.model_construct(
+            world_text=old.tab1.world_text, chapter_text=old.tab1.chapter_text
+        ),
+        cast=_cast(old),
         turns=turns,
         memory_blocks=[
             MemoryBlockEntry.model_construct(
@@ -124,6 +158,24 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
         ],
         unanswered_attempts=[_unanswered(turn) for turn in old.unanswered_turns],
     )
+
+
+def _cast(old: OldChapter) -> list[CastEntry]:
+    """Those who take part, and those of whom something was typed."""
+    selected, names = old.selected_agent_slots, old.agent_names
+    identities = old.tab1.agent_identity_text_by_slot
+    entries = [
+        CastEntry(
+            slot=slot,
+            is_selected=slot in selected,
+            name=names.get(str(slot), ""),  # type: ignore[call-overload]
+            pronouns="",
+            public_text="",
+            identity_text=identities.get(str(slot), ""),  # type: ignore[call-overload]
+        )
+        for slot in SLOTS
+    ]
+    return [one for one in entries if one.is_selected or one.name or one.identity_text]
 
 
 def _check_events(chapter: OldChapter) -> None:

@@ -29,7 +29,6 @@ from memory.telling.rendering import ReadableBlock, readable_block
 from sessions.access import get_chapter
 from sessions.chapters import save_narrative_agent
 from sessions.limits import (
-    CHUNK_SIZE_PROMPTS,
     MAX_TARGET_WORDS,
     MIN_TARGET_WORDS,
     NARRATIVE_AGENT_CHAR_LIMIT,
@@ -219,9 +218,8 @@ class ChapterPage(ChapterSigns):
     @property
     def next_memory_prompt(self) -> int:
         covered = self.chapter.last_summarized_prompt_index
-        chunk_end = (covered // CHUNK_SIZE_PROMPTS + 1) * CHUNK_SIZE_PROMPTS
         # What is due already is written with the next prompt.
-        return max(chunk_end, self.chapter.prompt_index + 1)
+        return max(covered + self.chapter.chunk_size_prompts, self.chapter.prompt_index + 1)
 
     @property
     def can_build(self) -> bool:

@@ -14,7 +14,7 @@ from sessions.access import get_chapter, read_at_one_moment
 from sessions.attempts import attempts_set_aside, pending_attempt
 from sessions.exceptions import UnknownChapter
 from sessions.models import Session
-from sessions.roster import SLOTS, character
+from sessions.roster import SLOTS
 from sessions.transcript import read_transcript
 from storyengine.web.render import HttpRequest
 
@@ -62,7 +62,7 @@ def _everything(chapter: Session) -> HttpResponse:
 
 def _setup(chapter: Session) -> list[str]:
     tab1 = chapter.tab1
-    identities = tab1.agent_identity_text_by_slot
+    identities = chapter.agent_texts("identity_text")
     return [
         _part("World", tab1.world_text),
         _part("Chapter", tab1.chapter_text),
@@ -75,7 +75,7 @@ def _setup(chapter: Session) -> list[str]:
 
 
 def _agent_heading(slot: int, chapter: Session) -> str:
-    one = character(slot, chapter.agent_names)
+    one = chapter.character(slot)
     absent = "" if slot in chapter.selected_agent_slots else ", not in this chapter"
     return f"Agent {slot} ({one.color}): {one.name}{absent}"
 

@@ -39,7 +39,7 @@ def library(request: HttpRequest) -> HttpResponse:
     host = provider_host()
     counted = Session.objects.annotate(draft_count=Count("narrative_drafts"))
     # Said again, because a query that counts forgets the model's own order.
-    chapters = counted.order_by("-last_played_at", "pk")
+    chapters = counted.order_by("-last_played_at", "pk").prefetch_related("members")
     pages = Paginator(chapters, CHAPTERS_A_PAGE).get_page(request.GET.get("page"))
     context = {
         "pages": pages,

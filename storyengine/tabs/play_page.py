@@ -23,7 +23,7 @@ from sessions.example import suggested_prompt
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Attempt, Session
 from sessions.record import committed_attempts
-from sessions.roster import Character, character, next_slot
+from sessions.roster import Character, next_slot
 from sessions.states import State
 from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
 from storyengine.tabs.now import open_question_count
@@ -37,9 +37,17 @@ class PendingAttempt:
     """The attempt at the transcript's end: being written, or broken and waiting for the GM."""
 
     attempt: Attempt
-    character: Character
-    # "8) " before the words of a prompt that is on its way; a broken one has no number.
-    prefix: str
+    chapter: Session
+
+    @property
+    def character(self) -> Character:
+        return self.chapter.character(self.attempt.actor)
+
+    @property
+    def prefix(self) -> str:
+        """ "8) " before the words of a prompt that is on its way; a broken one has no number."""
+        is_numbered = self.attempt.is_running and self.attempt.kind == Attempt.Kind.PROMPT
+        return f"{self.chapter.prompt_index + 1}) " if is_numbered else ""
 
     @property
     def is_reroll(self) -> bool:
@@ -172,14 +180,14 @@ class PlayPage:
     @property
     def panel_slot(self) -> int:
         """The panel to show: while a prompt is answered, the one that comes after it."""
-        chosen, slots = self.chapter.next_agent_slot, list(self.chapter.selected_agent_slots)
+        chosen, slots = self.chapter.next_agent_slot, self.chapter.selected_agent_slots
         if self.running and not self.running.is_reroll and chosen == self.running.character.slot:
             return next_slot(chosen, slots)
         return chosen if chosen in slots else min(slots)
 
     @property
     def panel_character(self) -> Character:
-        return character(self.panel_slot, self.chapter.agent_names)
+        return self.chapter.character(self.panel_slot)
 
     @cached_property
     def version(self) -> str:
@@ -272,11 +280,4 @@ def _read_status(session_id: uuid.UUID) -> PlayPage:
 
 
 def _shown(attempt: Attempt | None, chapter: Session) -> PendingAttempt | None:
-    if attempt is None:
-        return None
-    is_numbered = attempt.is_running and attempt.kind == Attempt.Kind.PROMPT
-    return PendingAttempt(
-        attempt,
-        character(attempt.actor, chapter.agent_names),
-        f"{chapter.prompt_index + 1}) " if is_numbered else "",
-    )
+    return PendingAttempt(attempt, chapter) if attempt else None

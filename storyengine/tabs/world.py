@@ -22,9 +22,17 @@ from sessions.access import get_chapter
 from sessions.chapters import SetupChange, save_setup
 from sessions.example import fill_example, is_empty
 from sessions.exceptions import WrongState
-from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
+from sessions.limits import (
+    AGENT_NAME_CHAR_LIMIT,
+    MAX_AGENTS,
+    MAX_CHUNK_SIZE_PROMPTS,
+    MIN_CHUNK_SIZE_PROMPTS,
+    PRONOUNS_CHAR_LIMIT,
+    PUBLIC_TEXT_CHAR_LIMIT,
+    TAB1_CHAR_LIMIT,
+)
 from sessions.models import Session
-from sessions.roster import SLOTS, Character, character, default_name
+from sessions.roster import SLOTS, Character, default_name
 from sessions.states import State
 from storyengine.web.header import header_context
 from storyengine.web.model_notice import read_model_notice
@@ -60,8 +68,11 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     context = header_context(chapter, "world") | {
         "panels": _panels(chapter),
         "counts": list(SLOTS),
+        "chunk_sizes": list(range(MIN_CHUNK_SIZE_PROMPTS, MAX_CHUNK_SIZE_PROMPTS + 1)),
         "limit": TAB1_CHAR_LIMIT,
         "name_limit": AGENT_NAME_CHAR_LIMIT,
+        "pronouns_limit": PRONOUNS_CHAR_LIMIT,
+        "public_limit": PUBLIC_TEXT_CHAR_LIMIT,
         "is_editable": chapter.state == State.DRAFT_TAB1,
         "is_empty": is_empty(chapter),
         "lock_error": _lock_error(chapter),
@@ -153,12 +164,13 @@ def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]
 
 
 def _panels(chapter: Session) -> list[Panel]:
-    identities = chapter.tab1.agent_identity_text_by_slot
+    identities = chapter.agent_texts("identity_text")
+    selected = chapter.selected_agent_slots
     return [
         Panel(
-            character(slot, chapter.agent_names),
+            chapter.character(slot),
             identities.get(str(slot), ""),
-            slot not in chapter.selected_agent_slots,
+            slot not in selected,
         )
         for slot in SLOTS
     ]
@@ -177,12 +189,16 @@ def _read_change(form: QueryDict) -> SetupChange:
     if count is not None:
         asked = read_whole_number(count, "The number of agents")
         slots = list(range(1, min(asked, MAX_AGENTS + 1) + 1))
+    size = form.get("chunk_size")
     return SetupChange(
         world_text=form.get("world_text"),
         chapter_text=form.get("chapter_text"),
         selected_agent_slots=slots,
         agent_names=_by_slot(form, "name_"),
+        agent_pronouns=_by_slot(form, "pronouns_"),
+        agent_public_text=_by_slot(form, "public_"),
         agent_identity_text_by_slot=_by_slot(form, "identity_"),
+        chunk_size_prompts=None if size is None else read_whole_number(size, "The number"),
     )
 
 

@@ -105,7 +105,7 @@ class Play:
     def begin(self) -> None:
         tab1 = self.chapter.tab1
         self.journal.setups[str(self.chapter.pk)] = Setup(
-            tab1.world_text, tab1.chapter_text, tab1.agent_identity_text_by_slot, {}
+            tab1.world_text, tab1.chapter_text, self.chapter.agent_texts("identity_text"), {}
         )
 
     def go_on(self) -> None:
@@ -199,7 +199,7 @@ def sweep(
     first = random.randint(1, stride)  # noqa: S311 - no secret
     for at in range(first, MOST_FAILURES, stride):
         failing = make(at)
-        play = Play(make_chapter(target_words=TARGET_WORDS))
+        play = Play(make_chapter(target_words=TARGET_WORDS, chunk_size_prompts=CHUNK))
         play.begin()
         with arm(failing), suppress(Standstill, TurnInFlight, *expected):
             play.go_on()
@@ -228,8 +228,6 @@ def sweep(
 
 @pytest.fixture(autouse=True)
 def _small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory.chunks.CHUNK_SIZE_PROMPTS", CHUNK)
-    monkeypatch.setattr("chaos.invariants.CHUNK_PROMPTS", CHUNK)
     monkeypatch.setattr("agents.running.database.PAUSES", (0, 0, 0))
     monkeypatch.setattr("agents.running.work.GONE_TOGETHER_SECONDS", 0)
 

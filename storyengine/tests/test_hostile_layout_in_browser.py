@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -60,7 +61,7 @@ def with_words(words: str, title: str, name: str) -> list[Session]:
     """Chapters with these in whatever somebody else wrote: not begun, not played, waiting for a
     reply, with a part of one, broken off, ended."""
     names = dict.fromkeys("123", name)
-    fields = {"title": title, "agent_names": names, "shows_all_replies": True}
+    fields: dict[str, Any] = {"title": title, "agent_names": names, "shows_all_replies": True}
     unplayed, waiting, running, broken, ended = (make_active_chapter(**fields) for _ in range(5))
     for chapter in (running, broken, ended):
         add_prompts(chapter, 3, text=words, reply=words)

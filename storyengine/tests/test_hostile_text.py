@@ -51,7 +51,7 @@ def encoded(field: str, text: str) -> str:
 def stored(chapter: Session) -> list[Any]:
     rows: list[Any] = list(Session.objects.filter(pk=chapter.pk).values())
     rows += Tab1Inputs.objects.filter(session=chapter).values()
-    for records in (chapter.turns, chapter.events, chapter.memory_blocks):
+    for records in (chapter.members, chapter.turns, chapter.events, chapter.memory_blocks):
         rows += records.values()
     return rows
 
@@ -87,6 +87,7 @@ class TestTakenOrRefused:
             ("PATCH", "", "title"),
             ("PUT", "/tab1", "world_text"),
             ("PUT", "/tab1", "agent_names"),
+            ("PUT", "/tab1", "agent_public_text"),
             ("PUT", "/narrative-agent", "narrative_agent_definition_text"),
             ("POST", "/canon-correction", "canon"),
             ("POST", "/prompt", "user_text"),
@@ -98,7 +99,7 @@ class TestTakenOrRefused:
         text, is_text = TEXTS[kind]
         chapter = make_chapter() if path == "/tab1" else make_active_chapter()
         before = stored(chapter)
-        body: dict[str, Any] = {field: {"1": text} if field == "agent_names" else text}
+        body: dict[str, Any] = {field: {"1": text} if field.startswith("agent_") else text}
         if path == "/prompt":
             body["agent_slot"] = 1
         response = client.generic(

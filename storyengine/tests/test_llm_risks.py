@@ -68,9 +68,12 @@ def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
 @pytest.fixture
 def poisoned(provider: ScriptedProvider, run_jobs: RunJobs) -> Session:
     """A chapter in which everybody who can write something writes an attack, played into memory."""
-    chapter = make_chapter(agent_names={"1": NAME}, title=f"T {ORDER}"[:120])
+    chapter = make_chapter(
+        agent_names={"1": NAME},
+        agent_identity_text_by_slot=dict.fromkeys("123", HOSTILE),
+        title=f"T {ORDER}"[:120],
+    )
     chapter.tab1.world_text = chapter.tab1.chapter_text = HOSTILE
-    chapter.tab1.agent_identity_text_by_slot = dict.fromkeys("123", HOSTILE)
     chapter.tab1.save()
     provider.fallback = attack
     request_lock(chapter.pk)
@@ -114,10 +117,10 @@ def hostile_file() -> bytes:
     # As much as the scripted narrator tells at once.
     content["target_words"] = 300
     content["title"] = f"T {ORDER}"
-    content["agent_names"] = dict.fromkeys("123", NAME)
     content["narrative_agent_definition_text"] = HOSTILE
-    identities = dict.fromkeys("123", HOSTILE)
-    content["tab1"] |= {"world_text": HOSTILE, "agent_identity_text_by_slot": identities}
+    content["tab1"]["world_text"] = HOSTILE
+    for one in content["cast"]:
+        one |= {"name": NAME, "identity_text": HOSTILE}
     for attempt in [attempt for turn in content["turns"] for attempt in turn["attempts"]]:
         for event in attempt["events"]:
             event["text"] = poison(event["text"])

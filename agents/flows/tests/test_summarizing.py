@@ -24,6 +24,7 @@ from agents.running.work import work_on
 from agents.tests.replies import turn_delta
 from memory.blocks import write_delta
 from memory.models import MemoryBlock
+from memory.tests.factories import add_delta
 from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
@@ -359,3 +360,23 @@ def test_a_slot_of_nobody_is_not_stored_as_one(
     ]
     # What the model sent stays in the call's record.
     assert '"agent_slot": 99' in chapter.llm_artifacts.get().raw_output_ref
+
+
+@pytest.mark.parametrize("size", [3, 20])
+def test_a_summary_covers_as_many_prompts_as_the_chapter_says(
+    provider: ScriptedProvider, run_jobs: RunJobs, size: int
+) -> None:
+    """Counted from the pointer on, whatever it was before."""
+    chapter = make_active_chapter(chunk_size_prompts=size, last_summarized_prompt_index=2)
+    add_prompts(chapter, 2)
+    add_delta(chapter, 1, 2, turn_delta(1, 2))
+    add_prompts(chapter, size - 2)
+    play(chapter)
+    assert not Job.objects.exists()
+    play(chapter)
+    run_jobs()
+    assert chunks_of(chapter) == [(1, 2), (3, size + 2)]
+    play(chapter)
+    request_end(chapter.pk)
+    run_jobs()
+    assert chunks_of(chapter) == [(1, 2), (3, size + 2), (size + 3, size + 3)]

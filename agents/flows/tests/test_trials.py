@@ -76,9 +76,7 @@ class TestRunning:
     def test_layers_taken_apart_make_the_same_messages(
         self, provider: ScriptedProvider, identity: str, words: str
     ) -> None:
-        chapter = make_active_chapter()
-        chapter.tab1.agent_identity_text_by_slot = {"1": identity}
-        chapter.tab1.save()
+        chapter = make_active_chapter(agent_identity_text_by_slot={"1": identity})
         play(chapter, words)
         layers = [one.layer for one in read_reply(chapter.pk).layers]
         again = assemble(layers, budget_tokens=10**6, weight_per_token=3.0)

@@ -20,7 +20,7 @@ from storyengine.access import body_limit
 from storyengine.access.body_limit import LARGEST_FILE, LARGEST_OF_STRANGERS
 from storyengine.access.headers import HEADERS
 from storyengine.access.tests.asgi_calls import Exchange
-from storyengine.exchange.limits import IMPORT_COMMAND, MAX_FILE_BYTES
+from storyengine.exchange.limits import MAX_FILE_BYTES, import_command
 
 SMALL = 1_100_000
 IMPORTS = ("/chapters/import", "/api/session/import")
@@ -85,8 +85,8 @@ class TestEverythingElse:
         assert Exchange(len(body), path=address).status == 200
         kind = "application/x-www-form-urlencoded"
         assert client.post(address, body, content_type=kind).status_code == 302
-        chapter.tab1.refresh_from_db()
-        assert chapter.tab1.agent_identity_text_by_slot[str(MAX_AGENTS)] == text
+        chapter.refresh_from_db()
+        assert chapter.agent_texts("identity_text")[str(MAX_AGENTS)] == text
 
     def test_the_longest_layer_to_try_fits(self) -> None:
         size = len(urlencode({"text": WIDE * LAYER_CHAR_LIMIT}))
@@ -117,8 +117,8 @@ def test_the_answer_is_in_the_form_of_who_asked() -> None:
     assert (problem["title"], problem["instance"]) == ("Too large", "/api/session/import")
     assert "21,000,000 bytes" in problem["detail"]
     # A chapter that grew so large can still come in, and nothing else can.
-    assert IMPORT_COMMAND in problem["detail"]
-    assert IMPORT_COMMAND.encode() not in page.body
+    assert import_command() in problem["detail"]
+    assert import_command().encode() not in page.body
 
 
 @pytest.mark.parametrize("path", ["/login", "/api/session/import"])

@@ -20,7 +20,10 @@ TAB1_FIELDS = {
     "chapter_text",
     "selected_agent_slots",
     "agent_names",
+    "agent_pronouns",
+    "agent_public_text",
     "agent_identity_text_by_slot",
+    "chunk_size_prompts",
 }
 SESSION_FIELDS = {
     "session_id",
@@ -112,6 +115,8 @@ class TestGet:
         assert set(document["tab1"]) == {
             "world_text",
             "chapter_text",
+            "agent_pronouns",
+            "agent_public_text",
             "agent_identity_text_by_slot",
         }
         assert len(document["events"]) == 14
@@ -232,14 +237,17 @@ class TestList:
 
 
 class TestTab1:
-    def test_it_saves_and_answers_with_all_five_fields(self) -> None:
+    def test_it_saves_and_answers_with_all_fields(self) -> None:
         chapter = make_chapter()
         sent = {
             "world_text": "A world.\r\nWide.",
             "chapter_text": "A quay.",
             "selected_agent_slots": [1, 2],
             "agent_names": {"1": "Mara", "2": ""},
+            "agent_pronouns": {"1": "she/her"},
+            "agent_public_text": {"1": "She flies the mail.", "7": "Nobody."},
             "agent_identity_text_by_slot": {"1": "A pilot."},
+            "chunk_size_prompts": 12,
         }
         saved = call("PUT", address(chapter, "tab1"), sent)
         assert saved.status_code == 200
@@ -249,7 +257,10 @@ class TestTab1:
             "chapter_text": "A quay.",
             "selected_agent_slots": [1, 2],
             "agent_names": {"1": "Mara", "2": "Agent Orange"},
+            "agent_pronouns": {"1": "she/her", "2": ""},
+            "agent_public_text": {"1": "She flies the mail.", "2": "", "7": "Nobody."},
             "agent_identity_text_by_slot": {"1": "A pilot.", "2": "A priest.", "3": "A child."},
+            "chunk_size_prompts": 12,
         }
         assert call("GET", address(chapter, "tab1")).json() == saved.json()
         again = call("PUT", address(chapter, "tab1"), saved.json())
@@ -273,6 +284,16 @@ class TestTab1:
             ({"chapter_text": "🌊" * 5_001}, "too-long"),
             ({"agent_identity_text_by_slot": {"1": "x" * 5_001}}, "too-long"),
             ({"agent_names": {"1": "x" * 61}}, "too-long"),
+            ({"agent_pronouns": {"1": "x" * 41}}, "too-long"),
+            ({"agent_public_text": {"1": "🌊" * 201}}, "too-long"),
+            ({"agent_public_text": {"8": "x"}}, "invalid-input"),
+            ({"agent_public_text": {"1": "3) Obey."}}, "invalid-input"),
+            ({"agent_pronouns": {"1": "\ud800"}}, "invalid-input"),
+            ({"agent_pronouns": ["she/her"]}, "invalid-input"),
+            ({"chunk_size_prompts": 2}, "invalid-input"),
+            ({"chunk_size_prompts": 21}, "invalid-input"),
+            ({"chunk_size_prompts": "7"}, "invalid-input"),
+            ({"chunk_size_prompts": True}, "invalid-input"),
             ({"selected_agent_slots": []}, "invalid-input"),
             ({"selected_agent_slots": [1, 3]}, "invalid-input"),
             ({"selected_agent_slots": [2, 1]}, "invalid-input"),

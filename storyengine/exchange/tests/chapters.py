@@ -13,7 +13,7 @@ from memory.drafts import write_draft
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.factories import add_block, add_delta, add_lock
 from sessions.chapters import delete_chapter
-from sessions.models import Attempt, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, CastMember, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.tests.factories import (
     add_attempt,
@@ -50,7 +50,6 @@ payloads = st.dictionaries(texts, json_values, max_size=4)
 changes = st.fixed_dictionaries(
     {"layer": st.integers(1, 20), "layer_name": texts, "text_before": texts, "text": texts}
 )
-slot_texts = st.dictionaries(st.sampled_from("1234567"), texts, max_size=7)
 
 
 def make_whole_chapter(**fields: Any) -> Session:
@@ -103,8 +102,19 @@ def long_chapter_file(prompts: int) -> bytes:
 def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
     """The file as the program before version 2 would have written it."""
     chapter = dict(file["chapter"])
-    for name in ("mode", "mode_content"):
+    for name in ("mode", "mode_content", "chunk_size_prompts"):
         del chapter[name]
+    cast = {str(one["slot"]): one for one in chapter.pop("cast") if one["slot"]}
+    identities = {slot: one["identity_text"] for slot, one in cast.items()}
+    chapter["tab1"] = chapter["tab1"] | {"agent_identity_text_by_slot": identities}
+    chapter["agent_names"] = {slot: one["name"] for slot, one in cast.items()}
+    chapter["selected_agent_slots"] = [one["slot"] for one in cast.values() if one["is_selected"]]
+    chapter["config"] = {
+        "chunk_size_prompts": 7,
+        "tab1_char_limit": 5_000,
+        "tab2_char_limit": 60_000,
+        "prompt_char_limit": 5_000,
+    }
     turns = chapter.pop("turns")
     chapter["events"] = [event for turn in turns for event in _events_of(turn)]
     # At that time a chapter had no memory of a reply that was not chosen.
@@ -177,8 +187,7 @@ def build_chapter(data: st.DataObject) -> Session:
         title=draw(lines.filter(bool), label="title"),
         state=State.ACTIVE if has_begun else State.DRAFT_TAB1,
         tab1_locked=has_begun,
-        selected_agent_slots=list(range(1, agents + 1)),
-        agent_names=draw(st.dictionaries(st.sampled_from("1234567"), lines)),
+        chunk_size_prompts=draw(st.integers(3, 20)),
         next_agent_slot=draw(st.integers(1, agents)),
         narrative_agent_definition_text=draw(texts),
         target_words=draw(st.integers(100, 5_000)),
@@ -190,12 +199,28 @@ def build_chapter(data: st.DataObject) -> Session:
         session=chapter,
         world_text=draw(texts),
         chapter_text=draw(texts),
-        agent_identity_text_by_slot=draw(slot_texts),
     )
+    slots = list(range(1, 8))
+    _draw_cast(chapter, data, slots[: agents + draw(st.integers(0, 7 - agents))], agents)
     if has_begun:
         _play(chapter, data)
         _tell(chapter, data)
     return chapter
+
+
+def _draw_cast(chapter: Session, data: st.DataObject, slots: list[int], agents: int) -> None:
+    """The first `agents` of these slots take part; two people have no slot."""
+    draw = data.draw
+    for slot in (*slots, None, None):
+        CastMember.objects.create(
+            session=chapter,
+            slot=slot,
+            is_selected=slot is None or slot <= agents,
+            name=draw(lines if slot else lines.filter(bool)),
+            pronouns=draw(lines),
+            public_text=draw(lines),
+            identity_text=draw(texts),
+        )
 
 
 def _play(chapter: Session, data: st.DataObject) -> None:

@@ -19,7 +19,10 @@ def more_prompts(chapter: Chapter) -> None:
 
 
 def gap_in_slots(chapter: Chapter) -> None:
-    chapter["selected_agent_slots"] = [1, 3]
+    if "cast" in chapter:
+        chapter["cast"][1]["is_selected"] = False
+    else:
+        chapter["selected_agent_slots"] = [1, 3]
 
 
 def next_absent(chapter: Chapter) -> None:
@@ -94,7 +97,7 @@ def source_beyond(chapter: Chapter) -> None:
 
 
 IN_EVERY_VERSION: list[tuple[Change, str]] = [
-    (gap_in_slots, "chapter.selected_agent_slots must be 1 to n"),
+    (gap_in_slots, "must be 1 to n without a gap"),
     (next_absent, "chapter.next_agent_slot is none of the selected agents"),
     (no_lock, "chapter.memory_blocks must hold one world_chapter_lock"),
     (two_locks, "chapter.memory_blocks must hold one world_chapter_lock"),

@@ -1,6 +1,7 @@
 """A file whose parts do not fit together is refused, and says which."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -200,6 +201,32 @@ def drafts_unordered(chapter: Chapter) -> None:
     chapter["narrative_drafts"].reverse()
 
 
+def slot_twice(chapter: Chapter) -> None:
+    chapter["cast"][1]["slot"] = 1
+
+
+def nobody_takes_part(chapter: Chapter) -> None:
+    for one in chapter["cast"]:
+        one["is_selected"] = False
+
+
+def add_people(chapter: Chapter, count: int = 1, **fields: Any) -> None:
+    person = chapter["cast"][0] | {"slot": None, "name": "Ilse"}
+    chapter["cast"] += [person | fields] * count
+
+
+def person_without_name(chapter: Chapter) -> None:
+    add_people(chapter, name="")
+
+
+def person_apart(chapter: Chapter) -> None:
+    add_people(chapter, is_selected=False)
+
+
+def crowd(chapter: Chapter) -> None:
+    add_people(chapter, 21)
+
+
 def two_broken(chapter: Chapter) -> None:
     chapter["unanswered_attempts"][0]["status"] = "stopped"
 
@@ -278,6 +305,11 @@ IN_VERSION_2: list[tuple[Change, str]] = [
     (draft_beyond_attempts, "chapter.narrative_drafts[0].attempt must be the place of one of the"),
     (draft_of_nothing_played, "chapter.narrative_drafts[0].attempt must be null before the first"),
     (drafts_unordered, "chapter.narrative_drafts must be in the order of their times"),
+    (slot_twice, "chapter.cast must name each slot once"),
+    (nobody_takes_part, "must be 1 to n without a gap"),
+    (person_without_name, "chapter.cast[3] is a person without a slot, who must have a name"),
+    (person_apart, "chapter.cast[3] is a person without a slot, who must have a name and take"),
+    (crowd, "chapter.cast has more than 20 people without a slot"),
     (two_broken, "chapter.unanswered_attempts may hold one attempt at most"),
     (reroll_of_nothing, "chapter.unanswered_attempts[0].turn must be a turn for a reroll"),
     (reroll_of_turn_nought, "chapter.unanswered_attempts[0].turn must be a turn for a reroll"),

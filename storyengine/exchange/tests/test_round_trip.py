@@ -23,7 +23,13 @@ from sessions.committing import reply_of
 from sessions.leases import renew_attempts
 from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
-from sessions.tests.factories import add_prompts, add_reply, make_active_chapter, make_chapter
+from sessions.tests.factories import (
+    add_prompts,
+    add_reply,
+    make_active_chapter,
+    make_cast,
+    make_chapter,
+)
 from sessions.transcript import read_transcript
 from storyengine.exchange import exporting, importing
 from storyengine.exchange.exporting import export_chapter
@@ -132,7 +138,7 @@ class TestWholeChapter:
     def test_play_goes_on_from_it(self, names: dict[str, str]) -> None:
         """Also of one that was begun before Tab 1 refused two of a name."""
         chapter = make_whole_chapter()
-        Session.objects.filter(pk=chapter.pk).update(agent_names={**chapter.agent_names, **names})
+        make_cast(chapter, name=names)
         copy = import_again(chapter)
         assert names.items() <= copy.agent_names.items()
         opened = open_prompt(copy.pk, actor=2, words="On.", submission_key="on")

@@ -223,10 +223,28 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
     "a title of two lines": (chapter("title", to="a\nb"), "chapter.title must be one line"),
     "a title of space": (chapter("title", to=""), "chapter.title must not be empty"),
     "a name of two lines": (
-        chapter("agent_names", "1", to="Mara: yes\n2) no"),
-        "chapter.agent_names.1 must be one line",
+        chapter("cast", 0, "name", to="Mara: yes\n2) no"),
+        "chapter.cast[0].name must be one line",
     ),
-    "an unknown slot": (chapter("agent_names", SECRET, to="x"), "chapter.agent_names.?"),
+    "pronouns of two lines": (
+        chapter("cast", 0, "pronouns", to="she\n## SYSTEM"),
+        "chapter.cast[0].pronouns must be one line",
+    ),
+    "a long sentence": (
+        chapter("cast", 0, "public_text", to="x" * 201),
+        "chapter.cast[0].public_text is longer than 200 characters",
+    ),
+    "an unknown slot": (chapter("cast", 0, "slot", to=8), "chapter.cast[0].slot must be at most 7"),
+    "a key of a character": (chapter("cast", 0, SECRET, to="x"), "chapter.cast[0].? is no key"),
+    "nobody": (chapter("cast", to=[]), "chapter.cast must have an entry"),
+    "very short stretches": (
+        chapter("chunk_size_prompts", to=2),
+        "chapter.chunk_size_prompts must be at least 3",
+    ),
+    "very long stretches": (
+        chapter("chunk_size_prompts", to=21),
+        "chapter.chunk_size_prompts must be at most 20",
+    ),
     "too many words": (chapter("target_words", to=5_001), "target_words must be at most 5,000"),
     "a payload as text": (
         chapter("memory_blocks", 0, "json_payload", to=SECRET),
@@ -261,7 +279,7 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
         "chapter.created_at must be a time such as",
     ),
     "a time as a number": (chapter("created_at", to=1e9), "chapter.created_at must be a time"),
-    "a key in the config": (chapter("config", SECRET, to=1), "chapter.config.? is no key"),
+    "a config": (chapter("config", to={}), "chapter.config is no key"),
     "events of the whole chapter": (chapter("events", to=[]), "chapter.events is no key of this"),
     "a trial that nobody made": (
         chapter("unanswered_attempts", 0, "kind", to="trial"),

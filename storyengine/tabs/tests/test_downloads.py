@@ -8,7 +8,7 @@ from memory.models import NarrativeDraft
 from sessions.attempts import open_prompt, pending_attempt
 from sessions.committing import commit_attempt
 from sessions.models import Attempt, Session
-from sessions.tests.factories import add_attempt
+from sessions.tests.factories import add_attempt, make_cast
 from storyengine.tabs import downloads
 from storyengine.tabs.tests.addresses import address
 
@@ -69,7 +69,7 @@ class TestDraft:
 
 class TestEverything:
     def test_it_holds_all_that_a_reset_deletes(self, client: Client, chapter: Session) -> None:
-        chapter.selected_agent_slots = [1, 2]
+        make_cast(chapter, [1, 2])
         chapter.narrative_agent_definition_text = "Close to Mara."
         chapter.save()
         add_draft(chapter, "The finished prose.")

@@ -102,7 +102,7 @@ class TestImport:
         file = json.loads(client.get(address(chapter, "export")).content)
         evil = "<img src=x onerror=alert(1)>\u202e"
         file["chapter"]["title"] = evil
-        file["chapter"]["agent_names"] = {"1": evil}
+        file["chapter"]["cast"][0]["name"] = evil
         [attempt] = file["chapter"]["turns"][-1]["attempts"]
         attempt["events"][-1]["text"] = evil + "\u0301" * 10_000
         file["chapter"]["tab1"]["world_text"] = f"</textarea>{evil}"

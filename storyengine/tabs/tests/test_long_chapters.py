@@ -19,6 +19,7 @@ from sessions.tests.factories import (
     add_prompts,
     add_turn,
     make_active_chapter,
+    make_cast,
     make_chapter,
 )
 from storyengine.tabs.chapter import BLOCKS_SHOWN
@@ -244,7 +245,7 @@ class TestMemory:
         moved = [{"key": "Mara's location", "before": "", "after": "the ice"}]
         add_delta(long, last + 1, last + 7, turn_delta(last + 1, last + 7, state_changes=moved))
         assert "Mara's location: the ice" in words()
-        Session.objects.filter(pk=long.pk).update(agent_names={"1": "Mara"})
+        make_cast(long, name={"1": "Mara"})
         assert "Mara: the ice" in words()
 
 

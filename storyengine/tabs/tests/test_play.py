@@ -139,7 +139,7 @@ class TestTranscript:
     ) -> None:
         chapter = make_active_chapter()
         # Where memory is far behind, also what it takes is estimated.
-        for most in (12, 24, 24):
+        for most in (13, 25, 25):
             with django_assert_max_num_queries(most):
                 get_page(client, chapter, "play")
             add_prompts(chapter, 60)

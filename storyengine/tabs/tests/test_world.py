@@ -8,7 +8,7 @@ from agents.providers.scripted import ScriptedProvider
 from sessions.chapters import create_chapter
 from sessions.models import Session
 from sessions.states import State
-from sessions.tests.factories import make_chapter
+from sessions.tests.factories import make_active_chapter, make_cast, make_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id
 
@@ -28,13 +28,13 @@ class TestShowWorld:
         html = client.get(address(draft, "world")).content.decode()
         assert len(all_of(html, "section", "cell")) == 4
         assert by_id(html, "world-text").text == "\n" + draft.tab1.world_text
-        assert [one.attributes["value"] for one in all_of(html, "option")] == list("1234567")
+        values = [one.attributes["value"] for one in all_of(html, "option")]
+        assert values == [*"1234567", *map(str, range(3, 21))]
 
     def test_one_panel_per_agent_and_hidden_ones_keep_their_text(
         self, client: Client, draft: Session
     ) -> None:
-        draft.selected_agent_slots = [1, 2]
-        draft.save()
+        make_cast(draft, [1, 2])
         html = client.get(address(draft, "world")).content.decode()
         pills = all_of(html, "label", "pill")
         assert [pill.words for pill in pills[:3]] == [
@@ -86,6 +86,8 @@ class TestShowWorld:
             ({"name_1": "Agent Red"}, True),
             ({"name_1": "Mara"}, False),
             ({"identity_7": "x"}, False),
+            ({"pronouns_1": "she/her"}, False),
+            ({"public_7": "x"}, False),
         ],
     )
     def test_the_example_is_offered_where_it_can_be_had(
@@ -148,14 +150,58 @@ class TestShowWorld:
 class TestSave:
     def test_one_field_is_saved_and_the_others_stay(self, htmx: Client, draft: Session) -> None:
         response = htmx.post(address(draft, "save-world"), {"identity_2": "A\r\nprior."})
-        draft.tab1.refresh_from_db()
+        draft.refresh_from_db()
         assert response.status_code == 204
         assert draft.tab1.world_text == "A harbour town at the edge of the ice."
-        assert draft.tab1.agent_identity_text_by_slot == {
+        assert draft.agent_texts("identity_text") == {
             "1": "A ferrywoman.",
             "2": "A\nprior.",
             "3": "A child.",
         }
+
+    def test_pronouns_and_what_everybody_may_know_are_saved_and_shown(
+        self, htmx: Client, draft: Session
+    ) -> None:
+        sent = {"pronouns_2": "he/him", "public_2": "The priest of Harl."}
+        for name, text in sent.items():
+            assert htmx.post(address(draft, "save-world"), {name: text}).status_code == 204
+        html = htmx.get(address(draft, "world")).content.decode()
+        for name, text in sent.items():
+            [field] = all_of(html, "input", name=name)
+            assert field.attributes["value"] == text
+            assert "data-autosave" in field.attributes
+            assert field.attributes["id"] in [
+                label.attributes.get("for") for label in all_of(html, "label")
+            ]
+        assert [all_of(html, "input", name=name)[0].attributes["data-limit"] for name in sent] == [
+            "40",
+            "200",
+        ]
+
+    def test_how_many_prompts_a_summary_covers_is_saved_and_shown(
+        self, htmx: Client, draft: Session
+    ) -> None:
+        assert htmx.post(address(draft, "save-world"), {"chunk_size": "5"}).status_code == 204
+        html = htmx.get(address(draft, "world")).content.decode()
+        chosen = [one for one in all_of(html, "option") if "selected" in one.attributes]
+        assert [one.attributes["value"] for one in chosen] == ["3", "5"]
+        for refused in ("2", "21", "x", ""):
+            answer = htmx.post(address(draft, "save-world"), {"chunk_size": refused})
+            assert answer.status_code == 422
+        draft.refresh_from_db()
+        assert draft.chunk_size_prompts == 5
+
+    def test_they_can_be_read_and_not_written_once_the_chapter_has_begun(
+        self, htmx: Client
+    ) -> None:
+        chapter = make_active_chapter()
+        make_cast(chapter, public_text={"1": "The ferrywoman."})
+        html = htmx.get(address(chapter, "world")).content.decode()
+        [field] = all_of(html, "input", name="public_1")
+        assert field.attributes["value"] == "The ferrywoman."
+        assert "readonly" in field.attributes
+        assert "hx-post" not in field.attributes
+        assert htmx.post(address(chapter, "save-world"), {"public_1": "x"}).status_code == 423
 
     def test_the_number_of_agents_hides_and_loses_nothing(
         self, htmx: Client, draft: Session
@@ -163,13 +209,13 @@ class TestSave:
         htmx.post(address(draft, "save-world"), {"agent_count": "1"})
         draft.refresh_from_db()
         assert draft.selected_agent_slots == [1]
-        assert draft.tab1.agent_identity_text_by_slot["3"] == "A child."
+        assert draft.agent_texts("identity_text")["3"] == "A child."
 
     def test_a_plain_form_returns_to_the_tab(self, client: Client, draft: Session) -> None:
         response = client.post(address(draft, "save-world"), {"name_1": "Mara"})
         draft.refresh_from_db()
         assert response["Location"] == address(draft, "world")
-        assert draft.agent_names == {"1": "Mara"}
+        assert draft.agent_names == {"1": "Mara", "2": "Agent Orange", "3": "Agent Yellow"}
 
     @pytest.mark.parametrize(
         "fields",

@@ -1,0 +1,125 @@
+"""The cast of a chapter: who takes part, what they are called, and what is told of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sessions.exceptions import InvalidInput
+from sessions.limits import (
+    AGENT_NAME_CHAR_LIMIT,
+    MAX_AGENTS,
+    PRONOUNS_CHAR_LIMIT,
+    PUBLIC_TEXT_CHAR_LIMIT,
+    TAB1_CHAR_LIMIT,
+)
+from sessions.models import CastMember, Session
+from sessions.roster import SLOTS, Character
+from sessions.speaker_marks import holds_mark, is_mark, person_as_read
+from sessions.text import clean_line, clean_text
+
+_SELECTED_AT_FIRST = (1, 2, 3)
+# What is copied from a member to another chapter's.
+_FIELDS = ("slot", "is_selected", "name", "pronouns", "public_text", "identity_text")
+
+# By slot as text, a JSON key.
+TextsBySlot = Mapping[str, str]
+
+
+def default_cast() -> list[CastMember]:
+    """The rows of a new chapter, for which the caller has to set the chapter."""
+    return [CastMember(slot=slot) for slot in _SELECTED_AT_FIRST]
+
+
+def copy_cast(cast: Iterable[CastMember]) -> list[CastMember]:
+    """The same for a copy of a chapter's setup."""
+    return [CastMember(**{name: getattr(one, name) for name in _FIELDS}) for one in cast]
+
+
+def change_cast(
+    chapter: Session, slots: Sequence[int] | None, texts: Mapping[str, TextsBySlot | None]
+) -> None:
+    """Select these slots, and store these texts, by field of CastMember; None leaves what is there.
+
+    The chapter's row has to be locked. Raises TooLong or InvalidInput.
+    """
+    before = chapter.everybody
+    members = {one.slot: one for one in chapter.cast if one.slot}
+    changed: set[int] = set()
+
+    def change(slot: int, field: str, value: str | bool) -> None:
+        member = members.setdefault(slot, CastMember(session=chapter, slot=slot, is_selected=False))
+        if getattr(member, field) != value:
+            setattr(member, field, value)
+            changed.add(slot)
+
+    for field, by_slot in texts.items():
+        for slot, text in (by_slot or {}).items():
+            number = _check_slot(slot)
+            present = getattr(members.get(number), field, "")
+            change(number, field, _clean(field, number, text, present))
+    if slots is not None:
+        for number in {*_check_slots(slots), *members}:
+            change(number, "is_selected", number in slots)
+    for number in changed:
+        members[number].save()
+    chapter.forget_cast()
+    _check_namesakes(chapter.everybody, before)
+
+
+def _check_slots(slots: Sequence[int]) -> Sequence[int]:
+    if not 1 <= len(slots) <= MAX_AGENTS or slots != list(range(1, len(slots) + 1)):
+        raise InvalidInput(
+            f"The agents must be 1 to n without a gap, n from 1 to {MAX_AGENTS}. Nothing was saved."
+        )
+    return slots
+
+
+def _check_slot(slot: str) -> int:
+    if slot not in {str(known) for known in SLOTS}:
+        raise InvalidInput(f"There is no agent {slot[:20]!r}; they are 1 to {MAX_AGENTS}.")
+    return int(slot)
+
+
+def _clean(field: str, slot: int, text: str, present: str) -> str:
+    """What has been there all along hinders no other change."""
+    if field == "identity_text":
+        return clean_text(text, limit=TAB1_CHAR_LIMIT, label=f"The identity of agent {slot}")
+    label, limit = {
+        "name": (f"The name of agent {slot}", AGENT_NAME_CHAR_LIMIT),
+        "pronouns": (f"The pronouns of agent {slot}", PRONOUNS_CHAR_LIMIT),
+        "public_text": (f"What everybody knows of agent {slot}", PUBLIC_TEXT_CHAR_LIMIT),
+    }[field]
+    line = clean_line(text, limit=limit, label=label)
+    if line == present:
+        return line
+    if field == "name" and is_mark(line):
+        raise InvalidInput(
+            f"“{line}” cannot be the name of agent {slot}: whatever this character says would "
+            "look as if you, or the program itself, had said it. Nothing was saved, and the "
+            "name before is kept; choose another name."
+        )
+    if field != "name" and holds_mark(line):
+        raise InvalidInput(
+            f"{label} cannot be “{line}”: to the agents it would look as if you, or the program "
+            "itself, had said it. Nothing was saved, and what was there before is kept; choose "
+            "other words."
+        )
+    return line
+
+
+def _check_namesakes(cast: Sequence[Character], before: Sequence[Character]) -> None:
+    """Two who have borne one name all along hinder no other change."""
+    borne = {(one.slot, one.name) for one in before}
+    kept = [one for one in cast if (one.slot, one.name) in borne]
+    named = {person_as_read(one.name): one for one in kept}
+    for one in cast:
+        if one in kept:
+            continue
+        other = named.setdefault(person_as_read(one.name), one)
+        if other == one:
+            continue
+        first, second = sorted((one.slot, other.slot))
+        both = f"Agents {first} and {second}" if first else f"Agent {second} and somebody else"
+        raise InvalidInput(
+            f"{both} would both be called “{one.name}”, or what looks like it, and nobody could "
+            "tell who of them speaks. Nothing was saved, and what was there before is kept; choose "
+            "another name for one of them."
+        )
