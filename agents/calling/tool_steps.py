@@ -184,7 +184,7 @@ class ToolWriting:
             result = self._run(call, context)
             changes = tuple(replace(change, step=number) for change in result.changes)
             self._changes += changes
-            runs.append(CallRun(call, result.sentence[:LONGEST_SENTENCE], changes))
+            runs.append(CallRun(call, result.sentence[:LONGEST_SENTENCE] or "Done.", changes))
         return tuple(runs)
 
     def _run(self, call: ToolCall, context: ToolContext) -> ToolResult:

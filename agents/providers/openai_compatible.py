@@ -244,7 +244,13 @@ class OpenAICompatibleProvider(Provider):
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {
             "model": request.model,
-            "messages": [message.as_sent() for message in request.messages],
+            # What calls and says nothing has no content: some servers refuse an empty one.
+            "messages": [
+                {**message.as_sent(), "content": message.content or None}
+                if message.tool_calls
+                else message.as_sent()
+                for message in request.messages
+            ],
             **self.extra_fields(request),
         }
 

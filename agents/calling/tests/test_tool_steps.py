@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -11,7 +12,7 @@ from pytest_django import Settings
 from agents.calling import rates
 from agents.calling.calls import prepare_call
 from agents.calling.tests.exploring import GO, LOOK, MODELS, World, explorer, says, sentences
-from agents.exceptions import BudgetSpent, ConsentMissing, RateLimited
+from agents.exceptions import BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
 from agents.models import AdmittedCall, LLMArtifact
 from agents.prompting.declarations import AGENTS
 from agents.prompting.tools import (
@@ -346,6 +347,9 @@ class TestCaps:
         plain = prepare_call(explorer(long), world.chapter.pk, world._compose)
         assert prepared.prompt.weight > plain.prompt.weight + 3_000
         assert prepared.most.read > plain.most.read + 3_000
+        huge = replace(long, description="Long. " * 100_000)
+        with pytest.raises(PromptTooLong):
+            world.write(explorer(huge))
 
 
 class TestStopping:

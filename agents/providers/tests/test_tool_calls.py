@@ -165,6 +165,11 @@ class WireContract(ToolContract):
         assert "grammar" not in body
         assert "tools" not in self.body_of(replace(REQUEST, tools=(), streams=self.streams))
 
+    def test_a_message_of_calls_alone_has_no_content(self) -> None:
+        told = (*REQUEST.messages, Message("assistant", "", tool_calls=(QUAY,)))
+        messages = self.body_of(replace(REQUEST, messages=told, streams=self.streams))["messages"]
+        assert messages[2]["content"] is None
+
     def test_calls_and_results_go_back(self) -> None:
         told = (
             *REQUEST.messages,
