@@ -404,7 +404,7 @@ class TestAgency:
         assert sentences(world.steps) == ["The tool failed and changed nothing. Go on without it."]
 
     def test_django_refuses_a_tool_every_query(
-        self, world: World, provider: ScriptedProvider
+        self, world: World, provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
     ) -> None:
         bystander = make_active_chapter(title="Bystander")
 
@@ -421,6 +421,8 @@ class TestAgency:
         world.write(explorer(*tools))
         failed = "The tool failed and changed nothing. Go on without it."
         assert sentences(world.steps) == [failed, failed]
+        lines = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+        assert ["SynchronousOnlyOperation" in line for line in lines] == [True, True]
         assert Session.objects.filter(pk=bystander.pk).exists()
 
     def test_a_change_of_a_kind_that_the_tool_does_not_name_is_none(
