@@ -96,7 +96,7 @@ class ToolWriting:
     _said: list[Layer] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
     _changes: list[ProposedChange] = field(default_factory=list)
-    # How many changes others had proposed when a call was made last, by the call.
+    # How many changes there were once a call had been run, by its name and its arguments.
     _made: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -158,10 +158,11 @@ class ToolWriting:
         try:
             reply = await make_call(call, on_text=lambda piece: show.add(answer.take(piece)))
         finally:
+            # Words that were held back are kept, too, where the reply broke off.
+            end = answer.end()
+            show.add(end.text)
             if is_reply:
                 rates.reply_is_over(self.session_id)
-        end = answer.end()
-        show.add(end.text)
         return reply, end
 
     def _layers(self) -> list[Layer]:

@@ -172,6 +172,17 @@ class TestSteps:
             world.write(explorer())
         assert (world.place, "".join(world.shown)) == ("the shore", "I go.")
 
+    def test_all_words_that_came_before_a_break_are_shown(
+        self, form: ToolForm, world: World, provider: ScriptedProvider
+    ) -> None:
+        words = " ".join(f"word {at}" for at in range(500))
+        whole = says(form, f"{words} <ca", ("look", {})).text
+        until = whole.index("<ca") + 3
+        provider.enqueue(Script(whole[:until], error=StreamBroken("It broke.")))
+        with pytest.raises(StreamBroken):
+            world.write(explorer())
+        assert "".join(world.shown) == f"{words} <ca"
+
 
 class TestWhatCannotBeRun:
     """It ends in a sentence to the model, and the reply goes on."""
