@@ -23,6 +23,8 @@ class LLMArtifact(AppendOnly):
     job = models.ForeignKey(
         "Job", on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
     )
+    # Of an agent that calls tools: which of the calls of the model for one reply this was.
+    step = models.PositiveSmallIntegerField(default=1)
     agent_id = models.PositiveSmallIntegerField()
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)
@@ -38,6 +40,9 @@ class LLMArtifact(AppendOnly):
     layers = models.JSONField(default=list)
     raw_input_ref = models.JSONField(default=list, help_text="The messages sent")
     raw_output_ref = models.TextField(blank=True, help_text="The reply as it came")
+    tool_calls = models.JSONField(
+        default=list, blank=True, help_text="The server's own tool calls in the reply"
+    )
     error = models.TextField(blank=True)
     first_token_ms = models.PositiveIntegerField(null=True, blank=True)
     duration_ms = models.PositiveIntegerField(default=0)

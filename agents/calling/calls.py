@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -32,13 +32,20 @@ from agents.prompting.budget import (
 )
 from agents.prompting.declarations import Agent
 from agents.prompting.layers import AssembledPrompt, Layer, assemble
-from agents.providers.base import Finished, ModelRequest, Provider, Usage
+from agents.providers.base import (
+    Finished,
+    ModelRequest,
+    Provider,
+    ToolCall,
+    ToolSchema,
+    Usage,
+)
 from agents.providers.exceptions import (
+    EmptyReply,
     ProviderBusy,
     ProviderError,
     ProviderRefused,
     ProviderUnreachable,
-    UnusableReply,
 )
 from agents.running.database import in_database, in_database_patiently
 from agents.storage import describe
@@ -70,6 +77,8 @@ class Reply:
 
     text: str
     was_cut: bool
+    # The server's own; nothing has been run.
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,7 @@ class PreparedCall:
     # What it is made for, for the record.
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
+    step: int = 1
 
 
 @dataclass
@@ -92,6 +102,7 @@ class _Outcome:
     """What is known of a call when it ends, however it ends."""
 
     parts: list[str] = field(default_factory=list)
+    tool_calls: list[ToolCall] = field(default_factory=list)
     finished: Finished | None = None
     # As reported, if it can be true.
     usage: Usage | None = None
@@ -148,19 +159,22 @@ def prepare_call(
     json_schema: Mapping[str, Any] | None = None,
     output_tokens: int | None = None,
     stop: Sequence[str] = (),
+    tools: Sequence[ToolSchema] = (),
     attempt_id: uuid.UUID | None = None,
     job_id: uuid.UUID | None = None,
+    step: int = 1,
 ) -> PreparedCall:
     """Fit the layers that `compose` gives to the agent's model.
 
     `output_tokens` caps this call below the agent's own cap; `stop` are words at which a small
-    model is stopped. Raises PromptTooLong, another ChapterError of `compose`, or ModelNotReady. It
-    lets nothing through: whoever sends the call asks `let_through`.
+    model is stopped; `tools` are for a model whose server takes them. Raises PromptTooLong, another
+    ChapterError of `compose`, or ModelNotReady. It lets nothing through: whoever sends the call
+    asks `let_through`.
     """
     provider, model = current_provider(), model_name(agent.agent_id)
     facts = model_facts(agent.agent_id)
     limit = output_limit(agent, facts)
-    prompt = fit_prompt(agent, facts, compose)
+    prompt = fit_prompt(agent, facts, compose, beside=_weight_of(tools))
     request = ModelRequest(
         model=model,
         messages=prompt.messages,
@@ -168,6 +182,8 @@ def prepare_call(
         token_parameter=facts.token_parameter,
         temperature=agent.temperature if facts.accepts_temperature else None,
         json_schema=json_schema if facts.json_schema else None,
+        tools=tuple(tools),
+        reasoning_effort=agent.reasoning_effort if facts.reasoning_effort else "",
         streams=facts.streaming,
         is_background=agent.is_background,
         cache_key=hashlib.sha256(f"{session_id} {agent.agent_id}".encode()).hexdigest()[:32],
@@ -175,16 +191,26 @@ def prepare_call(
     )
     window = facts.context_window if facts.is_window_told else None
     most = most_tokens(request, weight=prompt.weight, window=window)
-    return PreparedCall(agent, session_id, provider, request, prompt, most, attempt_id, job_id)
-
-
-def fit_prompt(agent: Agent, facts: ModelFacts, compose: Compose) -> AssembledPrompt:
-    """The prompt as a call would send it; raises PromptTooLong."""
-    return assemble(
-        compose(),
-        budget_tokens=input_budget(facts, output_limit(agent, facts)),
-        weight_per_token=read_weight_per_token(model_name(agent.agent_id), agent.agent_id),
+    return PreparedCall(
+        agent, session_id, provider, request, prompt, most, attempt_id, job_id, step
     )
+
+
+def fit_prompt(
+    agent: Agent, facts: ModelFacts, compose: Compose, *, beside: float = 0
+) -> AssembledPrompt:
+    """The prompt as a call would send it; raises PromptTooLong.
+
+    `beside` is the weight of what is sent with it and is no message. It counts to the prompt's.
+    """
+    weight_per_token = read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
+    budget = input_budget(facts, output_limit(agent, facts))
+    prompt = assemble(
+        compose(),
+        budget_tokens=budget - math.ceil(beside / weight_per_token),
+        weight_per_token=weight_per_token,
+    )
+    return replace(prompt, weight=prompt.weight + beside)
 
 
 async def make_call(
@@ -204,7 +230,8 @@ async def make_call(
         if validate is not None:
             # In a thread: mending much nonsense takes longer than a job's lease, which is renewed.
             await asyncio.to_thread(validate, outcome.text)
-    return Reply(outcome.text, was_cut=outcome.finished is not None and outcome.finished.was_cut)
+    was_cut = outcome.finished is not None and outcome.finished.was_cut
+    return Reply(outcome.text, was_cut, tuple(outcome.tool_calls))
 
 
 async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> None:
@@ -291,6 +318,9 @@ async def _stream(
             if isinstance(part, Finished):
                 outcome.finished = part
                 continue
+            if isinstance(part, ToolCall):
+                outcome.tool_calls.append(part)
+                continue
             if outcome.first_token_ms is None:
                 outcome.first_token_ms = _milliseconds(outcome.started, time.perf_counter())
             outcome.parts.append(part.text)
@@ -302,8 +332,8 @@ async def _stream(
                 if is_enough(outcome.text):
                     outcome.finished = Finished(was_cut=True)
                     break
-    if not outcome.text.strip():
-        raise UnusableReply(
+    if not outcome.text.strip() and not outcome.tool_calls:
+        raise EmptyReply(
             "The model returned an empty reply. Nothing was lost; try again, "
             "or choose another model."
         )
@@ -311,7 +341,7 @@ async def _stream(
 
 def _record(call: PreparedCall, outcome: _Outcome) -> None:
     """Store the call's artifact, unless its chapter was reset meanwhile."""
-    messages = [asdict(message) for message in call.request.messages]
+    messages = [message.as_sent() for message in call.request.messages]
     now = time.perf_counter()
     with transaction.atomic():
         if call.attempt_id is not None:
@@ -322,6 +352,7 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
             session_id=call.session_id,
             attempt_id=call.attempt_id,
             job_id=call.job_id,
+            step=call.step,
             agent_id=call.agent.agent_id,
             provider=call.provider.name,
             model=call.request.model,
@@ -331,6 +362,7 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
             layers=[asdict(record) for record in call.prompt.records],
             raw_input_ref=messages,
             raw_output_ref=outcome.text,
+            tool_calls=[one.as_sent() for one in outcome.tool_calls],
             error=outcome.error,
             first_token_ms=outcome.first_token_ms,
             duration_ms=_milliseconds(outcome.started, now),
@@ -375,12 +407,17 @@ def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
     if outcome.usage is not None or not outcome.may_cost:
         return {}
     weight_per_token = read_weight_per_token(call.request.model, call.agent.agent_id)
+    read = sum(layer.tokens for layer in call.prompt.records)
+    read += math.ceil(_weight_of(call.request.tools) / weight_per_token)
+    written = weigh(outcome.text) + sum(weigh(one.arguments) for one in outcome.tool_calls)
     return {
-        "estimated_input": min(sum(layer.tokens for layer in call.prompt.records), call.most.read),
-        "estimated_output": min(
-            math.ceil(weigh(outcome.text) / weight_per_token), call.most.written
-        ),
+        "estimated_input": min(read, call.most.read),
+        "estimated_output": min(math.ceil(written / weight_per_token), call.most.written),
     }
+
+
+def _weight_of(tools: Sequence[ToolSchema]) -> float:
+    return weigh(json.dumps([tool.as_sent() for tool in tools])) if tools else 0.0
 
 
 def _milliseconds(start: float, end: float) -> int:

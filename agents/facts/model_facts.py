@@ -47,6 +47,7 @@ class ModelFacts:
     json_reliability: Reliability
     xml_reliability: Reliability
     tools: bool
+    reasoning_effort: bool
     streaming: bool
     tier: Literal["full", "medium", "minimal"]
     input_price: Dollars = None

@@ -1,6 +1,7 @@
 """The ten agents: which model each runs on, how much it may write, what its prompt is made of."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from agents.prompting.layer_sources import (
     chapter_text,
@@ -21,6 +22,7 @@ from agents.prompting.layer_sources import (
 )
 from agents.prompting.layers import TIERS, Tier, Trim
 from agents.prompting.sandwich import LayerDeclaration, Source
+from agents.prompting.tools import Tool, ToolForm
 from sessions.roster import SLOTS, default_name
 
 
@@ -40,6 +42,12 @@ class Agent:
     reasoning_tokens: int
     temperature: float
     layers: tuple[LayerDeclaration, ...]
+    # How long it is to think, where its model can be told; "" leaves it to the model.
+    reasoning_effort: Literal["", "low"] = ""
+    # What it may call, the form of calls that suits it best, and in how many calls of the model.
+    tools: tuple[Tool, ...] = ()
+    tool_form: ToolForm = "native"
+    most_steps: int = 8
     # Works while play goes on, so that a local model must not let a reply wait for it.
     is_background: bool = False
 
@@ -126,6 +134,7 @@ WORLD_SUMMARY = Agent(
         LayerDeclaration("SYSTEM_NOTES", title),
         _FORMAT,
     ),
+    reasoning_effort="low",
 )
 
 CHARACTERS = {
@@ -137,6 +146,7 @@ CHARACTERS = {
         reasoning_tokens=4_000,
         temperature=0.8,
         layers=CHARACTER_LAYERS,
+        reasoning_effort="low",
     )
     for slot in SLOTS
 }
@@ -157,6 +167,7 @@ CONTEXT_SUMMARY = Agent(
         LayerDeclaration("RECENT_CONTEXT_CHUNK", given("RECENT_CONTEXT_CHUNK"), trim=Trim.SHORTEN),
         _FORMAT,
     ),
+    reasoning_effort="low",
     is_background=True,
 )
 

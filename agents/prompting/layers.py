@@ -13,11 +13,11 @@ from typing import Literal
 from agents.exceptions import PromptTooLong
 from agents.prompting.budget import TOKENS_PER_MESSAGE, weigh
 from agents.prompting.escaping import without_forgeries
-from agents.providers.base import Message
+from agents.providers.base import Message, ToolCall
 
 Tier = Literal["full", "medium", "minimal"]
 TIERS: tuple[Tier, ...] = ("full", "medium", "minimal")
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 
 
 class Trim(Enum):
@@ -60,6 +60,7 @@ class Piece:
     One that `must_stay` stays whole, whatever its layer's rule is: those are the layer's floor.
     Both texts are as the prompt has them: whatever in them would pass for a part of the prompt is
     escaped. `has_elements` says that the engine wrote them, and has escaped what others wrote.
+    `has_calls` says that it tells of the forms of tool calls, or that the model called so itself.
     """
 
     text: str
@@ -67,11 +68,14 @@ class Piece:
     must_stay: bool = False
     rank: int = 0
     has_elements: bool = False
+    has_calls: bool = False
 
     def __post_init__(self) -> None:
         # Here and not when it is sent, so that a piece is weighed and told apart as what is sent.
         for name in ("text", "brief"):
-            escaped = without_forgeries(getattr(self, name), has_elements=self.has_elements)
+            escaped = without_forgeries(
+                getattr(self, name), has_elements=self.has_elements, has_calls=self.has_calls
+            )
             object.__setattr__(self, name, escaped)
 
     @cached_property
@@ -113,6 +117,9 @@ class Layer:
     step: int = 1
     share: float | None = None
     separator: str = "\n\n"
+    # Of an assistant's message, the server's own tool calls; of a tool's, the call that it answers.
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
 
     @cached_property
     def text(self) -> str:
@@ -123,7 +130,8 @@ class Layer:
 
     @cached_property
     def weight(self) -> float:
-        return weigh(self.text)
+        calls = (f"{call.call_id}{call.name}{call.arguments}" for call in self.tool_calls)
+        return weigh(self.text) + weigh("".join(calls))
 
 
 def text_layer(
@@ -273,11 +281,12 @@ def _merge(layers: list[Layer]) -> tuple[Message, ...]:
     """Neighbours of one role are one message: some chat templates want roles to alternate."""
     messages: list[Message] = []
     for layer in layers:
-        if messages and messages[-1].role == layer.role:
-            content = f"{messages.pop().content}\n\n{layer.text}"
+        is_own = bool(layer.tool_calls or layer.tool_call_id)
+        if messages and messages[-1].role == layer.role and not is_own:
+            before = messages.pop()
+            messages.append(replace(before, content=f"{before.content}\n\n{layer.text}"))
         else:
-            content = layer.text
-        messages.append(Message(layer.role, content))
+            messages.append(Message(layer.role, layer.text, layer.tool_calls, layer.tool_call_id))
     return tuple(messages)
 
 

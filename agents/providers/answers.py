@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from agents.providers.base import Usage
+from agents.providers.base import ToolCall, Usage
 from agents.providers.bounds import CHARACTERS_A_TOKEN
-from agents.providers.exceptions import StreamBroken, UnusableReply
+from agents.providers.exceptions import EmptyReply, StreamBroken, UnusableReply
 from agents.providers.failures import (
     Failure,
     broken_off,
@@ -12,6 +12,7 @@ from agents.providers.failures import (
     not_the_protocol,
     refused_or_busy,
 )
+from agents.providers.tool_calls import GatheredCalls
 
 _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
 # What is not said aloud, but written and waited for like what is.
@@ -26,12 +27,16 @@ class Answer:
     `secret` is left out of what a server says of a failure. Raises Failure.
     """
 
-    def __init__(self, subject: str, output_limit: int, *, secret: str = "") -> None:
+    def __init__(
+        self, subject: str, output_limit: int, *, secret: str = "", has_tools: bool = False
+    ) -> None:
         self._subject = subject
         self.output_limit = output_limit
         self._room = output_limit * CHARACTERS_A_TOKEN
         self._secret = secret
         self._opening = _Opening()
+        # None where the model was offered no tools: then it can call none.
+        self._calls = GatheredCalls() if has_tools else None
         self._finish_reason = ""
         self._has_pieces = False
         self._refusal = ""
@@ -51,6 +56,11 @@ class Answer:
     @property
     def was_cut(self) -> bool:
         return self._finish_reason == "length"
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """Once the answer is whole."""
+        return self._calls.gathered() if self._calls else []
 
     def take(self, chunk: object) -> str:
         """The text to show now; fields with hidden reasoning are passed over."""
@@ -72,8 +82,9 @@ class Answer:
             raise broken_off(self._subject)
         if not self._finish_reason:
             raise dropped(self._subject) if self._has_pieces else not_the_protocol(self._subject)
-        if not has_text:
-            raise Failure(UnusableReply(self._why_empty()))
+        if not has_text and not self.tool_calls:
+            is_silent = self._finish_reason == "stop" and not self._refusal
+            raise Failure((EmptyReply if is_silent else UnusableReply)(self._why_empty()))
         if self._finish_reason == "content_filter":
             raise Failure(StreamBroken(f"{self._subject} ended the reply by its content filter."))
         return rest
@@ -104,6 +115,8 @@ class Answer:
         # Most chunks have nothing else: to look for it in each would take longer than all the rest.
         if isinstance(said, dict) and not (content and len(said) == 1):
             self._room -= sum(len(_text(said, name)) for name in _HIDDEN)
+            if self._calls is not None:
+                self._room -= self._calls.take(said.get("tool_calls"))
         if self._room >= 0:
             return content
         self._finish_reason = "length"

@@ -1,4 +1,4 @@
-"""What a provider is: messages in, a stream of text out. It knows nothing of stories."""
+"""What a provider is: messages in, a stream of text and of tool calls out. It knows no stories."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
@@ -7,9 +7,57 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True)
+class ToolSchema:
+    """A tool as a model is told of it; `parameters` is the JSON schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+    def as_sent(self) -> dict[str, Any]:
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+        }
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call that a model has written; nobody has run it or looked at its arguments.
+
+    `arguments` should be the text of a JSON object, but may be anything. `problem` says why a call
+    was not taken as it came, and it then has no arguments.
+    """
+
+    call_id: str
+    name: str
+    arguments: str
+    problem: str = ""
+
+    def as_sent(self) -> dict[str, Any]:
+        function = {"name": self.name, "arguments": self.arguments}
+        return {"id": self.call_id, "type": "function", "function": function}
+
+
+@dataclass(frozen=True)
 class Message:
-    role: Literal["system", "user", "assistant"]
+    """`tool_calls` are what an assistant's message called; a tool's message answers one of them."""
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+
+    def as_sent(self) -> dict[str, Any]:
+        """As the chat protocol has it, and as it is recorded."""
+        message: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.tool_calls:
+            message["tool_calls"] = [call.as_sent() for call in self.tool_calls]
+        if self.tool_call_id:
+            message["tool_call_id"] = self.tool_call_id
+        return message
 
 
 @dataclass(frozen=True)
@@ -25,6 +73,10 @@ class ModelRequest:
     temperature: float | None = None
     # A JSON schema that the reply must follow, where the model honours one.
     json_schema: Mapping[str, Any] | None = None
+    # What the model may call by the server's own tool calls.
+    tools: tuple[ToolSchema, ...] = ()
+    # How long a model that reasons is to think, such as "low"; "" leaves it to the model.
+    reasoning_effort: str = ""
     # False: the server sends an answer only as a whole.
     streams: bool = True
     # Play goes on meanwhile: a reply may go first.
@@ -59,7 +111,7 @@ class Finished:
     usage: Usage | None = None
 
 
-StreamPart = TextDelta | Finished
+StreamPart = TextDelta | ToolCall | Finished
 
 
 class Provider(ABC):
@@ -72,8 +124,9 @@ class Provider(ABC):
 
     @abstractmethod
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
-        """Yield TextDelta parts, then exactly one Finished.
+        """Yield TextDelta parts, then each ToolCall, then exactly one Finished.
 
+        A reply without text has at least one call. Calls come only where the request has tools.
         What a server sends is bounded, whether it keeps to the request's limit or not.
         Raises ProviderError; retries are made inside, only while nothing has been yielded.
         """

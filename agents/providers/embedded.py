@@ -43,7 +43,8 @@ class EmbeddedProvider(OpenAICompatibleProvider):
         self.subject = "The embedded model"
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
-        if not is_east_asian(request.messages):
+        # llama.cpp makes a grammar of its own out of tools, and takes no other beside it.
+        if not request.tools and not is_east_asian(request.messages):
             request = _without_east_asian(request)
         sampling = _JSON_SAMPLING if request.json_schema else _PROSE_SAMPLING
         slot = {"id_slot": BACKGROUND_SLOT} if request.is_background else {}

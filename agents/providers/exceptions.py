@@ -31,5 +31,9 @@ class UnusableReply(ProviderError):
     """An answer that is no reply: empty, not the protocol, or not what was asked for."""
 
 
+class EmptyReply(UnusableReply):
+    """An answer that came to a proper end and says nothing."""
+
+
 class RealCallForbidden(RuntimeError):
     """A test tried to reach a real provider."""

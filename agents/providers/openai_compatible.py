@@ -6,7 +6,7 @@ import random
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from itertools import count
@@ -65,6 +65,8 @@ class Retries:
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
+# By this name a server refuses what it does not know.
+_EFFORT = "reasoning_effort"
 # Hosts that take `prompt_cache_key`. Others may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 
@@ -116,6 +118,10 @@ class OpenAICompatibleProvider(Provider):
                         yield part
                 return
             except Failure as failure:
+                if request.reasoning_effort and _EFFORT in str(failure):
+                    # A server that does not know it, or not beside what else was asked for.
+                    request = replace(request, reasoning_effort="")
+                    continue
                 wait = self._retries.wait_before(next_try, failure)
                 if wait is None:
                     # Without its cause, whose text may repeat the prompt or the key in a log.
@@ -148,11 +154,20 @@ class OpenAICompatibleProvider(Provider):
             }
         if request.cache_key and self.takes_cache_keys:
             fields["prompt_cache_key"] = request.cache_key
+        if request.tools:
+            fields["tools"] = [tool.as_sent() for tool in request.tools]
+        if request.reasoning_effort:
+            fields[_EFFORT] = request.reasoning_effort
         return {**fields, **request.extra_body}
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         """One call; raises Failure, whatever goes wrong."""
-        answer = Answer(self.subject, request.max_output_tokens, secret=self._api_key)
+        answer = Answer(
+            self.subject,
+            request.max_output_tokens,
+            secret=self._api_key,
+            has_tools=bool(request.tools),
+        )
         try:
             if request.streams:
                 async with aclosing(self._stream(request, answer)) as texts:
@@ -164,6 +179,8 @@ class OpenAICompatibleProvider(Provider):
                 yield TextDelta(text)
         except _CALL_ERRORS as error:
             raise self._failure(error, answer) from None
+        for tool_call in answer.tool_calls:
+            yield tool_call
         yield Finished(was_cut=answer.was_cut, usage=answer.usage)
 
     async def _stream(self, request: ModelRequest, answer: Answer) -> AsyncGenerator[str, None]:
@@ -227,7 +244,13 @@ class OpenAICompatibleProvider(Provider):
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {
             "model": request.model,
-            "messages": [{"role": each.role, "content": each.content} for each in request.messages],
+            # What calls and says nothing has no content: some servers refuse an empty one.
+            "messages": [
+                {**message.as_sent(), "content": message.content or None}
+                if message.tool_calls
+                else message.as_sent()
+                for message in request.messages
+            ],
             **self.extra_fields(request),
         }
 

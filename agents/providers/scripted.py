@@ -5,15 +5,24 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 
-from agents.providers.base import Finished, ModelRequest, Provider, StreamPart, TextDelta, Usage
-from agents.providers.exceptions import UnusableReply
+from agents.providers.base import (
+    Finished,
+    ModelRequest,
+    Provider,
+    StreamPart,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
+from agents.providers.exceptions import EmptyReply
 
 
 @dataclass
 class Script:
     """One scripted reply.
 
-    `text` is streamed word by word; then `error` is raised, if there is one. While `gate` is set
+    `text` is streamed word by word; then `error` is raised, if there is one; then the calls come,
+    where the request has tools. While `gate` is set
     and closed, the reply waits before the word at `gate_at`.
     """
 
@@ -22,6 +31,7 @@ class Script:
     was_cut: bool = False
     gate: asyncio.Event | None = None
     gate_at: int = 0
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass
@@ -54,8 +64,11 @@ class ScriptedProvider(Provider):
             await asyncio.sleep(0)
         if script.error is not None:
             raise script.error
-        if not script.text:
-            raise UnusableReply("The model returned an empty reply.")
+        calls = script.tool_calls if request.tools else ()
+        if not script.text and not calls:
+            raise EmptyReply("The model returned an empty reply.")
+        for call in calls:
+            yield call
         prompt_characters = sum(len(message.content) for message in request.messages)
         yield Finished(script.was_cut, Usage(prompt_characters // 4, len(words)))
 

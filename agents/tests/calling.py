@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta
+from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta, ToolCall
 from agents.providers.exceptions import ProviderError
 from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
 from agents.providers.streamed_replies import TimeOuts
@@ -27,6 +27,7 @@ class Outcome:
 
     server: ChatServer
     texts: list[str] = field(default_factory=list)
+    tool_calls: list[ToolCall] = field(default_factory=list)
     finished: list[Finished] = field(default_factory=list)
     failure: ProviderError | None = None
     # Seconds that the provider would have slept before each retry.
@@ -72,6 +73,8 @@ async def read_into(outcome: Outcome, provider: Provider, request: ModelRequest 
         async for part in provider.stream(request):
             if isinstance(part, TextDelta):
                 outcome.texts.append(part.text)
+            elif isinstance(part, ToolCall):
+                outcome.tool_calls.append(part)
             else:
                 outcome.finished.append(part)
     except ProviderError as error:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from agents.calling.calls import prepare_call
 from agents.facts.model_facts import CapabilityFileError, facts_of, read_default, read_known_models
 from agents.flows.tests.playing import play
 from agents.prompting.budget import output_limit
-from agents.prompting.declarations import NARRATOR
+from agents.prompting.declarations import AGENTS, NARRATOR
+from agents.prompting.layers import text_layer
 from agents.providers.scripted import ScriptedProvider
 from sessions.tests.factories import make_active_chapter
 
@@ -111,6 +113,47 @@ def test_later_models_have_the_least_of_their_family(model: str, window: int) ->
 def test_who_takes_a_temperature(model: str, *, takes_one: bool) -> None:
     facts = facts_of(model)
     assert (facts.accepts_temperature, facts.is_known) == (takes_one, True)
+
+
+@pytest.mark.parametrize(
+    ("model", "takes_effort", "takes_tools"),
+    [
+        ("o4-mini", True, True),
+        ("o1-mini", False, False),
+        ("gpt-5-mini", True, True),
+        ("gpt-5-pro", False, True),
+        ("gpt-5.2", True, False),
+        ("gpt-5.2-chat-latest", False, False),
+        ("gpt-5.6-sol", True, False),
+        ("gpt-6-sol", True, False),
+        ("gpt-4o", False, True),
+        ("claude-sonnet-5", False, True),
+        ("gemini-2.5-pro", True, True),
+        ("gemini-3.5-flash", True, False),
+        ("grok-4.5", False, True),
+        ("deepseek-v4-pro", False, False),
+        ("gpt-oss:20b", True, True),
+        ("embedded:qwen2.5-coder-1.5b", False, False),
+        ("a-model-nobody-knows", False, False),
+    ],
+)
+def test_who_takes_a_reasoning_effort_and_who_tools(
+    model: str, *, takes_effort: bool, takes_tools: bool
+) -> None:
+    facts = facts_of(model)
+    assert (facts.reasoning_effort, facts.tools) == (takes_effort, takes_tools)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("model", "sent"), [("o4-mini", "low"), ("gpt-4o", "")])
+def test_all_agents_but_the_narrator_ask_for_a_low_effort_where_it_is_taken(
+    settings: Any, model: str, sent: str
+) -> None:
+    settings.LLM, settings.MODEL, settings.MODEL_BY_AGENT = "openai", model, {}
+    chapter, layer = make_active_chapter(), text_layer("USER_PROMPT", "Go on.")
+    for agent in AGENTS.values():
+        call = prepare_call(agent, chapter.pk, lambda: [layer])
+        assert call.request.reasoning_effort == ("" if agent is NARRATOR else sent)
 
 
 @pytest.mark.parametrize(

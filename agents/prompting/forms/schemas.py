@@ -209,7 +209,7 @@ _TIGHT_LISTS = {
 }
 
 
-def json_schema_for(model: type[Shape], *, tight: bool = False) -> dict[str, Any]:
+def json_schema_for(model: type[BaseModel], *, tight: bool = False) -> dict[str, Any]:
     """The shape as a JSON schema without references, every key required.
 
     Only keywords that the strict modes of hosted servers take. `tight` adds bounds of length for
@@ -248,7 +248,7 @@ def delta_schema_for(
     return schema
 
 
-def check_payload(payload: Payload, model: type[Shape]) -> None:
+def check_payload(payload: Payload, model: type[BaseModel]) -> None:
     """Raise InvalidReply unless the object has the shape and can be stored."""
     check_storable(payload)
     try:
@@ -322,6 +322,8 @@ def _plain_schema(
         return {"type": kind, "items": items, **bound}
     if "const" in node:
         return {"type": kind, "enum": [node["const"]]}
+    if "enum" in node:
+        return {"type": kind, "enum": node["enum"]}
     if kind == "string" and tight:
         return {"type": kind, "maxLength": _TIGHT_LENGTHS.get(name, _TIGHT_LENGTH)}
     return {"type": kind}

@@ -11,6 +11,7 @@ A list is a tag with an `item` for each entry; the same tag repeated for each en
 
 import html
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -37,7 +38,31 @@ def root_tag(model: type[Shape]) -> str:
 
 def describe_as_xml(model: type[Shape]) -> str:
     """The shape as one line of XML with "..." for each text and 0 for each number."""
-    return _describe(root_tag(model), json_schema_for(model))
+    return describe_element(root_tag(model), json_schema_for(model))
+
+
+def describe_element(name: str, schema: Mapping[str, Any]) -> str:
+    match schema["type"]:
+        case "object":
+            inner = "".join(
+                describe_element(key, part)
+                for key, part in schema["properties"].items()
+                if key != "memory_type"
+            )
+        case "array":
+            inner = describe_element(_ITEM, schema["items"])
+        case "string":
+            inner = "..."
+        case _:
+            inner = "0"
+    return f"<{name}>{inner}</{name}>"
+
+
+def read_element(text: str, name: str, schema: Mapping[str, Any]) -> Payload:
+    """What stands inside of an element of this schema, as far as its tags belong there."""
+    tree = _Tree(name, dict(schema))
+    tree.read(f"<{name}>{text}</{name}>")
+    return _object(tree.root)
 
 
 def read_xml(text: str, model: type[Shape], check: Check, *, is_last_try: bool) -> Reading:
@@ -201,23 +226,6 @@ def _unescape(text: str) -> str:
         return html.unescape(text)
     except ValueError:
         return text
-
-
-def _describe(name: str, schema: dict[str, Any]) -> str:
-    match schema["type"]:
-        case "object":
-            inner = "".join(
-                _describe(key, part)
-                for key, part in schema["properties"].items()
-                if key != "memory_type"
-            )
-        case "array":
-            inner = _describe(_ITEM, schema["items"])
-        case "string":
-            inner = "..."
-        case _:
-            inner = "0"
-    return f"<{name}>{inner}</{name}>"
 
 
 def _object(element: _Element) -> Payload:

@@ -31,6 +31,8 @@ VARIABLES = {
     "repair_xml": {"error": "range is missing"},
     "format_reminder_json": {},
     "format_reminder_xml": {"shape": "<turn_delta>...</turn_delta>"},
+    "tools_json": {"tools": "- look: Looks around. {}"},
+    "tools_xml": {"tools": '- look: Looks around. <call name="look"></call>'},
 }
 SYSTEM_PROMPTS = ("world_lock", "context_summary", "character", "character_minimal", "narrator")
 

@@ -115,6 +115,21 @@ def says(*texts: str, reason: str = "stop", usage: object = None) -> Answer:
     return answer
 
 
+def calls_tools(*fragments: object, text: str = "", reason: str = "tool_calls") -> Answer:
+    """A reply with this text, whose tool calls come in these fragments, one a piece."""
+
+    async def answer(exchange: Exchange) -> None:
+        await exchange.send_raw(STREAM_HEAD)
+        if text:
+            await exchange.send_text(text)
+        for fragment in fragments:
+            await exchange.send_text("", content=None, tool_calls=[fragment])
+        await exchange.send_finish(reason)
+        await exchange.send_end()
+
+    return answer
+
+
 def says_at_once(
     text: object, reason: str | None = "stop", *, usage: object = None, **message: object
 ) -> Answer:

@@ -263,6 +263,20 @@ _EVENTS = {
     "an error among the words": _streamed(_BROKEN_OFF, _WORDS, _event({"error": {"code": 500}})),
     "single bytes": _sent("", _CHUNKED, _chunks(*(bytes([b]) for b in b"".join(_REPLY)), b"")),
 }
+
+
+def _called(name: str = "go", arguments: str = "{}", **fields: object) -> bytes:
+    function = {"name": name, "arguments": arguments}
+    return _delta(tool_calls=[{**_TOOL, **fields, "function": function}])
+
+
+def _called_so(calls: object) -> bytes:
+    return _delta(tool_calls=calls)
+
+
+_CALLS_END = (_delta("tool_calls"), _DONE)
+_ONLY_CALLS = "The model returned an empty reply"
+# What is told where no tools were offered.
 _TOOLS = {
     "a tool call without end": _streamed(
         _TOO_MUCH, then=_delta(tool_calls=[{**_TOOL, "function": {"arguments": "{{{{"}}])
@@ -272,6 +286,38 @@ _TOOLS = {
         _delta(tool_calls=[{**_TOOL, "function": {"name": "delete_all", "arguments": "{}"}}]),
         _delta("tool_calls"),
         _DONE,
+    ),
+    "arguments of two megabytes": _streamed(_TOO_MUCH, _called(arguments="x" * 2_000_000)),
+    "long arguments": _streamed(_ONLY_CALLS, _called(arguments="x" * 400_000), *_CALLS_END),
+    "ten thousand calls": _streamed(
+        _TOO_MUCH, *(_called(index=number, id=f"call-{number}") for number in range(10_000))
+    ),
+    "ten thousand calls in one event": _streamed(
+        _ONLY_CALLS,
+        _delta(tool_calls=[{"function": {"name": "go", "arguments": ""}}] * 10_000),
+        *_CALLS_END,
+    ),
+    "a name of two megabytes": _streamed(_TOO_MUCH, _called("go" * 1_000_000)),
+    "a long name": _streamed(_ONLY_CALLS, _called("go" * 200_000), *_CALLS_END),
+    "a name without end": _streamed(_TOO_MUCH, then=_called("go" * 1_000, arguments="")),
+    "a long id": _streamed(_ONLY_CALLS, _called(id="x" * 400_000), *_CALLS_END),
+    "arguments that nest": _streamed(
+        _ONLY_CALLS, _called(arguments='{"to": ' * 2_800 + "1" + "}" * 2_800), *_CALLS_END
+    ),
+    "arguments that nest as an object": _streamed(
+        _ONLY_CALLS,
+        _event(
+            b'{"choices": [{"delta": {"tool_calls": [{"function": {"name": "go", "arguments":'
+            b'{"to": %s}}}]}}]}' % _nested(900)
+        ),
+        *_CALLS_END,
+    ),
+    "calls that are none": _streamed(
+        _ONLY_CALLS,
+        *map(_called_so, ("go", {"go": []}, [None, 1, "go", []], [{}], 7)),
+        _delta(tool_calls=[{"index": [], "id": {}, "function": {"name": [], "arguments": 1}}]),
+        _delta(tool_calls=[{"index": 10**400, "id": None, "function": "go"}]),
+        *_CALLS_END,
     ),
     "a tool call beside words": _streamed(
         "", _delta(content="Yes.", tool_calls=[{**_TOOL, "function": {"name": "x"}}]), _END, _DONE

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from agents.providers.base import ToolSchema
 from agents.providers.exceptions import ProviderTimeout, StreamBroken, UnusableReply
 from agents.providers.openai_compatible import OpenAICompatibleProvider
 from agents.providers.streamed_replies import TimeOuts
@@ -23,6 +24,7 @@ from agents.providers.tests.chat_server import (
     streams,
 )
 from agents.providers.tests.hostile_server import ANSWERS, HostileAnswer, hostile_server
+from agents.providers.tool_calls import MOST_ARGUMENTS, MOST_CALLS
 from agents.providers.windows import ask_windows
 from agents.tests.calling import (
     LONG,
@@ -38,6 +40,7 @@ from agents.tests.calling import (
 pytestmark = pytest.mark.usefixtures("calls_allowed")
 
 LIMIT = 50
+TOOL = ToolSchema("go", "Goes.", {"type": "object", "properties": {}})
 HOSTILE = replace(REQUEST, model="hostile", max_output_tokens=LIMIT)
 MOST_CHARACTERS = LIMIT * 50
 # Of all that is kept and made of one answer.
@@ -94,6 +97,35 @@ def test_a_call_ends_in_words_and_the_next_one_works(
     else:
         assert hostile.text or str(hostile.error)
     assert len(str(hostile.failure)) < 700
+
+
+@pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("name", ANSWERS["tool calls"])
+def test_with_tools_to_call_it_ends_too(name: str, *, is_stream: bool) -> None:
+    """Of the calls as many are gathered as are run, and one that says so; each is short."""
+
+    async def run(base_url: str) -> list[Outcome]:
+        provider = provider_at(base_url)
+        outcomes = []
+        for request in (replace(HOSTILE, tools=(TOOL,), streams=is_stream), REQUEST):
+            outcomes.append(Outcome(ChatServer(deque())))
+            with little_memory():
+                await read_into(outcomes[-1], provider, request)
+        return outcomes
+
+    with hostile_server(lambda _: "Yes.") as server:
+        server.answers["hostile"] = ANSWERS["tool calls"][name]
+        hostile, ordinary = asyncio.run(run(server.base_url))
+    assert ordinary.text == "Yes."
+    assert bool(hostile.failure) == (not hostile.finished)
+    assert hostile.failure or hostile.text or hostile.tool_calls
+    assert len(hostile.text) <= MOST_CHARACTERS
+    assert len(hostile.tool_calls) <= MOST_CALLS + 1
+    assert len({each.call_id for each in hostile.tool_calls}) == len(hostile.tool_calls)
+    for each in hostile.tool_calls:
+        assert 0 < len(each.name) <= 64
+        assert len(each.arguments) <= MOST_ARGUMENTS
+        assert len(each.call_id) <= 100
 
 
 @every_answer

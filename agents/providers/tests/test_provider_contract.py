@@ -10,9 +10,12 @@ from typing import ClassVar
 
 import pytest
 
+from agents.calling.tests.exploring import GO, LOOK
 from agents.embedded.server import LlamaServer
 from agents.embedded.slots import BACKGROUND_SLOT
 from agents.embedded.tests.embedded_model import run_small_model
+from agents.prompting.forms.tool_answers import reader_for
+from agents.prompting.forms.tool_forms import answer_schema
 from agents.providers.base import Finished, Message, ModelRequest, Provider, StreamPart, TextDelta
 from agents.providers.east_asian import is_east_asian
 from agents.providers.embedded import EmbeddedProvider
@@ -301,6 +304,28 @@ class TestEmbedded(ProviderContract):
                 assert is_east_asian([Message("assistant", said)]) is is_free
 
         self.run(test, replies=4)
+
+    def test_it_writes_an_object_with_calls_by_its_schema(self) -> None:
+        """As small as it is: llama.cpp makes a grammar of it."""
+        shaped = replace(
+            REQUEST,
+            json_schema=answer_schema([GO, LOOK]),
+            max_output_tokens=300,
+            extra_body={},
+            temperature=0.0,
+        )
+
+        async def test(provider: Provider) -> None:
+            reader = reader_for("json", [GO, LOOK])
+            shown = ""
+            async for part in provider.stream(shaped):
+                shown += reader.take(part.text) if isinstance(part, TextDelta) else ""
+            end = reader.end()
+            # It may not come to an end, but what it writes has the form up to there.
+            assert shown + end.text
+            assert {each.name for each in end.calls} <= {"go", "look"}
+
+        self.run(test)
 
     def test_a_reply_is_written_beside_a_call_in_the_background(self) -> None:
         long = Message("user", "The keeper counts the steps. " * 20)

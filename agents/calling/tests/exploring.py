@@ -1,0 +1,137 @@
+"""An agent with tools, of the tests' own, and a model that calls them in any of the forms."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from xml.sax.saxutils import escape
+
+from asgiref.sync import async_to_sync
+
+from agents.calling.calls import Reply
+from agents.calling.tool_steps import Step, ToolWriting
+from agents.prompting.declarations import Agent
+from agents.prompting.layers import Layer, text_layer
+from agents.prompting.tools import (
+    ProposedChange,
+    Tool,
+    ToolArguments,
+    ToolContext,
+    ToolForm,
+    ToolResult,
+)
+from agents.providers.base import ToolCall
+from agents.providers.scripted import Script
+from sessions.models import Session
+
+# A model of each form: it takes tools; it does not, and honours schemas; it is better at XML.
+MODELS: dict[ToolForm, str] = {"native": "gpt-4o", "json": "gpt-5.6", "xml": "claude-2"}
+
+
+class Going(ToolArguments):
+    to: str
+
+
+class Looking(ToolArguments):
+    at: str = "everything"
+
+
+def go(arguments: Going, context: ToolContext) -> ToolResult:
+    if arguments.to not in context.readable["places"]:
+        return ToolResult("There is no way to it from here.")
+    change = ProposedChange("moved", {"to": arguments.to})
+    return ToolResult(f"You are at {arguments.to} now.", (change,))
+
+
+def look(arguments: Looking, context: ToolContext) -> ToolResult:
+    return ToolResult(f"You see {context.readable['seen']}.")
+
+
+GO = Tool("go", "Goes to a place.", Going, go, frozenset({"moved"}))
+LOOK = Tool("look", "Looks around.", Looking, look)
+
+
+def explorer(*tools: Tool, form: ToolForm = "native", most_steps: int = 8) -> Agent:
+    return Agent(
+        11,
+        "Explorer",
+        "gpt-4o",
+        output_tokens=500,
+        reasoning_tokens=1_000,
+        temperature=0.5,
+        layers=(),
+        tools=tools or (GO, LOOK),
+        tool_form=form,
+        most_steps=most_steps,
+    )
+
+
+@dataclass
+class World:
+    """What the agent is told, and the changes that were kept as each step ended."""
+
+    chapter: Session
+    seen: str = "the lamp"
+    shown: list[str] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    on_step: Callable[[Step], None] | None = None
+    # What it is told, instead of where it stands.
+    layers: Callable[[], list[Layer]] | None = None
+
+    @property
+    def place(self) -> str:
+        changes = [change for step in self.steps for change in step.changes]
+        moves = [str(change.payload["to"]) for change in changes if change.kind == "moved"]
+        return moves[-1] if moves else "the quay"
+
+    def writing(self, agent: Agent, **made_for: Any) -> ToolWriting:
+        return ToolWriting(agent, self.chapter.pk, self._compose, self._read, **made_for)
+
+    def write(self, agent: Agent, **made_for: Any) -> Reply:
+        writing = self.writing(agent, **made_for)
+        return async_to_sync(writing.write)(on_text=self.shown.append, on_step=self.keep)
+
+    async def keep(self, step: Step) -> None:
+        self.steps.append(step)
+        if self.on_step is not None:
+            self.on_step(step)
+
+    def _compose(self) -> list[Layer]:
+        if self.layers is not None:
+            return self.layers()
+        return [
+            text_layer("SYSTEM", "You explore.", role="system", has_heading=False),
+            text_layer("USER_PROMPT", f"You stand at {self.place}."),
+        ]
+
+    def _read(self) -> Mapping[str, Any]:
+        # The ORM may be used here.
+        title = Session.objects.get(pk=self.chapter.pk).title
+        return {"places": ["the tower", "the shore"], "seen": self.seen, "title": title}
+
+
+def says(form: ToolForm, text: str, *calls: tuple[str, object]) -> Script:
+    """An answer in this form."""
+    if form == "json":
+        entries = [{"name": name, "arguments": arguments} for name, arguments in calls]
+        return Script(json.dumps({"text": text, "calls": entries}))
+    if form == "xml":
+        return Script(text + "".join(_element(name, arguments) for name, arguments in calls))
+    made = [
+        ToolCall(f"call-{at}", name, said if isinstance(said, str) else json.dumps(said))
+        for at, (name, said) in enumerate(calls)
+    ]
+    return Script(text, tool_calls=tuple(made))
+
+
+def sentences(steps: Sequence[Step]) -> list[str]:
+    return [run.sentence for step in steps for run in step.runs]
+
+
+def _element(name: str, arguments: object) -> str:
+    inside = (
+        "".join(f"<{key}>{escape(str(value))}</{key}>" for key, value in arguments.items())
+        if isinstance(arguments, dict)
+        else str(arguments)
+    )
+    return f'<call name="{name}">{inside}</call>'

@@ -1,0 +1,282 @@
+"""A reply of an agent with tools: the model is called, what it calls is run, and so on in steps.
+
+Each step is a model call like any other: consent, caps, deadline and record are those of
+agents/calling/calls.py. Tools run on the event loop, where Django refuses every query, and are
+given what the caller has read for their reader, so that they can reach nothing else.
+"""
+
+import json
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from agents.calling import rates
+from agents.calling.calls import (
+    Compose,
+    OnText,
+    Reply,
+    let_reply_through,
+    let_through,
+    make_call,
+    prepare_call,
+)
+from agents.calling.model_access import model_name
+from agents.facts.model_facts import facts_of
+from agents.prompting.declarations import Agent
+from agents.prompting.forms.schemas import InvalidReply, check_payload
+from agents.prompting.forms.tool_answers import AnswerEnd, reader_for
+from agents.prompting.forms.tool_forms import answer_schema, tool_form_for, tools_layer
+from agents.prompting.layers import Layer, Piece, text_layer
+from agents.prompting.tools import ProposedChange, Tool, ToolContext, ToolResult
+from agents.providers.base import ToolCall
+from agents.providers.exceptions import EmptyReply
+from agents.running.database import in_database
+from agents.running.unforeseen import traceback_of
+from sessions.text import scrub_reply
+
+logger = logging.getLogger(__name__)
+
+# Characters of what a tool says, and of what is told of a call that was not run.
+LONGEST_SENTENCE = 4_000
+_LONGEST_PROBLEM = 400
+
+_FAILED = "The tool failed and changed nothing. Go on without it."
+_REPEATED = (
+    "You have made this call already and nothing has changed since: what came of it stands above."
+)
+_LAST = "Your next answer is the last one: call nothing more in it, and end what you say."
+_NO_MORE = "No further call is run: the number of steps is used up."
+
+
+@dataclass(frozen=True)
+class CallRun:
+    """What came of one call: the sentence that the model is told."""
+
+    call: ToolCall
+    sentence: str
+    changes: tuple[ProposedChange, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One model call and the tools that it had run; `text` is what was shown of it."""
+
+    number: int
+    text: str
+    runs: tuple[CallRun, ...] = ()
+
+    @property
+    def changes(self) -> tuple[ProposedChange, ...]:
+        return tuple(change for run in self.runs for change in run.changes)
+
+
+OnStep = Callable[[Step], Awaitable[None]]
+
+
+@dataclass
+class ToolWriting:
+    """A reply that is written in steps.
+
+    `compose` gives the prompt's layers and `read` what the tools may read for `reader`: both run
+    anew for each step, where the ORM may be used, so that each shows what the step before changed.
+    """
+
+    agent: Agent
+    session_id: uuid.UUID
+    compose: Compose
+    read: Callable[[], Mapping[str, Any]]
+    reader: int | None = None
+    attempt_id: uuid.UUID | None = None
+    job_id: uuid.UUID | None = None
+    # What the steps so far add to the prompt, the text so far, and all changes.
+    _said: list[Layer] = field(default_factory=list)
+    _parts: list[str] = field(default_factory=list)
+    _changes: list[ProposedChange] = field(default_factory=list)
+    # How many changes there were once a call had been run, by its name and its arguments.
+    _made: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        facts = facts_of(model_name(self.agent.agent_id))
+        self._form = tool_form_for(facts, self.agent.tool_form)
+        self._tools = {tool.name: tool for tool in self.agent.tools}
+
+    async def write(self, *, on_text: OnText | None = None, on_step: OnStep | None = None) -> Reply:
+        """The text of all steps, once the model calls nothing more or has no step left.
+
+        `on_step` is awaited as each step ends, before the next prompt is composed: whoever asks
+        stores its changes there. Raises what `call_model` raises; the steps until then have been
+        handed over.
+        """
+        was_cut = False
+        for number in range(1, self.agent.most_steps + 1):
+            begin = len(self._parts)
+            try:
+                reply, end = await self._ask(number, on_text)
+            except EmptyReply:
+                if not (self._parts or self._changes):
+                    raise
+                # It has said what it had to say, and done what it wanted.
+                break
+            text, was_cut = "".join(self._parts[begin:]), reply.was_cut
+            calls = reply.tool_calls or end.calls
+            # What the limit cut off is not asked for again where there is a text.
+            problem = "" if was_cut and text else end.problem
+            step = Step(number, text, await self._run_all(calls, number))
+            if on_step is not None:
+                await on_step(step)
+            if not (calls or problem):
+                break
+            self._say(reply, step, problem)
+        else:
+            logger.warning("agent %s used up its steps", self.agent.agent_id)
+        if not ("".join(self._parts).strip() or self._changes):
+            raise EmptyReply("The model returned an empty reply. Nothing was lost; try again.")
+        return Reply(scrub_reply("".join(self._parts)), was_cut)
+
+    async def _ask(self, number: int, on_text: OnText | None) -> tuple[Reply, AnswerEnd]:
+        is_native, is_json = self._form == "native", self._form == "json"
+        prepare = partial(
+            prepare_call,
+            self.agent,
+            self.session_id,
+            self._layers,
+            json_schema=answer_schema(self.agent.tools) if is_json else None,
+            tools=[tool.schema for tool in self.agent.tools] if is_native else (),
+            attempt_id=self.attempt_id,
+            job_id=self.job_id,
+            step=number,
+        )
+        answer = reader_for(self._form, self.agent.tools)
+        show = _Shown(self._parts, on_text)
+        is_reply = self.attempt_id is not None
+        let = let_reply_through if is_reply else let_through
+        call = await in_database(let, self.session_id, prepare)
+        try:
+            reply = await make_call(call, on_text=lambda piece: show.add(answer.take(piece)))
+        finally:
+            # Words that were held back are kept, too, where the reply broke off.
+            end = answer.end()
+            show.add(end.text)
+            if is_reply:
+                rates.reply_is_over(self.session_id)
+        return reply, end
+
+    def _layers(self) -> list[Layer]:
+        """The prompt with the tools behind the instructions, and the steps so far at its end."""
+        layers = list(self.compose())
+        system = [layer for layer in layers if layer.role == "system"]
+        others = [layer for layer in layers if layer.role != "system"]
+        return [*system, tools_layer(self._form, self.agent.tools), *others, *self._said]
+
+    async def _run_all(self, calls: Sequence[ToolCall], number: int) -> tuple[CallRun, ...]:
+        if not calls:
+            return ()
+        if number == self.agent.most_steps:
+            return tuple(CallRun(call, _NO_MORE) for call in calls)
+        readable = MappingProxyType(dict(await in_database(self.read)))
+        runs = []
+        for call in calls:
+            before = tuple(self._changes)
+            context = ToolContext(self.session_id, self.reader, readable, before)
+            result = self._run(call, context)
+            changes = tuple(replace(change, step=number) for change in result.changes)
+            self._changes += changes
+            runs.append(CallRun(call, result.sentence[:LONGEST_SENTENCE] or "Done.", changes))
+        return tuple(runs)
+
+    def _run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """What came of it; of a call that cannot be run, a sentence that says why."""
+        tool = self._tools.get(call.name)
+        if call.problem:
+            return ToolResult(call.problem)
+        if tool is None:
+            names = ", ".join(self._tools) or "none"
+            return ToolResult(f"There is no tool of this name. The tools are: {names}.")
+        try:
+            payload = _arguments_of(call)
+            check_payload(payload, tool.arguments)
+        except InvalidReply as invalid:
+            return ToolResult(f"It was not run: {str(invalid)[:_LONGEST_PROBLEM]}.")
+        made = (call.name, json.dumps(payload, sort_keys=True))
+        if self._made.get(made) == len(self._changes):
+            return ToolResult(_REPEATED)
+        try:
+            result = _result_of(tool, payload, context)
+        except Exception as error:  # noqa: BLE001  (a tool's fault may not end the reply)
+            logger.error("the tool %s failed:\n%s", tool.name, traceback_of(error))
+            return ToolResult(_FAILED)
+        self._made[made] = len(self._changes) + len(result.changes)
+        return result
+
+    def _say(self, reply: Reply, step: Step, problem: str) -> None:
+        """Have the next prompt tell this step: what the model wrote, and what came of it."""
+        is_next_last = step.number + 1 == self.agent.most_steps
+        remarks = [*([problem] if problem else []), *([_LAST] if is_next_last else [])]
+        if self._form != "native":
+            wrote = Piece(reply.text, has_elements=True, has_calls=True)
+            came = [f"{at}. {run.call.name}: {run.sentence}" for at, run in enumerate(step.runs, 1)]
+            self._said += [
+                Layer("STEP", (wrote,), role="assistant", has_heading=False),
+                text_layer("TOOL_RESULTS", "\n".join([*came, *remarks])),
+            ]
+            return
+        calls = tuple(replace(run.call, arguments=_sendable(run.call)) for run in step.runs)
+        wrote = Piece(reply.text, has_elements=True)
+        self._said.append(
+            Layer("STEP", (wrote,), role="assistant", has_heading=False, tool_calls=calls)
+        )
+        for run in step.runs:
+            told = " ".join([run.sentence, *(remarks if run is step.runs[-1] else [])])
+            layer = text_layer("TOOL_RESULTS", told, role="tool", has_heading=False)
+            self._said.append(replace(layer, tool_call_id=run.call.call_id))
+
+
+@dataclass
+class _Shown:
+    """Adds what one step says to what was said before, with an empty line in between."""
+
+    parts: list[str]
+    on_text: OnText | None
+    _has_begun: bool = False
+
+    def add(self, text: str) -> None:
+        if not self._has_begun:
+            text = text.lstrip()
+            if text and self.parts:
+                before = "".join(self.parts[-2:])
+                text = "\n" * (2 - min(len(before) - len(before.rstrip("\n")), 2)) + text
+            self._has_begun = bool(text)
+        if text:
+            self.parts.append(text)
+            if self.on_text is not None:
+                self.on_text(text)
+
+
+def _arguments_of(call: ToolCall) -> dict[str, Any]:
+    """Raises InvalidReply."""
+    try:
+        said = json.loads(call.arguments.strip() or "{}")
+    except (ValueError, RecursionError):
+        raise InvalidReply("its arguments are no JSON object") from None
+    if not isinstance(said, dict):
+        raise InvalidReply("its arguments are no JSON object")
+    return said
+
+
+def _sendable(call: ToolCall) -> str:
+    """Its arguments, as servers take them back: some fail at what is no object."""
+    try:
+        return json.dumps(_arguments_of(call))
+    except (InvalidReply, RecursionError):
+        return "{}"
+
+
+def _result_of(tool: Tool, payload: Mapping[str, Any], context: ToolContext) -> ToolResult:
+    result = tool.run(tool.arguments.model_validate(payload), context)
+    if unknown := {change.kind for change in result.changes} - tool.change_kinds:
+        raise ValueError(f"{len(unknown)} kinds of change are not this tool's own.")
+    return result

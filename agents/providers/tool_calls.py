@@ -1,0 +1,117 @@
+"""Gathers the tool calls of one answer from the fragments in which a server sends them."""
+
+import json
+import re
+from dataclasses import dataclass, field
+
+from agents.providers.base import ToolCall
+
+# Of one answer; one more is kept as a call with a problem, so that the model is told.
+MOST_CALLS = 16
+# Characters of one call's arguments.
+MOST_ARGUMENTS = 20_000
+_LONGEST_NAME = 64
+_LONGEST_ID = 100
+_ID = re.compile(rf"[\w-]{{1,{_LONGEST_ID}}}", re.ASCII)
+_NOT_IN_A_NAME = re.compile(r"[^\w-]", re.ASCII)
+
+TOO_MANY = f"Only the first {MOST_CALLS} calls of an answer are run; this one was not."
+TOO_LONG = f"Its arguments have more than {MOST_ARGUMENTS:,} characters, so it was not run."
+
+
+@dataclass
+class _Fragments:
+    call_id: str
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+    length: int = 0
+
+
+class GatheredCalls:
+    """Takes the `tool_calls` of each piece of an answer, and trusts nothing in them.
+
+    Fragments of one call have its index. A server that gives none, or the same to all, is read by
+    the calls' ids; a fragment with neither that names a tool begins a call, any other goes on.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[_Fragments] = []
+        self._by_key: dict[object, _Fragments] = {}
+        # None where it is one too many.
+        self._latest: _Fragments | None = None
+        self._has_too_many = False
+
+    def take(self, fragments: object) -> int:
+        """How many characters they have, also those that are not kept."""
+        if not isinstance(fragments, list):
+            return 0
+        return sum(self._take(one) for one in fragments if isinstance(one, dict))
+
+    def gathered(self) -> list[ToolCall]:
+        calls = [_as_call(number, one) for number, one in enumerate(self._calls)]
+        # Two of one id could not be told apart in the answers to them.
+        ids = {call.call_id for call in calls}
+        if len(ids) < len(calls):
+            calls = [
+                ToolCall(_own_id(number), call.name, call.arguments, call.problem)
+                for number, call in enumerate(calls)
+            ]
+        if self._has_too_many:
+            calls.append(ToolCall(_own_id(MOST_CALLS), "too_many", "{}", TOO_MANY))
+        return calls
+
+    def _take(self, fragment: dict[str, object]) -> int:
+        function = fragment.get("function")
+        said = function if isinstance(function, dict) else {}
+        call_id, name = _text(fragment.get("id")), _text(said.get("name"))
+        arguments = arguments_text(said.get("arguments"))
+        call = self._latest = self._call_of(fragment.get("index"), call_id[:_LONGEST_ID], name)
+        if call is not None:
+            call.name = call.name or name[: _LONGEST_NAME + 1]
+            if call.length <= MOST_ARGUMENTS:
+                call.arguments.append(arguments)
+            call.length += len(arguments)
+        return len(call_id) + len(name) + len(arguments)
+
+    def _call_of(self, index: object, call_id: str, name: str) -> _Fragments | None:
+        """The call that a fragment belongs to; None where it is one too many."""
+        key = index if type(index) is int else call_id or None
+        begins = key is None and bool(name)
+        known = None if begins else self._by_key.get(key, self._latest if key is None else None)
+        if known is None or (call_id and known.call_id not in ("", call_id)):
+            if len(self._calls) == MOST_CALLS:
+                self._has_too_many = True
+                return None
+            known = _Fragments(call_id)
+            self._calls.append(known)
+        if key is not None:
+            self._by_key[key] = known
+        known.call_id = known.call_id or call_id
+        return known
+
+
+def _as_call(number: int, fragments: _Fragments) -> ToolCall:
+    call_id = fragments.call_id if _ID.fullmatch(fragments.call_id) else _own_id(number)
+    name = _NOT_IN_A_NAME.sub("_", fragments.name[:_LONGEST_NAME]) or "unnamed"
+    if fragments.length > MOST_ARGUMENTS:
+        return ToolCall(call_id, name, "{}", TOO_LONG)
+    return ToolCall(call_id, name, "".join(fragments.arguments))
+
+
+def _own_id(number: int) -> str:
+    # Nine letters and digits, which is all that Mistral takes.
+    return f"call{number:05d}"
+
+
+def arguments_text(value: object) -> str:
+    """Arguments as text; some servers and models write an object in its place."""
+    if isinstance(value, dict):
+        try:
+            return json.dumps(value)
+        except RecursionError:
+            return "nested too deeply"
+    return _text(value)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
