@@ -13,10 +13,11 @@ from bench.figure import Figure
 from bench.http_calls import BenchError, call
 from bench.load_stack import LoadStack
 from bench.program import wait_until
+from bench.session_data import beat_text
 
 EARLY, LATE = 50, 5_000
 # One chunk: every turn of it, and the summary that it asks for.
-TURNS = 7
+CHUNK = 7
 MOST_RATIO = 1.2
 ARTIFACTS = "agents_llmartifact"
 # Of SQLite's write-ahead log: https://www.sqlite.org/fileformat2.html#walformat
@@ -56,23 +57,32 @@ def bytes_figure(per_turn: dict[int, tuple[float, float]]) -> Figure:
 def _written_at(stack: LoadStack, number: int) -> tuple[float, float]:
     session_id = stack.build("turns", number - 1)
     # What a process reads for the first time, it may also write for the first time.
-    _play_turn(stack, session_id, 0)
+    _play_and_wait(stack, session_id, 0)
     meter: Meter = PostgresMeter(stack) if stack.has_servers else SqliteMeter(stack)
     artifacts = rest = 0
-    for turn in range(1, TURNS + 1):
+    for turn in range(1, CHUNK + 1):
         meter.start()
-        _play_turn(stack, session_id, turn)
+        _play_and_wait(stack, session_id, turn)
         written = meter.stop()
         artifacts, rest = artifacts + written[0], rest + written[1]
-    return artifacts / TURNS, rest / TURNS
+    return artifacts / CHUNK, rest / CHUNK
 
 
-def _play_turn(stack: LoadStack, session_id: str, turn: int) -> None:
+def play_turn(stack: LoadStack, session_id: str, turn: int) -> None:
     path = f"/api/session/{session_id}"
-    body = {"agent_slot": turn % 3 + 1, "user_text": f"Beat {turn} of the measured ones. Now?"}
+    body = {"agent_slot": turn % 3 + 1, "user_text": beat_text(turn)}
     answer = call(stack.program, "POST", f"{path}/prompt", body)
     if answer.status != 201:
         raise BenchError(f"POST {path}/prompt: {answer.status} {answer.body[:300]!r}")
+
+
+def _play_and_wait(stack: LoadStack, session_id: str, turn: int) -> None:
+    play_turn(stack, session_id, turn)
+    wait_until_quiet(stack, session_id)
+
+
+def wait_until_quiet(stack: LoadStack, session_id: str) -> None:
+    """Until the summary that the turn asked for is there, and the record of its call."""
 
     def is_quiet() -> bool:
         page = call(stack.program, "GET", f"/chapters/{session_id}/play").body
