@@ -4,7 +4,7 @@ else guards against each and where that is tested."""
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import fields
 from html import escape
 from itertools import count
 from typing import Any
@@ -14,6 +14,7 @@ from django.conf import settings as django_settings
 from django.test import Client
 from pytest_django import Settings
 
+from agents.calling.stored_prompts import read_messages
 from agents.flows.ending import request_end
 from agents.flows.locking import request_lock
 from agents.flows.narrating import request_build
@@ -156,7 +157,7 @@ def attack(request: ModelRequest) -> str:
 
 
 def assert_headings_are_its_layers(call: LLMArtifact) -> None:
-    sent = "\n".join(one["content"] for one in call.raw_input_ref)
+    sent = "\n".join(one.content for one in read_messages(call))
     headings = [line[3:] for line in sent.splitlines() if line.startswith("## ")]
     names = [layer["name"] for layer in call.layers]
     assert headings == [name for name in names if name in headings]
@@ -239,8 +240,8 @@ class TestPromptInjection:
         self, imported: Session, provider: ScriptedProvider, agent_id: int
     ) -> None:
         for call in imported.llm_artifacts.filter(agent_id=agent_id):
-            system, prompt = (one["content"] for one in call.raw_input_ref)
-            assert [one["role"] for one in call.raw_input_ref] == ["system", "user"]
+            system, prompt = (one.content for one in read_messages(call))
+            assert [one.role for one in read_messages(call)] == ["system", "user"]
             for words in (ELEMENTS, ORDER, MARKS, CALL):
                 assert words not in system
             # Of memory's texts and keys, and of what was played.
@@ -360,7 +361,7 @@ class TestConsumption:
     ) -> None:
         calls = list(imported.llm_artifacts.order_by("created_at"))
         for call, request in zip(calls, provider.history, strict=True):
-            assert call.raw_input_ref == [asdict(one) for one in request.messages]
+            assert read_messages(call) == request.messages
             agent = AGENTS[call.agent_id]
             assert 0 < request.max_output_tokens <= agent.output_tokens + agent.reasoning_tokens
         # A cap for all would be found.
