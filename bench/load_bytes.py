@@ -19,7 +19,8 @@ EARLY, LATE = 50, 5_000
 # One chunk: every turn of it, and the summary that it asks for.
 CHUNK = 7
 MOST_RATIO = 1.2
-ARTIFACTS = "agents_llmartifact"
+# With the prompts that they name.
+ARTIFACTS = ("agents_llmartifact", "agents_prompttext")
 # Of SQLite's write-ahead log: https://www.sqlite.org/fileformat2.html#walformat
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 
@@ -113,7 +114,7 @@ class SqliteMeter:
                 "SELECT pageno, tbl_name FROM dbstat JOIN sqlite_schema USING (name)"
             )
         )
-        of_artifacts = sum(owners.get(page) == ARTIFACTS for page in pages)
+        of_artifacts = sum(owners.get(page) in ARTIFACTS for page in pages)
         return of_artifacts * page_size, (len(pages) - of_artifacts) * page_size
 
 
@@ -166,12 +167,12 @@ class PostgresMeter:
         return str(row[0]) if row else ""
 
     def _files_of_artifacts(self) -> list[int]:
-        """Of the table, its long values, and the indexes of both."""
+        """Of the tables, their long values, and the indexes of both."""
         rows = self._database.execute(
             "WITH held AS (SELECT unnest(ARRAY[oid, reltoastrelid]) AS oid FROM pg_class "
-            "WHERE relname = %s) SELECT pg_relation_filenode(oid) FROM held UNION "
+            "WHERE relname = ANY(%s)) SELECT pg_relation_filenode(oid) FROM held UNION "
             "SELECT pg_relation_filenode(indexrelid) FROM pg_index "
             "JOIN held ON indrelid = held.oid",
-            [ARTIFACTS],
+            [list(ARTIFACTS)],
         ).fetchall()
         return [row[0] for row in rows]
