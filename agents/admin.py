@@ -5,20 +5,23 @@ from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
 
 from agents.calling.call_records import OUTCOME, Outcome
+from agents.calling.stored_prompts import read_messages
 from agents.calling.usage import usage_of
 from agents.models import (
     AdmittedCall,
     EmbeddedServer,
     Job,
     LLMArtifact,
+    PromptText,
     ProviderConsent,
     ReportedWindow,
     TokenCalibration,
     WorkerHeartbeat,
 )
-from sessions.records_admin import RecordAdmin
+from sessions.records_admin import RecordAdmin, preformatted
 
 
 class OutcomeFilter(admin.SimpleListFilter):
@@ -58,11 +61,12 @@ class LLMArtifactAdmin(RecordAdmin):
         "provider",
         "model",
         "input_hash",
-        "raw_input_ref",
+        # By the hash of a text, which the list of texts finds by its words.
+        "layers",
         "raw_output_ref",
         "error",
     ]
-    heavy_fields = ("raw_input_ref", "raw_output_ref", "layers")
+    heavy_fields = ("raw_output_ref", "layers")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         calls: QuerySet[Any] = super().get_queryset(request).annotate(outcome=OUTCOME)
@@ -78,6 +82,14 @@ class LLMArtifactAdmin(RecordAdmin):
             context["usage"] = usage_of(context["cl"].queryset)
         return response
 
+    def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
+        return [*super().get_fields(request, obj), self.messages]
+
+    @admin.display(description="messages sent")
+    def messages(self, artifact: LLMArtifact) -> SafeString:
+        sent = read_messages(artifact)
+        return preformatted("\n\n".join(f"[{one.role}]\n{one.content}" for one in sent))
+
     @admin.display(ordering="outcome")
     def outcome(self, artifact: Any) -> str:
         return str(artifact.outcome)
@@ -89,6 +101,14 @@ class LLMArtifactAdmin(RecordAdmin):
         if artifact.estimated_input or artifact.estimated_output:
             return f"about {artifact.estimated_input:,}, {artifact.estimated_output:,}"
         return "not reported"
+
+
+@admin.register(PromptText)
+class PromptTextAdmin(RecordAdmin):
+    list_display = ["__str__", "chapter"]
+    list_select_related = ["session"]
+    search_fields = ["session__title", "session__session_id", "hash", "text"]
+    heavy_fields = ("text",)
 
 
 @admin.register(Job)

@@ -36,9 +36,9 @@ class LLMArtifact(AppendOnly):
     # came so far as to cost anything.
     estimated_input = models.PositiveIntegerField(default=0)
     estimated_output = models.PositiveIntegerField(default=0)
-    # What the assembler kept, shortened or dropped, layer by layer.
+    # The prompt in order: of each layer its name, its role, the hashes of its texts, and what the
+    # assembler kept, shortened or dropped of it; see agents.calling.stored_prompts.
     layers = models.JSONField(default=list)
-    raw_input_ref = models.JSONField(default=list, help_text="The messages sent")
     raw_output_ref = models.TextField(blank=True, help_text="The reply as it came")
     tool_calls = models.JSONField(
         default=list, blank=True, help_text="The server's own tool calls in the reply"
@@ -63,6 +63,24 @@ class LLMArtifact(AppendOnly):
 
     def __str__(self) -> str:
         return f"Agent {self.agent_id} on {self.model}"
+
+
+class PromptText(AppendOnly):
+    """A text of prompts, stored once a chapter however many of its prompts have it."""
+
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, related_name="prompt_texts", db_index=False
+    )
+    hash = models.CharField(max_length=20, help_text="As the layers of artifacts name it")
+    text = models.TextField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["session", "hash"], name="one_text_per_hash"),
+        ]
+
+    def __str__(self) -> str:
+        return self.hash
 
 
 class AdmittedCall(models.Model):

@@ -15,6 +15,7 @@ from http.client import HTTPException
 from bench.figure import Figure
 from bench.http_calls import BenchError
 from bench.load_bytes import LATE, measure_bytes
+from bench.load_growth import TURNS, measure_growth
 from bench.load_memory import HOUR_PROMPTS, STREAMS, measure_memory
 from bench.load_pages import CHAPTERS, EVENTS, measure_pages
 from bench.load_relay import measure_against_relay
@@ -24,7 +25,7 @@ from bench.report import report
 
 Part = Callable[[LoadStack], list[Figure]]
 
-PARTS = ("memory", "relay", "pages", "bytes", *(f"streams-{pace}" for pace in TARGETS))
+PARTS = ("memory", "relay", "pages", "bytes", "growth", *(f"streams-{pace}" for pace in TARGETS))
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -59,6 +60,7 @@ def parts_of(options: argparse.Namespace) -> dict[str, Part]:
             stack, events=some(EVENTS), chapters=some(CHAPTERS), seconds=2 * options.scale
         ),
         "bytes": lambda stack: measure_bytes(stack, late=some(LATE)),
+        "growth": lambda stack: measure_growth(stack, turns=some(TURNS)),
         **{
             f"streams-{pace}": partial(
                 measure_streams, pace=pace, steady=options.steady, scale=options.scale

@@ -13,12 +13,14 @@ from bench.figure import Figure
 from bench.http_calls import BenchError, call
 from bench.load_stack import LoadStack
 from bench.program import wait_until
+from bench.session_data import beat_text
 
 EARLY, LATE = 50, 5_000
 # One chunk: every turn of it, and the summary that it asks for.
-TURNS = 7
+CHUNK = 7
 MOST_RATIO = 1.2
-ARTIFACTS = "agents_llmartifact"
+# With the prompts that they name.
+ARTIFACTS = ("agents_llmartifact", "agents_prompttext")
 # Of SQLite's write-ahead log: https://www.sqlite.org/fileformat2.html#walformat
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 
@@ -56,23 +58,32 @@ def bytes_figure(per_turn: dict[int, tuple[float, float]]) -> Figure:
 def _written_at(stack: LoadStack, number: int) -> tuple[float, float]:
     session_id = stack.build("turns", number - 1)
     # What a process reads for the first time, it may also write for the first time.
-    _play_turn(stack, session_id, 0)
+    _play_and_wait(stack, session_id, 0)
     meter: Meter = PostgresMeter(stack) if stack.has_servers else SqliteMeter(stack)
     artifacts = rest = 0
-    for turn in range(1, TURNS + 1):
+    for turn in range(1, CHUNK + 1):
         meter.start()
-        _play_turn(stack, session_id, turn)
+        _play_and_wait(stack, session_id, turn)
         written = meter.stop()
         artifacts, rest = artifacts + written[0], rest + written[1]
-    return artifacts / TURNS, rest / TURNS
+    return artifacts / CHUNK, rest / CHUNK
 
 
-def _play_turn(stack: LoadStack, session_id: str, turn: int) -> None:
+def play_turn(stack: LoadStack, session_id: str, turn: int) -> None:
     path = f"/api/session/{session_id}"
-    body = {"agent_slot": turn % 3 + 1, "user_text": f"Beat {turn} of the measured ones. Now?"}
+    body = {"agent_slot": turn % 3 + 1, "user_text": beat_text(turn)}
     answer = call(stack.program, "POST", f"{path}/prompt", body)
     if answer.status != 201:
         raise BenchError(f"POST {path}/prompt: {answer.status} {answer.body[:300]!r}")
+
+
+def _play_and_wait(stack: LoadStack, session_id: str, turn: int) -> None:
+    play_turn(stack, session_id, turn)
+    wait_until_quiet(stack, session_id)
+
+
+def wait_until_quiet(stack: LoadStack, session_id: str) -> None:
+    """Until the summary that the turn asked for is there, and the record of its call."""
 
     def is_quiet() -> bool:
         page = call(stack.program, "GET", f"/chapters/{session_id}/play").body
@@ -103,7 +114,7 @@ class SqliteMeter:
                 "SELECT pageno, tbl_name FROM dbstat JOIN sqlite_schema USING (name)"
             )
         )
-        of_artifacts = sum(owners.get(page) == ARTIFACTS for page in pages)
+        of_artifacts = sum(owners.get(page) in ARTIFACTS for page in pages)
         return of_artifacts * page_size, (len(pages) - of_artifacts) * page_size
 
 
@@ -156,12 +167,12 @@ class PostgresMeter:
         return str(row[0]) if row else ""
 
     def _files_of_artifacts(self) -> list[int]:
-        """Of the table, its long values, and the indexes of both."""
+        """Of the tables, their long values, and the indexes of both."""
         rows = self._database.execute(
             "WITH held AS (SELECT unnest(ARRAY[oid, reltoastrelid]) AS oid FROM pg_class "
-            "WHERE relname = %s) SELECT pg_relation_filenode(oid) FROM held UNION "
+            "WHERE relname = ANY(%s)) SELECT pg_relation_filenode(oid) FROM held UNION "
             "SELECT pg_relation_filenode(indexrelid) FROM pg_index "
             "JOIN held ON indrelid = held.oid",
-            [ARTIFACTS],
+            [list(ARTIFACTS)],
         ).fetchall()
         return [row[0] for row in rows]

@@ -24,7 +24,7 @@ from bench.session_data import beat_text, reply_text
 from bench.token_figures import count_tokens
 
 if TYPE_CHECKING:
-    from sessions.models import Event
+    from sessions.models import Attempt, Event
 
 PROMPTS = 2_000
 REPLY_WORDS = 80
@@ -128,11 +128,19 @@ class LongChapter:
 
     def _play_to(self, last: int) -> None:
         from memory.models import MemoryBlock
-        from sessions.models import Event
+        from sessions.models import Attempt, Event, Turn
 
-        first = self.session.prompt_index + 1
+        numbers = range(self.session.prompt_index + 1, last + 1)
+        attempts = {number: self._attempt(number) for number in numbers}
+        Attempt.objects.bulk_create(attempts.values())
+        turns = [
+            Turn(session=self.session, number=number, chosen=attempts[number]) for number in numbers
+        ]
+        for turn in Turn.objects.bulk_create(turns):
+            turn.chosen.turn = turn
+        Attempt.objects.bulk_update(attempts.values(), ["turn"])
         Event.objects.bulk_create(
-            event for number in range(first, last + 1) for event in self._events(number)
+            event for attempt in attempts.values() for event in self._events(attempt)
         )
         covered = last // CHUNK
         MemoryBlock.objects.bulk_create(
@@ -150,24 +158,46 @@ class LongChapter:
         self.session.last_summarized_prompt_index = covered * CHUNK
         self.session.save()
 
-    def _events(self, number: int) -> "tuple[Event, Event]":
-        from sessions.models import Event
+    def _attempt(self, number: int) -> "Attempt":
+        from sessions.models import Attempt
 
         at = self._begun + timedelta(seconds=60 * number)
-        told = Event(
+        return Attempt(
             session=self.session,
-            prompt_index=number,
+            submission_key=f"beat-{number}",
+            status=Attempt.Status.COMMITTED,
+            actor=slot_of(number),
+            words=beat_text(number),
+            lease_until=at,
+            submitted_at=at,
+            committed_at=at + timedelta(seconds=5),
+        )
+
+    def _events(self, attempt: "Attempt") -> "tuple[Event, Event]":
+        from sessions.models import Event
+
+        assert attempt.turn is not None, "A committed attempt has a turn."
+        number = attempt.turn.number
+        about = {
+            "session": self.session,
+            "attempt": attempt,
+            "prompt_index": number,
+            "witnesses": self.session.selected_agent_slots,
+        }
+        told = Event(
+            **about,
+            position=0,
             role=Event.Role.USER,
-            text=beat_text(number),
-            created_at=at,
+            text=attempt.words,
+            created_at=attempt.submitted_at,
         )
         answered = Event(
-            session=self.session,
-            prompt_index=number,
+            **about,
+            position=1,
             role=Event.Role.AGENT,
-            agent_slot=slot_of(number),
+            agent_slot=attempt.actor,
             text=reply_text(number, REPLY_WORDS),
-            created_at=at + timedelta(seconds=5),
+            created_at=attempt.submitted_at + timedelta(seconds=5),
         )
         return told, answered
 
@@ -192,8 +222,8 @@ def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
     attempt = Attempt(session=get_chapter(session_id), actor=slot, words=beat_text(number))
     agent = agent_of(attempt)
     prompt = fit_prompt(agent, facts, lambda: compose_reply(attempt))
-    taken = time.perf_counter() - started
     texts = [message.content for message in prompt.messages]
+    taken = time.perf_counter() - started
     tokens = sum(map(count_tokens, texts)) + TOKENS_PER_MESSAGE * len(texts)
     # As after a call, so that the next prompt is as full as a real one.
     calibrate(model_name(slot), slot, prompt.weight, Usage(tokens, 0))

@@ -48,12 +48,13 @@ def read_facts(chapter: "Session") -> dict[str, list[str]]:
 
 def replay_estimates(chapter: "Session") -> list[tuple[int, float, int]]:
     """The chapter's prompts, as if one model had got them all and counted them its own way."""
+    from agents.calling.stored_prompts import read_messages
     from agents.prompting.budget import calibrate, read_weight_per_token, weigh
     from agents.providers.base import Usage
 
     estimates = []
     for artifact in chapter.llm_artifacts.order_by("created_at"):
-        texts = [message["content"] for message in artifact.raw_input_ref]
+        texts = [message.content for message in read_messages(artifact)]
         weight = sum(map(weigh, texts))
         counted = sum(map(count_tokens, texts))
         guess = weight / read_weight_per_token(MODEL, artifact.agent_id)

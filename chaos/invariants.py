@@ -184,6 +184,13 @@ def _idle_state(chapter: Rows, late: float) -> Iterator[str]:
         yield f"{chapter['state']} (ending: {chapter['is_ending']}) without a {kind} job"
 
 
+def prompts_as_sent(chapter: Rows, _read_at: float) -> Iterator[str]:
+    """The layers of each call, joined, are the messages that were sent."""
+    for call in chapter["calls"]:
+        if call["joined"] != call["sent"]:
+            yield f"call {call['call_id']} is recorded with {call['joined']}, not {call['sent']}"
+
+
 RULES: dict[str, Rule] = {
     "turns are numbered": numbered_turns,
     "attempts are whole": attempts_and_events,
@@ -192,6 +199,7 @@ RULES: dict[str, Rule] = {
     "one attempt in flight": one_attempt_in_flight,
     "memory is asked for": memory_is_asked_for,
     "nothing is stuck": nothing_stuck,
+    "prompts are there": prompts_as_sent,
 }
 
 

@@ -79,6 +79,7 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
         ],
         "attempts": _attempt_rows(chapter),
         "jobs": _job_rows(chapter),
+        "calls": _call_rows(chapter),
     }
 
 
@@ -99,6 +100,20 @@ def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
         }
         for attempt in chapter.attempts.select_related("turn")
     ]
+
+
+def _call_rows(chapter: "Session") -> list[dict[str, Any]]:
+    """Each with the hash of what was sent, as it was recorded and as its layers give it."""
+    from agents.calling.stored_prompts import hash_messages, read_messages
+
+    rows = []
+    for call in chapter.llm_artifacts.all():
+        try:
+            joined = hash_messages(read_messages(call))
+        except KeyError as missing:
+            joined = f"no text {missing}"
+        rows.append({"call_id": str(call.pk), "sent": call.input_hash, "joined": joined})
+    return rows
 
 
 def _job_rows(chapter: "Session") -> list[dict[str, Any]]:

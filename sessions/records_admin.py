@@ -91,9 +91,13 @@ def _preformatted(
 ) -> Callable[[Any], SafeString]:
     @admin.display(description=field.verbose_name)
     def show(record: Any) -> SafeString:
-        return format_html('<pre class="record">{}</pre>', to_text(getattr(record, field.name)))
+        return preformatted(to_text(getattr(record, field.name)))
 
     return show
+
+
+def preformatted(text: str) -> SafeString:
+    return format_html('<pre class="record">{}</pre>', text)
 
 
 def _chapter_link(field: "models.Field[Any, Any]") -> Callable[[Any], SafeString]:

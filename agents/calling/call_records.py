@@ -6,23 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from django.db.models import Case, CharField, Q, QuerySet, TextChoices, Value, When
 
 from agents.calling.calls import STOPPED
+from agents.calling.stored_prompts import read_layers_of
 from agents.facts.prices import price_of
 from agents.models import Job, LLMArtifact
 from agents.prompting.declarations import AGENTS
-from agents.prompting.prompt_parts import PromptPart, characters_of, shared_characters, split_prompt
+from agents.prompting.sent_layers import SentLayer, characters_of, join_layers, shared_characters
+from agents.providers.base import Message
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.committing import find_turn
 from sessions.models import Attempt, Session
 from sessions.record import attempts_at
 from sessions.roster import SLOTS
-
-# So much of a text's beginning is looked for in a draft.
-_OPENING = 60
 
 
 class Outcome(TextChoices):
@@ -109,7 +107,7 @@ class CallsBehind:
 class SentPrompt:
     """A prompt exactly as it was sent, and what it shares with the call before it."""
 
-    parts: list[PromptPart]
+    layers: Sequence[SentLayer]
     characters: int
     # None where there was no earlier call of this agent in the chapter.
     shared: int | None
@@ -125,8 +123,8 @@ def agent_label(chapter: Session, agent_id: int) -> str:
 
 
 def calls_of(chapter: Session) -> QuerySet[LLMArtifact]:
-    """The chapter's calls without their prompts, each with its `outcome`."""
-    return chapter.llm_artifacts.annotate(outcome=OUTCOME).defer("raw_input_ref")
+    """The chapter's calls, each with its `outcome`."""
+    return chapter.llm_artifacts.annotate(outcome=OUTCOME)
 
 
 def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
@@ -142,10 +140,10 @@ def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
     replies = [one for one in committed if not one.is_trial or one.pk == turn.chosen_id]
     uses = {one.pk: ("A trial", False) for one in artifacts if one.attempt and one.attempt.is_trial}
     for attempt in committed:
-        source = _source_of(attempt, calls_by_attempt)
-        if source is not None:
+        call = _call_that_wrote(attempt, calls_by_attempt)
+        if call is not None:
             is_chosen = attempt.pk == turn.chosen_id
-            uses[source.pk] = (_use_of(attempt, len(replies), is_chosen=is_chosen), is_chosen)
+            uses[call.pk] = (_use_of(attempt, len(replies), is_chosen=is_chosen), is_chosen)
     return _behind(chapter, artifacts, uses)
 
 
@@ -169,69 +167,66 @@ def calls_behind_draft(chapter: Session, draft: NarrativeDraft) -> CallsBehind:
     if draft.job_id is None:
         return CallsBehind()
     artifacts = _oldest_first(calls_of(chapter).filter(job=draft.job_id))
-    uses = {
-        one.pk: ("In this draft", False)
-        for one in artifacts
-        if not one.error and _opening(one.raw_output_ref) in draft.chapter_text
-    }
-    return _behind(chapter, artifacts, uses)
+    finished = [one for one in artifacts if not one.error]
+    return _behind(chapter, artifacts, {one.pk: ("For this draft", False) for one in finished})
 
 
 def read_sent_prompt(chapter: Session, call: CallRecord) -> SentPrompt:
     """The call's prompt, layer by layer."""
-    artifact = call.artifact
-    messages = artifact.raw_input_ref
-    shared, previous = shared_with_call_before(
-        chapter, artifact.agent_id, messages, artifact.created_at
-    )
-    return SentPrompt(
-        parts=split_prompt(messages, artifact.layers),
-        characters=characters_of(messages),
-        shared=shared,
-        previous=previous,
-    )
+    [(_, prompt)] = _with_prompts(chapter, [call.artifact])
+    return prompt
 
 
-def shared_with_call_before(
-    chapter: Session,
-    agent_id: int,
-    messages: Sequence[Mapping[str, Any]],
-    moment: datetime | None = None,
+def shared_with_latest_call(
+    chapter: Session, agent_id: int, messages: Sequence[Message]
 ) -> tuple[int | None, CallRecord | None]:
-    """Characters that a prompt's start shares with the agent's call before it, and that call.
-
-    Without a `moment`, with its latest call.
-    """
-    calls = chapter.llm_artifacts.annotate(outcome=OUTCOME).filter(agent_id=agent_id)
-    if moment is not None:
-        calls = calls.filter(created_at__lt=moment)
-    before = calls.order_by("-created_at").first()
+    """Characters that a prompt's start shares with the agent's latest call, and that call."""
+    before = _call_before(chapter, agent_id)
     if before is None:
         return None, None
-    return shared_characters(messages, before.raw_input_ref), record_of(chapter, before)
+    earlier = join_layers(read_layers_of([before])[before.pk])
+    return shared_characters(messages, earlier), record_of(chapter, before)
 
 
 def read_recent_calls(
     chapter: Session, *, limit: int, offset: int
-) -> list[tuple[CallRecord, int, int | None]]:
-    """A page of the newest calls, each with its prompt's characters and those shared.
+) -> list[tuple[CallRecord, SentPrompt]]:
+    """A page of the newest calls, each with its prompt."""
+    newest = calls_of(chapter).select_related("attempt__turn").order_by("-created_at")
+    return _with_prompts(chapter, list(newest[offset : offset + limit]))
 
-    Shared with the agent's call before it, as `shared_with_call_before` counts them.
-    """
-    newest = chapter.llm_artifacts.annotate(outcome=OUTCOME).select_related("attempt__turn")
-    page = list(newest.order_by("-created_at")[offset : offset + limit])
-    # The call before the one at hand, by agent, as the page is read from its oldest call on.
-    before: dict[int, LLMArtifact] = {}
-    calls = []
-    for artifact in reversed(page):
-        messages, agent_id = artifact.raw_input_ref, artifact.agent_id
-        if agent_id in before:
-            shared: int | None = shared_characters(messages, before[agent_id].raw_input_ref)
-        else:
-            shared, _ = shared_with_call_before(chapter, agent_id, messages, artifact.created_at)
-        before[agent_id] = artifact
-        calls.append((record_of(chapter, artifact), characters_of(messages), shared))
-    return calls[::-1]
+
+def _with_prompts(
+    chapter: Session, newest_first: Sequence[LLMArtifact]
+) -> list[tuple[CallRecord, SentPrompt]]:
+    """Each with its prompt, and what that shares with the agent's call before it."""
+    before: dict[uuid.UUID, LLMArtifact] = {}
+    latest: dict[int, LLMArtifact] = {}
+    for one in reversed(newest_first):
+        earlier = latest.get(one.agent_id) or _call_before(chapter, one.agent_id, one.created_at)
+        if earlier is not None:
+            before[one.pk] = earlier
+        latest[one.agent_id] = one
+    layers = read_layers_of([*newest_first, *before.values()])
+    messages = {key: join_layers(sent) for key, sent in layers.items()}
+    prompts = []
+    for one in newest_first:
+        earlier = before.get(one.pk)
+        shared = shared_characters(messages[one.pk], messages[earlier.pk]) if earlier else None
+        previous = record_of(chapter, earlier) if earlier else None
+        prompt = SentPrompt(layers[one.pk], characters_of(messages[one.pk]), shared, previous)
+        prompts.append((record_of(chapter, one), prompt))
+    return prompts
+
+
+def _call_before(
+    chapter: Session, agent_id: int, moment: datetime | None = None
+) -> LLMArtifact | None:
+    """The agent's call before this moment; without one, its latest."""
+    calls = calls_of(chapter).filter(agent_id=agent_id)
+    if moment is not None:
+        calls = calls.filter(created_at__lt=moment)
+    return calls.order_by("-created_at").first()
 
 
 def record_of(
@@ -258,13 +253,11 @@ def _oldest_first(artifacts: QuerySet[LLMArtifact]) -> list[LLMArtifact]:
     return list(artifacts.order_by("created_at"))
 
 
-def _source_of(
+def _call_that_wrote(
     attempt: Attempt, calls: Mapping[uuid.UUID | None, Sequence[LLMArtifact]]
 ) -> LLMArtifact | None:
-    """The call that a committed attempt's reply was taken from, whole or as far as it was kept.
-
-    An edited reply comes from the call of the attempt that was edited.
-    """
+    """The call that wrote a committed attempt's reply: of its runs the last that brought text, and
+    of an edited reply that of the attempt that was edited."""
     origin = attempt
     while origin.kind == Attempt.Kind.EDIT and origin.source is not None:
         origin = origin.source
@@ -278,7 +271,3 @@ def _use_of(attempt: Attempt, count: int, *, is_chosen: bool) -> str:
     if count == 1:
         return "The reply"
     return "The chosen reply" if is_chosen else "Another reply"
-
-
-def _opening(text: str) -> str:
-    return text.strip()[:_OPENING]

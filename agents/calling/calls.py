@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from agents.calling.consent import check_consent
 from agents.calling.model_access import current_provider, model_facts, model_name
 from agents.calling.reported_usage import MostTokens, believed, most_tokens
 from agents.calling.spending import check_budget
+from agents.calling.stored_prompts import hash_messages, pack_layers, store_texts
 from agents.facts.model_facts import ModelFacts
 from agents.models import LLMArtifact
 from agents.prompting.budget import (
@@ -341,13 +342,16 @@ async def _stream(
 
 def _record(call: PreparedCall, outcome: _Outcome) -> None:
     """Store the call's artifact, unless its chapter was reset meanwhile."""
-    messages = [message.as_sent() for message in call.request.messages]
     now = time.perf_counter()
+    # Before the transaction, which others wait for. A text that is stored goes with its chapter.
+    layers, texts = pack_layers(call.session_id, call.prompt.layers)
+    input_hash = hash_messages(call.request.messages)
     with transaction.atomic():
         if call.attempt_id is not None:
             rates.write_down_reply(call.session_id)
         if not lock_chapter(call.session_id):
             return
+        store_texts(texts)
         LLMArtifact.objects.create(
             session_id=call.session_id,
             attempt_id=call.attempt_id,
@@ -356,11 +360,10 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
             agent_id=call.agent.agent_id,
             provider=call.provider.name,
             model=call.request.model,
-            input_hash=hashlib.sha256(json.dumps(messages).encode()).hexdigest(),
+            input_hash=input_hash,
             token_counts=_token_counts(outcome.usage),
             **_estimated_counts(call, outcome),
-            layers=[asdict(record) for record in call.prompt.records],
-            raw_input_ref=messages,
+            layers=layers,
             raw_output_ref=outcome.text,
             tool_calls=[one.as_sent() for one in outcome.tool_calls],
             error=outcome.error,
@@ -407,7 +410,7 @@ def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
     if outcome.usage is not None or not outcome.may_cost:
         return {}
     weight_per_token = read_weight_per_token(call.request.model, call.agent.agent_id)
-    read = sum(layer.tokens for layer in call.prompt.records)
+    read = sum(layer.tokens for layer in call.prompt.layers)
     read += math.ceil(_weight_of(call.request.tools) / weight_per_token)
     written = weigh(outcome.text) + sum(weigh(one.arguments) for one in outcome.tool_calls)
     return {

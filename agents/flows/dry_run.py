@@ -1,10 +1,10 @@
 """What a character would be sent now, without sending it: nothing is stored and nothing spent."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 
-from agents.calling.call_records import CallRecord, shared_with_call_before
+from agents.calling.call_records import CallRecord, shared_with_latest_call
 from agents.calling.calls import fit_prompt
 from agents.calling.model_access import known_facts, model_name
 from agents.exceptions import PromptTooLong
@@ -13,7 +13,7 @@ from agents.facts.prices import FREE, price_of
 from agents.flows.characters import agent_of, compose_reply
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.layers import AssembledPrompt, Layer, Tier, assemble
-from agents.prompting.prompt_parts import PromptPart, characters_of, split_prompt
+from agents.prompting.sent_layers import SentLayer, characters_of
 from sessions.attempts import check_cast
 from sessions.exceptions import WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT
@@ -35,7 +35,7 @@ class DryRun:
     model: str
     tier: Tier
     budget_tokens: int
-    parts: list[PromptPart]
+    layers: Sequence[SentLayer]
     characters: int
     too_long: str
     # None where this character was not called before.
@@ -46,7 +46,7 @@ class DryRun:
 
     @property
     def tokens(self) -> int:
-        return sum(part.tokens for part in self.parts)
+        return sum(layer.tokens for layer in self.layers)
 
     @property
     def is_free(self) -> bool:
@@ -86,14 +86,13 @@ def look_ahead(
         prompt = fit_prompt(agent, facts, lambda: layers)
     except PromptTooLong as error:
         prompt, too_long = _untrimmed(layers, agent_slot), str(error)
-    messages = [asdict(message) for message in prompt.messages]
-    shared, previous = shared_with_call_before(chapter, agent_slot, messages)
+    shared, previous = shared_with_latest_call(chapter, agent_slot, prompt.messages)
     return DryRun(
         model=model,
         tier=facts.tier,
         budget_tokens=input_budget(facts, limit),
-        parts=split_prompt(messages, [asdict(record) for record in prompt.records]),
-        characters=characters_of(messages),
+        layers=prompt.layers,
+        characters=characters_of(prompt.messages),
         too_long=too_long,
         shared=shared,
         previous=previous,

@@ -64,7 +64,7 @@ def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
     number = len(job.finished_scenes) + sizes.index(longest) + 1
     finished = [_SCENE_BEFORE] * (len(scenes) - 1)
     prompt = fit_scene(job, Material(chapter, scenes), number, finished)
-    tokens = {record.name: record.tokens for record in prompt.records}
+    tokens = {layer.name: layer.tokens for layer in prompt.layers}
     played = min(longest, tokens[TRANSCRIPT])
     beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - played
     total = sum(beside + min(size, played) for size in sizes)

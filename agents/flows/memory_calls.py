@@ -139,7 +139,7 @@ def _estimate(chapter: Session, chunks: list[Chunk]) -> CallsEstimate:
     prompt = fit_prompt(
         agent, facts, partial(compose_summary, chapter, longest.first, longest.last)
     )
-    tokens = {record.name: record.tokens for record in prompt.records}
+    tokens = {layer.name: layer.tokens for layer in prompt.layers}
     [memory] = [layer for layer in agent.layers if layer.share is not None]
     most = (memory.share or 0) * input_budget(facts, output_limit(agent, facts))
     known, told = tokens.get(memory.name, 0), tokens[CHUNK]

@@ -6,10 +6,10 @@ request, no memory and no chapter knows of it.
 
 import contextlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any
 
 from agents.calling.call_records import (
     CallRecord,
@@ -19,14 +19,15 @@ from agents.calling.call_records import (
     record_of,
 )
 from agents.calling.calls import PreparedCall, check_allowed, prepare_call
+from agents.calling.stored_prompts import read_layers
 from agents.exceptions import ModelNotReady
 from agents.flows.characters import agent_of, others_cues
 from agents.flows.choosing import choose_reply
 from agents.flows.replies import stop_running, store_and_start
 from agents.models import LLMArtifact
 from agents.prompting.escaping import without_forgeries
-from agents.prompting.layers import Layer, text_layer
-from agents.prompting.prompt_parts import SEPARATOR, PromptPart, split_prompt
+from agents.prompting.layers import Layer, Piece
+from agents.prompting.sent_layers import SentLayer
 from agents.running.database import in_database
 from sessions.access import get_chapter
 from sessions.attempts import (
@@ -46,25 +47,45 @@ LAYER_CHAR_LIMIT = 60_000
 
 
 @dataclass(frozen=True)
-class SentLayer:
-    """A layer of a prompt that was sent, as a trial may change it; `number` counts from 1."""
+class TriedLayer:
+    """A layer of a request that was sent, as a trial may change it; `number` counts from 1."""
 
     number: int
-    part: PromptPart
-    # The same text again: without its heading, and without the blank line before the next layer.
-    layer: Layer
+    sent: SentLayer
 
     @property
     def name(self) -> str:
-        return self.part.name or f"(layer {self.number})"
+        return self.sent.name or f"(layer {self.number})"
 
     @property
     def text(self) -> str:
-        return self.layer.pieces[0].text
+        """Without its heading."""
+        return self.sent.body
 
     @property
     def limit(self) -> int:
         return max(LAYER_CHAR_LIMIT, len(self.text))
+
+    @property
+    def layer(self) -> Layer:
+        """The same again, never trimmed. What others wrote in it was escaped when it was sent."""
+        pieces = (Piece(part, has_elements=True) for part in self.sent.parts)
+        return self.layer_of(pieces)
+
+    def changed_to(self, text: str) -> Layer:
+        """Where no elements of memory were sent, those of the new text are the GM's own words."""
+        has_elements = self.text != without_forgeries(self.text)
+        return self.layer_of([Piece(text, has_elements=has_elements)])
+
+    def layer_of(self, pieces: Iterable[Piece]) -> Layer:
+        sent = self.sent
+        return Layer(
+            sent.name,
+            tuple(pieces),
+            role=sent.role,
+            has_heading=sent.has_heading,
+            separator=sent.separator,
+        )
 
 
 @dataclass(frozen=True)
@@ -76,9 +97,9 @@ class TriedReply:
     prompt_index: int
     reply: Event
     call: CallRecord
-    layers: list[SentLayer]
+    layers: list[TriedLayer]
 
-    def find_layer(self, number: int) -> SentLayer:
+    def find_layer(self, number: int) -> TriedLayer:
         if not 1 <= number <= len(self.layers):
             raise InvalidInput("There is no such layer in this prompt. Nothing was sent.")
         return self.layers[number - 1]
@@ -149,7 +170,7 @@ def read_reply(session_id: uuid.UUID, prompt_index: int | None = None) -> TriedR
     call, reason = behind.chosen, why_not_tried(chapter, number, behind)
     if reason or call is None:
         raise WrongState(reason)
-    return TriedReply(chapter, attempt, number, reply_of(attempt), call, _layers_of(call))
+    return TriedReply(chapter, attempt, number, reply_of(attempt), call, _layers_of(call.artifact))
 
 
 async def start_trial(
@@ -287,7 +308,7 @@ def _prepare_trial(attempt: Attempt) -> PreparedCall:
     base = _base_of(attempt)
     if base is None:
         raise WrongState("The call that this trial was made from is gone.")
-    layers = _layers_of(record_of(attempt.session, base))
+    layers = _layers_of(base)
     changed = _with_change(layers, given["layer"], given["text"])
     return _prepare(attempt.session, attempt.actor, changed, attempt_id=attempt.pk)
 
@@ -305,53 +326,19 @@ def _prepare(
     )
 
 
-def _with_change(layers: Sequence[SentLayer], number: int, text: str) -> list[Layer]:
+def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[Layer]:
     """The same layers with one text replaced; without that layer where the text is empty."""
-    changed = []
-    for one in layers:
-        if one.number != number:
-            changed.append(one.layer)
-        elif text:
-            changed.append(
-                _layer(
-                    one.part,
-                    text,
-                    has_heading=one.layer.has_heading,
-                    # Where none were sent, those of the new text are the GM's and not the engine's.
-                    has_elements=one.text != without_forgeries(one.text),
-                )
-            )
-    return changed
+    return [
+        one.changed_to(text) if one.number == number else one.layer
+        for one in layers
+        if text or one.number != number
+    ]
 
 
-def _layers_of(call: CallRecord) -> list[SentLayer]:
-    """Never trimmed: joined again, they are the messages that were sent, letter for letter."""
-    split = split_prompt(call.artifact.raw_input_ref, call.artifact.layers)
-    # A layer that was dropped whole was not sent.
-    parts = [part for part in split if part.text or part.kept or part.shortened]
-    layers = []
-    for at, part in enumerate(parts):
-        # Layers of one role are one message, with a blank line between them.
-        is_followed = at + 1 < len(parts) and parts[at + 1].role == part.role
-        text = part.text.removesuffix(SEPARATOR) if is_followed else part.text
-        heading = f"## {part.name}\n"
-        has_heading = bool(part.name) and text.startswith(heading)
-        layer = _layer(
-            part,
-            text.removeprefix(heading) if has_heading else text,
-            has_heading=has_heading,
-            # What others wrote was escaped when it was sent.
-            has_elements=True,
-        )
-        layers.append(SentLayer(at + 1, part, layer))
-    return layers
-
-
-def _layer(part: PromptPart, text: str, *, has_heading: bool, has_elements: bool) -> Layer:
-    role = cast(Literal["system", "user", "assistant"], part.role)
-    return text_layer(
-        part.name, text, role=role, has_heading=has_heading, has_elements=has_elements
-    )
+def _layers_of(artifact: LLMArtifact) -> list[TriedLayer]:
+    """Those that were sent: one that was dropped whole was not."""
+    sent = [layer for layer in read_layers(artifact) if layer.parts]
+    return [TriedLayer(number, layer) for number, layer in enumerate(sent, start=1)]
 
 
 def given_of(trial: Attempt) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from typing import Literal
 from agents.exceptions import PromptTooLong
 from agents.prompting.budget import TOKENS_PER_MESSAGE, weigh
 from agents.prompting.escaping import without_forgeries
+from agents.prompting.sent_layers import BLANK_LINE, Role, SentLayer, join_layers, with_heading
 from agents.providers.base import Message, ToolCall
 
 Tier = Literal["full", "medium", "minimal"]
 TIERS: tuple[Tier, ...] = ("full", "medium", "minimal")
-Role = Literal["system", "user", "assistant", "tool"]
 
 
 class Trim(Enum):
@@ -116,7 +116,7 @@ class Layer:
     gives_way: int = 0
     step: int = 1
     share: float | None = None
-    separator: str = "\n\n"
+    separator: str = BLANK_LINE
     # Of an assistant's message, the server's own tool calls; of a tool's, the call that it answers.
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
@@ -126,7 +126,7 @@ class Layer:
         if not self.pieces:
             return ""
         body = self.separator.join(piece.text for piece in self.pieces)
-        return f"## {self.name}\n{body}" if self.has_heading else body
+        return with_heading(self.name, body) if self.has_heading else body
 
     @cached_property
     def weight(self) -> float:
@@ -148,26 +148,15 @@ def text_layer(
 
 
 @dataclass(frozen=True)
-class LayerRecord:
-    """What became of one layer, for the artifact; `reason` says why it was trimmed, if it was.
-
-    `characters` is its size in its message, by which a prompt is taken apart again.
-    """
-
-    name: str
-    tokens: int
-    kept: int
-    shortened: int
-    dropped: int
-    reason: str = ""
-    characters: int = 0
-
-
-@dataclass(frozen=True)
 class AssembledPrompt:
-    messages: tuple[Message, ...]
-    records: tuple[LayerRecord, ...]
+    """A prompt that fits; `layers` has those that were dropped whole, too."""
+
+    layers: tuple[SentLayer, ...]
     weight: float
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        return join_layers(self.layers)
 
 
 def assemble(
@@ -195,9 +184,8 @@ def assemble(
     if total > available:
         raise _too_long(fitted, tokens_of, (total - available) / weight_per_token)
     return AssembledPrompt(
-        messages=_merge([layer for layer in fitted if layer.pieces]),
-        records=tuple(
-            _record(before, after, round(tokens_of(after)), reason=_reason(before, within, after))
+        layers=tuple(
+            _as_sent(before, after, round(tokens_of(after)), reason=_reason(before, within, after))
             for before, within, after in zip(originals, shared, fitted, strict=True)
         ),
         weight=total,
@@ -277,28 +265,20 @@ def _too_long(
     )
 
 
-def _merge(layers: list[Layer]) -> tuple[Message, ...]:
-    """Neighbours of one role are one message: some chat templates want roles to alternate."""
-    messages: list[Message] = []
-    for layer in layers:
-        is_own = bool(layer.tool_calls or layer.tool_call_id)
-        if messages and messages[-1].role == layer.role and not is_own:
-            before = messages.pop()
-            messages.append(replace(before, content=f"{before.content}\n\n{layer.text}"))
-        else:
-            messages.append(Message(layer.role, layer.text, layer.tool_calls, layer.tool_call_id))
-    return tuple(messages)
-
-
-def _record(before: Layer, after: Layer, tokens: int, *, reason: str) -> LayerRecord:
+def _as_sent(before: Layer, after: Layer, tokens: int, *, reason: str) -> SentLayer:
     originals = {piece.text for piece in before.pieces}
     kept = sum(piece.text in originals for piece in after.pieces)
-    return LayerRecord(
+    return SentLayer(
         name=before.name,
+        role=before.role,
+        parts=tuple(piece.text for piece in after.pieces),
+        separator=before.separator,
+        has_heading=before.has_heading,
+        tool_calls=before.tool_calls,
+        tool_call_id=before.tool_call_id,
         tokens=tokens,
         kept=kept,
         shortened=len(after.pieces) - kept,
         dropped=len(before.pieces) - len(after.pieces),
         reason=reason,
-        characters=len(after.text) if after.pieces else 0,
     )

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from agents.prompting.escaping import is_guarded
-from agents.prompting.layers import TIERS, Layer, Piece, Role, Tier, Trim, keep_last
+from agents.prompting.layers import TIERS, Layer, Piece, Tier, Trim, keep_last
+from agents.prompting.sent_layers import BLANK_LINE, Role
 from memory.keeping import KeptRecent
 from sessions.models import Session
 
@@ -57,7 +58,7 @@ class LayerDeclaration:
     gives_way: int = 0
     step: int = 1
     share: float | None = None
-    separator: str = "\n\n"
+    separator: str = BLANK_LINE
     floor: int = 0
     tiers: tuple[Tier, ...] = TIERS
     is_kept: bool = False

@@ -82,6 +82,7 @@ def chapter_rows(prompts: int = 9) -> Rows:
         ],
         "attempts": [attempt for attempt, *_events in played],
         "jobs": [job_row("lock", "done"), job_row("summarize", "done", 1, 7)],
+        "calls": [{"call_id": "call-1", "sent": "e3b0", "joined": "e3b0"}],
     }
 
 
@@ -215,6 +216,7 @@ BREAKS: dict[str, list[Break]] = {
         lambda c: leave_alone(c, state="SUMMARIZING"),
         lambda c: leave_alone(c, is_ending=True),
     ],
+    "prompts are there": [lambda c: set_fields(c["calls"][0], joined="no text 'x'")],
     "accepted words are kept": [
         lambda c: set_fields(c["attempts"][8], key="another"),
         lambda c: set_fields(c["attempts"][8], words="Beat 9"),

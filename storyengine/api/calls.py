@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.calling.call_records import CallRecord, read_recent_calls
+from agents.calling.call_records import CallRecord, SentPrompt, read_recent_calls
 from agents.calling.spending import uncapped_models
 from agents.calling.usage import Usage, total_of, usage_by_agent
 from agents.exceptions import ModelNotReady
@@ -34,7 +34,7 @@ class LayerDocument(Document):
     shortened: int = 0
     dropped: int = 0
     reason: str = Field("", description="Why it was trimmed, if it was.")
-    characters: int = Field(0, description="Its size in the prompt; 0 in older records too.")
+    characters: int = Field(0, description="Its size in the prompt.")
 
 
 class CallDocument(Document):
@@ -180,7 +180,7 @@ def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> Dr
         too_long=run.too_long,
         characters=run.characters,
         shared_characters=run.shared,
-        layers=[DryRunLayerDocument.model_validate(part) for part in run.parts],
+        layers=[DryRunLayerDocument.model_validate(layer) for layer in run.layers],
     )
 
 
@@ -204,8 +204,8 @@ def _usage(usage: Usage) -> UsageDocument:
     return UsageDocument.model_validate(usage)
 
 
-def _documents(calls: Iterable[tuple[CallRecord, int, int | None]]) -> Iterable[CallDocument]:
-    for call, characters, shared in calls:
+def _documents(calls: Iterable[tuple[CallRecord, SentPrompt]]) -> Iterable[CallDocument]:
+    for call, prompt in calls:
         one = call.artifact
         yield CallDocument(
             call_id=one.pk,
@@ -223,9 +223,9 @@ def _documents(calls: Iterable[tuple[CallRecord, int, int | None]]) -> Iterable[
             cached_tokens=call.tokens.get("cached"),
             output_tokens=call.tokens.get("output"),
             estimated_tokens=call.estimated_tokens,
-            layers=[LayerDocument.model_validate(layer) for layer in one.layers],
-            prompt_characters=characters,
-            shared_characters=shared,
+            layers=[LayerDocument.model_validate(layer) for layer in prompt.layers],
+            prompt_characters=prompt.characters,
+            shared_characters=prompt.shared,
             reply_characters=len(one.raw_output_ref),
             first_token_ms=one.first_token_ms,
             duration_ms=one.duration_ms,

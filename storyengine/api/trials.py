@@ -101,8 +101,8 @@ def get_tried_reply(request: HttpRequest, session_id: UUID) -> TriedReplyDocumen
             TrialLayerDocument(
                 number=one.number,
                 name=one.name,
-                role=one.part.role,
-                tokens=one.part.tokens,
+                role=one.sent.role,
+                tokens=one.sent.tokens,
                 text=one.text,
             )
             for one in tried.layers

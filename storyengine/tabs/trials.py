@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.flows.trials import (
-    SentLayer,
     Trial,
+    TriedLayer,
     TriedReply,
     adopt_trial,
     read_reply,
@@ -135,7 +135,7 @@ def _read_id(text: str) -> uuid.UUID:
 
 def _choice(
     tried: TriedReply,
-    chosen: SentLayer | None,
+    chosen: TriedLayer | None,
     text: str | None = None,
     error: ChapterError | None = None,
 ) -> dict[str, Any]:

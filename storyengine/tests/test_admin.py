@@ -11,16 +11,19 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
+from agents.calling.stored_prompts import pack_layers, store_texts
 from agents.models import (
     AdmittedCall,
     EmbeddedServer,
     Job,
     LLMArtifact,
+    PromptText,
     ProviderConsent,
     ReportedWindow,
     TokenCalibration,
     WorkerHeartbeat,
 )
+from agents.prompting.sent_layers import SentLayer
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.tests.factories import add_attempt, add_prompts, make_active_chapter
@@ -67,12 +70,15 @@ def add_records(chapter: Session, number: int = 1) -> None:
             source_snapshot={},
             chapter_text="The lantern swings.",
         )
+        words = SentLayer("", ("Light the lantern",), has_heading=False)
+        layers, texts = pack_layers(chapter.pk, [words])
+        store_texts(texts)
         LLMArtifact.objects.create(
             session=chapter,
             agent_id=1,
             provider="scripted",
             model="m",
-            raw_input_ref=[{"role": "user", "content": "Light the lantern"}],
+            layers=layers,
             raw_output_ref="It swings.",
         )
         Job.objects.create(session=chapter, kind="summarize", key=str(at), error="lantern")
@@ -142,7 +148,16 @@ class TestEveryModel:
             client.get(address(model, "changelist"))
 
 
-@pytest.mark.parametrize("model", [Event, MemoryBlock, NarrativeDraft, LLMArtifact, Job, Attempt])
+def test_the_calls_that_sent_a_text_are_found_by_its_hash(client: Client, chapter: Session) -> None:
+    words = PromptText.objects.get(text__contains="lantern")
+    for query, count in ((words.hash, 1), ("no-such-hash", 0)):
+        response = client.get(address(LLMArtifact, "changelist"), {"q": query})
+        assert response.context["cl"].result_count == count
+    page = client.get(address(LLMArtifact, "change", LLMArtifact.objects.get().pk))
+    assert "[user]\nLight the lantern" in page.content.decode()
+
+
+@pytest.mark.parametrize("model", [Event, MemoryBlock, NarrativeDraft, PromptText, Job, Attempt])
 def test_text_is_found(client: Client, chapter: Session, model: type[models.Model]) -> None:
     response = client.get(address(model, "changelist"), {"q": "lantern"})
     assert response.context["cl"].result_count == 1
@@ -188,7 +203,7 @@ def test_json_is_laid_out(client: Client, chapter: Session) -> None:
 
 def test_a_list_of_records_does_not_load_long_texts(client: Client, chapter: Session) -> None:
     listed = client.get(address(LLMArtifact, "changelist")).context["cl"].result_list[0]
-    assert listed.get_deferred_fields() == {"raw_input_ref", "raw_output_ref", "layers"}
+    assert listed.get_deferred_fields() == {"raw_output_ref", "layers"}
 
 
 def test_a_record_is_loaded_at_once(

@@ -13,6 +13,7 @@ from django.conf import settings as django_settings
 from django.test import Client
 from pytest_django import Settings
 
+from agents.calling.stored_prompts import read_messages
 from agents.calling.tests.exploring import MODELS, World, explorer, says
 from agents.flows.ending import request_end
 from agents.flows.locking import request_lock
@@ -168,7 +169,7 @@ def attack(request: ModelRequest) -> str:
 
 
 def assert_headings_are_its_layers(call: LLMArtifact) -> None:
-    sent = "\n".join(one["content"] for one in call.raw_input_ref)
+    sent = "\n".join(one.content for one in read_messages(call))
     headings = [line[3:] for line in sent.splitlines() if line.startswith("## ")]
     names = [layer["name"] for layer in call.layers]
     assert headings == [name for name in names if name in headings]
@@ -251,8 +252,8 @@ class TestPromptInjection:
         self, imported: Session, provider: ScriptedProvider, agent_id: int
     ) -> None:
         for call in imported.llm_artifacts.filter(agent_id=agent_id):
-            system, prompt = (one["content"] for one in call.raw_input_ref)
-            assert [one["role"] for one in call.raw_input_ref] == ["system", "user"]
+            system, prompt = (one.content for one in read_messages(call))
+            assert [one.role for one in read_messages(call)] == ["system", "user"]
             for words in (ELEMENTS, ORDER, MARKS, CALL):
                 assert words not in system
             # Of memory's texts and keys, and of what was played.
@@ -329,7 +330,7 @@ class TestAgency:
         for request in provider.history:
             assert not CALL_MARK.search(in_role(request, "user"))
         assert LLMArtifact.objects.filter(session=poisoned).exists()
-        prompts = [call.raw_input_ref[1]["content"] for call in LLMArtifact.objects.all()]
+        prompts = [read_messages(call)[1].content for call in LLMArtifact.objects.all()]
         assert len(prompts) > 12
         for prompt in prompts:
             assert not CALL_MARK.search(prompt)
@@ -411,7 +412,7 @@ class TestConsumption:
     ) -> None:
         calls = list(imported.llm_artifacts.order_by("created_at"))
         for call, request in zip(calls, provider.history, strict=True):
-            assert call.raw_input_ref == [one.as_sent() for one in request.messages]
+            assert read_messages(call) == request.messages
             agent = AGENTS[call.agent_id]
             assert 0 < request.max_output_tokens <= agent.output_tokens + agent.reasoning_tokens
         # A cap for all would be found.

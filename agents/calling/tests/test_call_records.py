@@ -18,6 +18,7 @@ from agents.calling.call_records import (
 )
 from agents.calling.calls import STOPPED
 from agents.calling.spending import spending_of
+from agents.calling.stored_prompts import read_messages
 from agents.calling.usage import total_of, usage_by_agent, usage_of
 from agents.facts.prices import price_of
 from agents.flows.choosing import choose_reply, edit_reply
@@ -27,7 +28,8 @@ from agents.flows.replies import keep_reply
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.flows.tests.trying import try_again
 from agents.flows.trials import adopt_trial
-from agents.models import Job, LLMArtifact
+from agents.models import Job, LLMArtifact, PromptText
+from agents.prompting.sent_layers import join_layers
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
 from memory.models import MemoryBlock
@@ -199,8 +201,8 @@ class TestBlocksAndDrafts:
         first, second = MemoryBlock.objects.order_by("created_at")
         [one], [two] = (calls_behind_block(chapter, block).calls for block in (first, second))
         assert one.artifact.agent_id == 8
-        assert "Beat 7." in one.artifact.raw_input_ref[-1]["content"]
-        assert "Beat 14." in two.artifact.raw_input_ref[-1]["content"]
+        assert "Beat 7." in read_messages(one.artifact)[-1].content
+        assert "Beat 14." in read_messages(two.artifact)[-1].content
 
     def test_a_delta_of_another_attempt_has_a_call_of_its_own(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
@@ -214,8 +216,8 @@ class TestBlocksAndDrafts:
         run_jobs()
         first, second = MemoryBlock.objects.order_by("created_at")
         [one], [two] = (calls_behind_block(chapter, block).calls for block in (first, second))
-        assert "I wait 7." in one.artifact.raw_input_ref[-1]["content"]
-        assert "I run." in two.artifact.raw_input_ref[-1]["content"]
+        assert "I wait 7." in read_messages(one.artifact)[-1].content
+        assert "I run." in read_messages(two.artifact)[-1].content
 
     def test_a_shorter_chunk_that_was_never_written_is_left_out(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
@@ -253,7 +255,7 @@ class TestBlocksAndDrafts:
             run_jobs()
         drafts = chapter.narrative_drafts.order_by("created_at")
         calls = [calls_behind_draft(chapter, draft).calls for draft in drafts]
-        assert [[call.use for call in one] for one in calls] == [["In this draft"]] * 2
+        assert [[call.use for call in one] for one in calls] == [["For this draft"]] * 2
         first = calls_behind_draft(chapter, drafts[0]).chosen
         assert first is not None
         assert "dark" in first.artifact.raw_output_ref
@@ -264,7 +266,7 @@ class TestTheCallShownFirst:
     @pytest.mark.parametrize(
         ("marks", "shown"),
         [
-            ([("", False), ("In this draft", False), ("In this draft", False)], 1),
+            ([("", False), ("For this draft", False), ("For this draft", False)], 1),
             ([("Another reply", False), ("The chosen reply", True), ("", False)], 1),
             ([("", False), ("", False)], 0),
         ],
@@ -290,10 +292,8 @@ class TestSentPrompt:
         [call] = calls_behind_prompt(chapter, 2).calls
         prompt = read_sent_prompt(chapter, call)
         request = provider.history[-1]
-        assert "".join(part.text for part in prompt.parts) == "".join(
-            message.content for message in request.messages
-        )
-        assert prompt.parts[-1].name == "USER_PROMPT"
+        assert join_layers(prompt.layers) == request.messages
+        assert prompt.layers[-1].name == "USER_PROMPT"
         assert prompt.characters == sum(len(message.content) for message in request.messages)
         assert prompt.shared is not None
         assert len(request.messages[0].content) < prompt.shared < prompt.characters
@@ -380,15 +380,15 @@ def test_recent_calls_come_newest_first_with_what_each_shares(
 ) -> None:
     play_many(chapter, 9)
     calls = read_recent_calls(chapter, limit=7, offset=1)
-    attempts = [one.artifact.attempt for one, _, _ in calls]
+    attempts = [one.artifact.attempt for one, _ in calls]
     numbers = [one.turn.number for one in attempts if one and one.turn]
     assert numbers == [8, 7, 6, 5, 4, 3, 2]
-    for call, characters, shared in calls:
-        prompt = read_sent_prompt(chapter, call)
-        assert (characters, shared) == (prompt.characters, prompt.shared)
+    for call, prompt in calls:
+        assert read_sent_prompt(chapter, call) == prompt
 
 
 def test_calls_go_with_their_chapter(chapter: Session, provider: ScriptedProvider) -> None:
     play(chapter)
     chapter.delete()
     assert not LLMArtifact.objects.exists()
+    assert not PromptText.objects.exists()

@@ -59,7 +59,6 @@ def add_call(chapter: Session, model: str, **counts: int) -> LLMArtifact:
         input_hash="-",
         token_counts=counts,
         layers=[],
-        raw_input_ref=[],
         raw_output_ref="",
         duration_ms=1,
     )

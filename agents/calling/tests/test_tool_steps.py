@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from agents.calling import rates
 from agents.calling.calls import prepare_call
+from agents.calling.stored_prompts import read_messages
 from agents.calling.tests.exploring import GO, LOOK, MODELS, World, explorer, says, sentences
 from agents.exceptions import BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
 from agents.models import AdmittedCall, LLMArtifact
@@ -119,8 +120,8 @@ class TestSteps:
         first, second = LLMArtifact.objects.order_by("step")
         assert (first.step, second.step) == (1, 2)
         assert {first.attempt_id, second.attempt_id} == {attempt.pk}
-        assert first.raw_input_ref == [one.as_sent() for one in provider.history[0].messages]
-        assert second.raw_input_ref == [one.as_sent() for one in provider.history[1].messages]
+        assert read_messages(first) == provider.history[0].messages
+        assert read_messages(second) == provider.history[1].messages
         names = [one["function"]["name"] for one in first.tool_calls]
         assert names == (["look"] if form == "native" else [])
         assert "look" in first.raw_output_ref or form == "native"

@@ -10,6 +10,7 @@ from agents.flows.tests.playing import play, play_many
 from agents.models import LLMArtifact
 from agents.prompting.budget import output_limit
 from agents.prompting.declarations import CHARACTERS
+from agents.prompting.sent_layers import join_layers
 from agents.providers.scripted import ScriptedProvider
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.models import Attempt, Session
@@ -35,10 +36,10 @@ def test_it_is_letter_for_letter_what_is_sent_then(
     run = look_ahead(chapter, agent_slot=2, user_text="The door opens.\r\nSlowly.")
     play(chapter, "The door opens.\r\nSlowly.", slot=2)
     sent = "".join(message.content for message in provider.history[-1].messages)
-    assert "".join(part.text for part in run.parts) == sent
+    assert join_layers(run.layers) == provider.history[-1].messages
     assert run.characters == len(sent)
     artifact = LLMArtifact.objects.latest("created_at")
-    assert [part.tokens for part in run.parts] == [layer["tokens"] for layer in artifact.layers]
+    assert [layer.tokens for layer in run.layers] == [layer["tokens"] for layer in artifact.layers]
 
 
 def test_nothing_is_sent_or_stored(chapter: Session, provider: ScriptedProvider) -> None:
@@ -57,7 +58,7 @@ def test_neither_consent_nor_rate_nor_budget_prevents_looking(
     provider.host = "llm.example"
     settings.CALLS_PER_MINUTE = 0
     settings.CHAPTER_TOKENS = 1
-    assert look_ahead(chapter, agent_slot=1, user_text="x").parts[-1].text.endswith("x")
+    assert look_ahead(chapter, agent_slot=1, user_text="x").layers[-1].text.endswith("x")
 
 
 def test_an_embedded_model_that_does_not_run_can_be_looked_at(
@@ -75,9 +76,9 @@ class TestTooLong:
         run = look_ahead(chapter, agent_slot=1, user_text="door " * 900)
         assert "too long" in run.too_long
         assert "your prompt" in run.too_long
-        assert run.parts[-1].text.count("door") == 900
+        assert run.layers[-1].text.count("door") == 900
         assert run.tokens > run.budget_tokens
-        assert not any(part.was_trimmed for part in run.parts)
+        assert not any(layer.was_trimmed for layer in run.layers)
 
     def test_one_that_fits_gives_no_reason(self, chapter: Session) -> None:
         assert look_ahead(chapter, agent_slot=1, user_text="x").too_long == ""

@@ -25,7 +25,8 @@ from agents.flows.tests.narrations import (
 )
 from agents.models import Job, LLMArtifact
 from agents.prompting.layer_sources import transcript_weights
-from agents.prompting.layers import AssembledPrompt, LayerRecord
+from agents.prompting.layers import AssembledPrompt
+from agents.prompting.sent_layers import SentLayer
 from agents.providers.base import ModelRequest
 from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import Script, ScriptedProvider
@@ -155,15 +156,15 @@ def test_scenes_are_fitted_with_as_much_of_the_one_before_as_there_can_be(
     job = Job(session=chapter, inputs=read_inputs(chapter))
     layer = "END_OF_THE_SCENE_BEFORE"
     first, second = fit_scenes(job, material)
-    assert layer not in [one.name for one in first.records]
+    assert layer not in [one.name for one in first.layers]
     assert _record(second, layer).characters >= ENDING_CHARACTERS
     job.finished_scenes = ["The lamp was lit."]
     (second,) = fit_scenes(job, material)
     assert _record(second, layer).characters == len(f"## {layer}\nThe lamp was lit.")
 
 
-def _record(prompt: AssembledPrompt, name: str) -> LayerRecord:
-    return next(one for one in prompt.records if one.name == name)
+def _record(prompt: AssembledPrompt, name: str) -> SentLayer:
+    return next(one for one in prompt.layers if one.name == name)
 
 
 def test_a_failed_build_keeps_drafts_and_is_resumed(

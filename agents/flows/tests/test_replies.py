@@ -9,6 +9,7 @@ from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection
 
 from agents.calling.consent import grant
+from agents.calling.stored_prompts import read_messages
 from agents.flows import replies
 from agents.flows.replies import start_prompt
 from agents.flows.summarizing import queue_due_summary
@@ -187,7 +188,7 @@ def test_a_call_records_what_was_sent_and_reported(
     artifact = LLMArtifact.objects.get()
     assert artifact.agent_id == 1
     assert artifact.raw_output_ref == "I step in."
-    assert artifact.raw_input_ref[-1]["content"].endswith("The door opens.")
+    assert read_messages(artifact)[-1].content.endswith("The door opens.")
     assert artifact.token_counts["output"] == 3
     assert len(artifact.input_hash) == 64
     assert [layer["name"] for layer in artifact.layers] == [

@@ -131,9 +131,9 @@ class TestRunning:
         assert [call.use for call in behind.calls] == ["The reply", "A trial, not used"]
         trial = behind.calls[-1]
         assert (trial.artifact.attempt_id, trial.artifact.job_id) == (attempt.pk, None)
-        parts = {part.name: part.text for part in read_sent_prompt(chapter, trial).parts}
-        assert parts["AGENT_IDENTITY"].strip() == f"## AGENT_IDENTITY\n{IDENTITY}"
-        assert list(parts) == [one.name for one in read_reply(chapter.pk).layers]
+        layers = {one.name: one.text for one in read_sent_prompt(chapter, trial).layers}
+        assert layers["AGENT_IDENTITY"] == f"## AGENT_IDENTITY\n{IDENTITY}"
+        assert list(layers) == [one.name for one in read_reply(chapter.pk).layers]
         assert [call.use for call in calls_behind_prompt(chapter, 1).calls] == ["The reply"]
 
     def test_both_replies_can_be_read_with_what_each_took(

@@ -1,7 +1,6 @@
 """Whatever others write, a prompt's headings, elements and speakers are the engine's."""
 
 import re
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from agents.prompting.budget import weigh
 from agents.prompting.declarations import AGENTS
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.layers import Layer, Piece, Trim, assemble, text_layer
-from agents.prompting.prompt_parts import split_prompt
 from memory.telling.session_state import ELEMENTS
 
 NAMES = sorted({layer.name for agent in AGENTS.values() for layer in agent.layers})
@@ -202,30 +200,21 @@ def test_no_text_takes_longer_than_its_length(unit: str) -> None:
         min_size=1,
         max_size=6,
     ),
-    st.booleans(),
 )
-def test_a_prompt_is_taken_apart_as_it_was_put_together(layers: list[Any], has_sizes: bool) -> None:
+def test_only_layers_have_headings(layers: list[Any]) -> None:
     made = [
         text_layer(name, text, role=role, has_heading=has_heading or not text)
         for name, role, text, has_heading in layers
     ]
     prompt = assemble(made, budget_tokens=10**6, weight_per_token=3.0)
-    records = [asdict(record) for record in prompt.records]
-    messages = [asdict(message) for message in prompt.messages]
     headings = sum(
         bool(re.match("## [A-Z]", line))
-        for message in messages
-        for line in message["content"].splitlines()
+        for message in prompt.messages
+        for line in message.content.splitlines()
         if line.removeprefix("## ") in NAMES
     )
     assert headings == sum(layer.has_heading for layer in made)
-    if not has_sizes and all(layer.has_heading for layer in made):
-        records = [{key: one[key] for key in one if key != "characters"} for one in records]
-    parts = split_prompt(messages, records)
-    assert "".join(part.text for part in parts) == "".join(one["content"] for one in messages)
-    assert [part.name for part in parts] == [layer.name for layer in made]
-    for part, layer in zip(parts, made, strict=True):
-        assert part.text in (layer.text, f"{layer.text}\n\n")
+    assert [one.text for one in prompt.layers] == [layer.text for layer in made]
 
 
 class TestPieces:

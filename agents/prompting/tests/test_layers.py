@@ -51,7 +51,7 @@ def test_the_oldest_pieces_go_first_and_the_newest_stay() -> None:
     content = prompt.messages[0].content
     assert "1" * 100 not in content
     assert "9" * 100 in content
-    assert prompt.records[0].dropped > 0
+    assert prompt.layers[0].dropped > 0
 
 
 def test_the_newest_go_first_where_the_beginning_matters_more() -> None:
@@ -66,7 +66,7 @@ def test_condensing_shortens_before_it_drops_and_spares_the_first() -> None:
     first, *others = keep_last(pieces(9, brief=10), 1)
     memory = Layer("M", (replace(first, must_stay=True), *others), trim=Trim.CONDENSE)
     prompt = assemble([memory], budget_tokens=250, weight_per_token=2)
-    record = prompt.records[0]
+    record = prompt.layers[0]
     assert record.shortened > 0
     assert record.dropped == 0
     assert "1" * 100 in prompt.messages[0].content
@@ -184,7 +184,7 @@ def test_a_piece_that_must_stay_is_neither_shortened_nor_dropped() -> None:
     assert blocks[0].text in message.content
     assert blocks[2].text in message.content
     assert "brief" not in message.content
-    (record,) = prompt.records
+    (record,) = prompt.layers
     assert (record.kept, record.shortened, record.dropped) == (2, 0, 2)
 
 

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from agents.calling.stored_prompts import read_layers
 from agents.flows.tests.playing import play, play_many
 from agents.models import LLMArtifact
 from agents.providers.exceptions import ProviderError, StreamBroken
@@ -36,7 +37,12 @@ def test_the_newest_come_first_with_their_figures(chapter: Session) -> None:
     artifact = LLMArtifact.objects.latest("created_at")
     assert newest["call_id"] == str(artifact.pk)
     assert newest["attempt_id"] == str(artifact.attempt_id)
-    assert newest["layers"] == artifact.layers
+    sent = read_layers(artifact)
+    assert newest["layers"] == [
+        {name: getattr(one, name) for name in newest["layers"][0]} for one in sent
+    ]
+    # Between two layers of a message there is a blank line.
+    assert newest["prompt_characters"] == sum(one.characters for one in sent) + 2 * (len(sent) - 2)
     assert newest["estimated_tokens"] == sum(layer["tokens"] for layer in artifact.layers)
     assert newest["input_tokens"] == artifact.token_counts["input"]
     assert newest["outcome"] == "finished"

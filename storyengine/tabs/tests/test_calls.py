@@ -123,8 +123,8 @@ class TestBehindAReply:
         self, client: Client, played: Session, provider: ScriptedProvider
     ) -> None:
         *layers, reply = shown_texts(html_of(client, played, "prompt-calls", 1))
-        sent = "".join(message.content for message in provider.history[-1].messages)
-        assert "".join(layers) == sent
+        messages = provider.history[-1].messages
+        assert "\n\n".join(layers) == "\n\n".join(message.content for message in messages)
         assert reply == f"I go. {HOSTILE}"
 
     def test_another_call_can_be_chosen_and_shows_its_error(

@@ -90,7 +90,7 @@ def choices(html: str) -> dict[str, bool]:
 
 def prompt(chapter: Session) -> str:
     run = look_ahead(Session.objects.get(pk=chapter.pk), agent_slot=1, user_text="Knock.")
-    return "\n".join(part.text for part in run.parts)
+    return "\n".join(layer.text for layer in run.layers)
 
 
 def ruling(chapter: Session) -> Any:

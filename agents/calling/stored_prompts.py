@@ -1,0 +1,125 @@
+"""The prompts of calls as they are stored: an artifact lists its layers, and names their texts.
+
+Each text is stored once a chapter, under its hash. What stands in prompt after prompt is a text of
+its own, whatever stands before or behind it, so that a turn stores only what is new in its prompt.
+"""
+
+import hashlib
+import json
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, asdict, fields
+from typing import Any
+from zlib import crc32
+
+from agents.models import LLMArtifact, PromptText
+from agents.prompting.sent_layers import SentLayer, join_layers
+from agents.providers.base import Message, ToolCall
+
+# A part of so many characters is a text of its own. Shorter ones, such as lines of memory, are
+# stored several at a time, because a stored text takes about 150 bytes beside its words.
+_LONG = 400
+# Of the shorter parts so many make one text, on average.
+_TOGETHER = 8
+# Hashes that one query asks for: databases bound them.
+_AT_A_TIME = 1_000
+_DEFAULTS = {one.name: one.default for one in fields(SentLayer) if one.default is not MISSING}
+
+
+def hash_messages(messages: Iterable[Message]) -> str:
+    """SHA-256 of the messages, as an artifact's `input_hash` has it."""
+    sent = [message.as_sent() for message in messages]
+    return hashlib.sha256(json.dumps(sent).encode()).hexdigest()
+
+
+def pack_layers(
+    session_id: uuid.UUID, layers: Iterable[SentLayer]
+) -> tuple[list[dict[str, Any]], list[PromptText]]:
+    """An artifact's `layers`, and those of their texts that the chapter has not stored yet."""
+    texts: dict[str, str] = {}
+    entries = [_entry_of(layer, texts) for layer in layers]
+    stored = _read_texts(session_id, texts, "hash")
+    return entries, [
+        PromptText(session_id=session_id, hash=name, text=text)
+        for name, text in texts.items()
+        if name not in stored
+    ]
+
+
+def store_texts(texts: Iterable[PromptText]) -> None:
+    """Store them in the transaction that stores the artifact; another call may have done it."""
+    PromptText.objects.bulk_create(texts, ignore_conflicts=True)
+
+
+def read_layers(artifact: LLMArtifact) -> tuple[SentLayer, ...]:
+    """The layers of the call's prompt, word for word."""
+    return read_layers_of([artifact])[artifact.pk]
+
+
+def read_layers_of(artifacts: Sequence[LLMArtifact]) -> dict[uuid.UUID, tuple[SentLayer, ...]]:
+    """The same for several calls of one chapter, by the keys of their artifacts."""
+    named = {name for one in artifacts for entry in one.layers for name in entry.get("parts", ())}
+    texts = _read_texts(artifacts[0].session_id, named, "text") if artifacts else {}
+    return {one.pk: tuple(_layer_of(entry, texts) for entry in one.layers) for one in artifacts}
+
+
+def read_messages(artifact: LLMArtifact) -> tuple[Message, ...]:
+    """The messages as they were sent."""
+    return join_layers(read_layers(artifact))
+
+
+def _entry_of(layer: SentLayer, texts: dict[str, str]) -> dict[str, Any]:
+    """The layer as an artifact has it, without what is as usual; puts its texts into `texts`.
+
+    Another kind of entry, such as the call of a tool, may have keys of its own.
+    """
+    values = {name: getattr(layer, name) for name in _DEFAULTS}
+    unusual = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
+    gathered = list(_gathered(layer.parts, layer.separator))
+    names = [_hash(text) for text in gathered]
+    texts.update(zip(names, gathered, strict=True))
+    if layer.tool_calls:
+        unusual["tool_calls"] = [asdict(call) for call in layer.tool_calls]
+    return {"name": layer.name, "tokens": layer.tokens, **unusual, "parts": names}
+
+
+def _layer_of(entry: Mapping[str, Any], texts: Mapping[str, str]) -> SentLayer:
+    own = {name: entry[name] for name in _DEFAULTS if name in entry}
+    if "tool_calls" in own:
+        own["tool_calls"] = tuple(ToolCall(**call) for call in own["tool_calls"])
+    parts = tuple(texts[name] for name in entry.get("parts", ()))
+    return SentLayer(name=entry["name"], parts=parts, **own)
+
+
+def _gathered(parts: Iterable[str], separator: str) -> Iterator[str]:
+    """The same text in fewer and longer parts.
+
+    A part itself says whether it is the last of those that are stored together, so that what comes
+    or goes changes only the text that it is in, and not where the others begin and end.
+    """
+    together: list[str] = []
+    for part in parts:
+        together.append(part)
+        if len(part) >= _LONG or crc32(part.encode()) % _TOGETHER == 0:
+            yield separator.join(together)
+            together = []
+    if together:
+        yield separator.join(together)
+
+
+def _hash(text: str) -> str:
+    """120 bits in 20 characters: enough that nobody finds two texts with the same."""
+    return urlsafe_b64encode(hashlib.blake2b(text.encode(), digest_size=15).digest()).decode()
+
+
+def _read_texts(session_id: uuid.UUID, names: Iterable[str], field: str) -> dict[str, str]:
+    """The stored ones of these hashes, each with this field of its row."""
+    asked = list(names)
+    found: dict[str, str] = {}
+    for at in range(0, len(asked), _AT_A_TIME):
+        rows = PromptText.objects.filter(
+            session_id=session_id, hash__in=asked[at : at + _AT_A_TIME]
+        )
+        found.update(rows.values_list("hash", field))
+    return found
