@@ -6,7 +6,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils import timezone
 
-from memory.chunks import Chunk
+from memory.stretches import Stretch
 from sessions.append_only import AppendOnly
 from sessions.models import Attempt, Session
 
@@ -146,9 +146,9 @@ class Job(models.Model):
         return f"{self.kind} {self.key}: {self.status}"
 
     @property
-    def chunk(self) -> Chunk:
+    def stretch(self) -> Stretch:
         """Of a summary, the prompts that it tells."""
-        return Chunk(self.from_prompt_index, self.to_prompt_index)
+        return Stretch(self.from_prompt_index, self.to_prompt_index)
 
     @property
     def is_live(self) -> bool:

@@ -1,4 +1,4 @@
-"""Agent 8: each chunk of seven prompts becomes a memory delta, in order, while play goes on."""
+"""Agent 8: each stretch of seven prompts becomes a memory delta, in order, while play goes on."""
 
 import random
 import uuid
@@ -22,7 +22,7 @@ from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import fail, finish, give_notice, postpone, queue_job
 from agents.running.watch import Watch
 from memory.blocks import write_delta
-from memory.chunks import Chunk, chunks_to_accept, due_chunks
+from memory.stretches import Stretch, due_stretches, stretches_to_accept
 from sessions.access import get_chapter, lock_chapter
 from sessions.models import Session, Turn
 from sessions.states import State, try_move
@@ -36,22 +36,22 @@ SPREAD = 0.25
 
 
 def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
-    """Queue a job for the next chunk that memory does not cover; False when there is none.
+    """Queue a job for the next stretch that memory does not cover; False when there is none.
 
-    One at a time, because each delta builds on the one before. A chunk that failed or waits is
+    One at a time, because each delta builds on the one before. A stretch that failed or waits is
     tried again. A worker hears of it after `notice_after` seconds, or from the sweep.
     Where the GM has to accept the calls first, there is none: see agents.flows.memory_calls.
     """
     # Whoever asked for the end was asked then.
-    if not chapter.is_ending and chunks_to_accept(chapter, is_ending=False):
+    if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
     # A summary that is unfinished, also a failed one, comes first: a later one would overlap it.
-    chunk = _unfinished_stretch(chapter) or next(
-        iter(due_chunks(chapter, is_ending=chapter.is_ending)), None
+    stretch = _unfinished_stretch(chapter) or next(
+        iter(due_stretches(chapter, is_ending=chapter.is_ending)), None
     )
-    if chunk is None:
+    if stretch is None:
         return False
-    first, last = chunk.first, chunk.last
+    first, last = stretch.first, stretch.last
     attempt = chapter.turns.select_related("chosen").get(number=last).chosen
     queue_job(
         chapter.pk,
@@ -66,7 +66,7 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
     return True
 
 
-def _unfinished_stretch(chapter: Session) -> Chunk | None:
+def _unfinished_stretch(chapter: Session) -> Stretch | None:
     """The stretch of the next summary where that was asked for and is not done.
 
     What an end asked for and failed at is left out: it is part of a longer stretch once play has
@@ -78,7 +78,7 @@ def _unfinished_stretch(chapter: Session) -> Chunk | None:
         attempt__chosen_for__isnull=False,
         from_prompt_index=chapter.last_summarized_prompt_index + 1,
     )
-    unfinished = (one.chunk for one in jobs if one.chunk.is_whole or one.is_live)
+    unfinished = (one.stretch for one in jobs if one.stretch.is_whole or one.is_live)
     return next(unfinished, None)
 
 
@@ -171,13 +171,13 @@ def _store(job: Job, payload: dict[str, Any]) -> None:
 
 
 def settle_memory(session_id: uuid.UUID) -> None:
-    """After a delta, or when the end is asked for: go on with the next chunk, end, or play on.
+    """After a delta, or when the end is asked for: go on with the next stretch, end, or play on.
 
     Memory that catches up with calls that the GM has accepted goes on with the next prompt.
     """
     chapter = get_chapter(session_id)
     row = Session.objects.filter(pk=session_id)
-    waiting = len(due_chunks(chapter, is_ending=chapter.is_ending))
+    waiting = len(due_stretches(chapter, is_ending=chapter.is_ending))
     if waiting < chapter.accepted_calls:
         row.update(accepted_calls=waiting)
     is_catching_up = chapter.accepted_calls > 0 and not chapter.is_ending

@@ -13,10 +13,10 @@ from agents.prompting.prompt_files import render_prompt, version_of
 from agents.prompting.prose import without_middle
 from agents.prompting.sandwich import Source, Subject
 from memory.blocks import pointer_before
-from memory.chunks import recent_context_start
 from memory.fold.folding import fold_chapter
 from memory.fold.records import Fold
 from memory.keeping import KeptRecent
+from memory.stretches import recent_context_start
 from memory.telling.prompt_memory import recall, recall_lock
 from memory.telling.session_state import Detail, cast_lines, memory_lines, play_lines
 from sessions.access import get_chapter
@@ -207,12 +207,12 @@ def _turns(
 def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
     """The context's first prompt, and whether all from there on will surely stand in the prompt.
 
-    In a small window it moves on by two chunks at a time, if so much fits: each time it does, a
+    In a small window it moves on by two stretches at a time, if so much fits: each time it does, a
     local model reads the prompt anew for every character, which takes it a minute or more.
     """
     pointer = pointer_before(subject.chapter, subject.before)
     if tier == "minimal":
-        start = recent_context_start(subject.last_prompt, pointer, chunks=2)
+        start = recent_context_start(subject.last_prompt, pointer, stretches=2)
         if _context_fits(subject, start):
             return start, True
     start = recent_context_start(subject.last_prompt, pointer)

@@ -278,7 +278,7 @@ def _is_chosen(job: Job) -> bool:
 
 
 def latest_jobs(chapter: Session) -> dict[str, Job]:
-    """The newest job of each kind; of the summaries, the one of the next chunk if there is one.
+    """The newest job of each kind; of the summaries, the one of the next stretch if there is one.
 
     Summaries of attempts that are not chosen are left out.
     """

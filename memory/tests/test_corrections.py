@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 
 from memory.blocks import write_delta
-from memory.chunks import due_chunks
 from memory.corrections import why_not_now, write_answer, write_correction
 from memory.fold.answers import Answer
 from memory.fold.folding import fold_chapter
 from memory.fold.present import present
 from memory.models import MemoryBlock
+from memory.stretches import due_stretches
 from memory.telling.prompt_memory import recall
 from memory.telling.session_state import Detail, memory_lines
 from memory.tests.fold_blocks import DELTA, LOCK
@@ -69,7 +69,7 @@ class TestWriteCorrection:
         chapter.refresh_from_db()
         assert chapter.last_summarized_prompt_index == 7
         add_prompts(chapter, 6)
-        [chunk] = due_chunks(chapter, is_ending=False)
+        [chunk] = due_stretches(chapter, is_ending=False)
         assert (chunk.first, chunk.last) == (8, 14)
         assert write_delta(
             chapter.turns.get(number=14).chosen,

@@ -228,7 +228,7 @@ def sweep(
 
 @pytest.fixture(autouse=True)
 def _small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory.chunks.CHUNK_SIZE_PROMPTS", CHUNK)
+    monkeypatch.setattr("memory.stretches.CHUNK_SIZE_PROMPTS", CHUNK)
     monkeypatch.setattr("chaos.invariants.CHUNK_PROMPTS", CHUNK)
     monkeypatch.setattr("agents.running.database.PAUSES", (0, 0, 0))
     monkeypatch.setattr("agents.running.work.GONE_TOGETHER_SECONDS", 0)

@@ -12,11 +12,11 @@ from sessions.models import Session
 
 # Play leaves one behind now and then, and a failure one more. More are written only once the GM has
 # accepted as many calls.
-CHUNKS_UNASKED = 2
+STRETCHES_UNASKED = 2
 
 
 @dataclass(frozen=True)
-class Chunk:
+class Stretch:
     """Prompts `first` to `last`, both included."""
 
     first: int
@@ -28,27 +28,27 @@ class Chunk:
         return self.last - self.first + 1 == CHUNK_SIZE_PROMPTS
 
 
-def due_chunks(chapter: Session, *, is_ending: bool) -> list[Chunk]:
-    """The chunks that memory does not cover yet, in order."""
-    chunks = []
+def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
+    """The stretches that memory does not cover yet, in order."""
+    stretches = []
     first = chapter.last_summarized_prompt_index + 1
     while (last := first + CHUNK_SIZE_PROMPTS - 1) <= chapter.prompt_index:
-        chunks.append(Chunk(first, last))
+        stretches.append(Stretch(first, last))
         first = last + 1
     if is_ending and first <= chapter.prompt_index:
-        chunks.append(Chunk(first, chapter.prompt_index))
-    return chunks
+        stretches.append(Stretch(first, chapter.prompt_index))
+    return stretches
 
 
-def chunks_to_accept(chapter: Session, *, is_ending: bool) -> list[Chunk]:
+def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
     """All that memory does not cover, where the GM has to accept so many calls first; else none."""
-    chunks = due_chunks(chapter, is_ending=is_ending)
-    return chunks if len(chunks) > chapter.accepted_calls + CHUNKS_UNASKED else []
+    stretches = due_stretches(chapter, is_ending=is_ending)
+    return stretches if len(stretches) > chapter.accepted_calls + STRETCHES_UNASKED else []
 
 
 @dataclass(frozen=True)
 class CatchingUp:
-    """How many of a chapter's chunks are written, while the calls for the others are accepted."""
+    """How many of a chapter's stretches are written, while the calls for the others are accepted."""
 
     written: int
     count: int
@@ -56,21 +56,21 @@ class CatchingUp:
 
 def catching_up(chapter: Session) -> CatchingUp | None:
     """None where memory is not behind, or nobody has accepted any calls."""
-    due = len(due_chunks(chapter, is_ending=chapter.is_ending))
+    due = len(due_stretches(chapter, is_ending=chapter.is_ending))
     if not (due and chapter.accepted_calls):
         return None
     written = math.ceil(chapter.last_summarized_prompt_index / CHUNK_SIZE_PROMPTS)
     return CatchingUp(written, written + due)
 
 
-def recent_context_start(last_prompt: int, pointer: int, *, chunks: int = 1) -> int:
+def recent_context_start(last_prompt: int, pointer: int, *, stretches: int = 1) -> int:
     """The first prompt of a character's recent context; memory covers the prompts up to `pointer`.
 
-    A chunk boundary at or before the last seven prompts and before whatever memory does not
-    cover, so that within a chunk the context only grows at its end (prefix caches reward that).
-    With more `chunks` it moves on by so many at once, and as much more seldom.
+    The first prompt of a stretch, at or before the last seven prompts and before whatever memory does not
+    cover, so that within a stretch the context only grows at its end (prefix caches reward that).
+    With more `stretches` it moves on by so many at once, and as much more seldom.
     """
     last_seven = last_prompt - CHUNK_SIZE_PROMPTS + 1
     uncovered = pointer + 1
-    step = CHUNK_SIZE_PROMPTS * chunks
+    step = CHUNK_SIZE_PROMPTS * stretches
     return (max(1, min(last_seven, uncovered)) - 1) // step * step + 1
