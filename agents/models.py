@@ -124,6 +124,9 @@ class Job(models.Model):
     scenes = models.JSONField(default=list, blank=True)
     # What a resumed narration starts from: the texts of the first of those scenes.
     finished_scenes = models.JSONField(default=list, blank=True)
+    # What a resumed summary starts from, one for each call that is made:
+    # {"audience": [int, ...], "payload": {...}, "finished_at": str}
+    finished_deltas = models.JSONField(default=list, blank=True)
     # The text so far, for the page that watches it grow.
     partial_text = models.TextField(blank=True)
     # What a narration was asked to write from, so that equal inputs can be resumed.

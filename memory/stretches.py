@@ -5,14 +5,22 @@ Chapter the rest is one.
 """
 
 import math
+import uuid
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from memory.keeping import KeptRecent
 from sessions.limits import CHUNK_SIZE_PROMPTS
 from sessions.models import Session
+from sessions.record import chosen_events
 
 # Play leaves one behind now and then, and a failure one more. More are written only once the GM has
-# accepted as many calls.
+# accepted as many calls as they take.
 STRETCHES_UNASKED = 2
+# Slots in ascending order: the witnesses of an event, or those who know a block.
+Audience = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -40,15 +48,66 @@ def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
     return stretches
 
 
+def audiences_in(
+    chapter: Session, stretch: Stretch, *, last_attempt: uuid.UUID | None = None
+) -> list[Audience]:
+    """The sets of witnesses of the stretch's events, the widest first: each is told in one call.
+
+    With a `last_attempt` at the last prompt, as if that were chosen.
+    """
+    events = chosen_events(
+        chapter, from_prompt=stretch.first, to_prompt=stretch.last, last_attempt=last_attempt
+    )
+    found = {tuple(sorted(set(one))) for one in events.values_list("witnesses", flat=True)}
+    return sorted(found, key=lambda audience: (-len(audience), audience))
+
+
+def count_calls(chapter: Session, stretches: Sequence[Stretch]) -> list[int]:
+    """How many calls each stretch takes; they follow one another without a gap."""
+    if not (stretches and chapter.differs_by_reader):
+        return [1] * len(stretches)
+    state = (chapter.updated_at, tuple(stretches))
+    kept = _kept_calls.get(chapter.pk)
+    if kept is None or kept[0] != state:
+        kept = (state, _count_calls(chapter, stretches))
+        _kept_calls.set(chapter.pk, kept, size=len(stretches))
+    return kept[1]
+
+
+# By chapter, as it was when the chapter had last changed: an open page asks every two seconds.
+_CallsState = tuple[datetime, tuple[Stretch, ...]]
+_kept_calls: KeptRecent[uuid.UUID, tuple[_CallsState, list[int]]] = KeptRecent(4_096)
+
+
+def _count_calls(chapter: Session, stretches: Sequence[Stretch]) -> list[int]:
+    lasts = [stretch.last for stretch in stretches]
+    sets: list[set[frozenset[int]]] = [set() for _ in stretches]
+    events = chosen_events(chapter, from_prompt=stretches[0].first, to_prompt=lasts[-1])
+    for number, witnesses in events.values_list("prompt_index", "witnesses"):
+        sets[bisect_right(lasts, number - 1)].add(frozenset(witnesses))
+    return [len(found) for found in sets]
+
+
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """All that memory does not cover, where the GM has to accept so many calls first; else none."""
+    """All that memory does not cover, where the GM has to accept the calls first; else none."""
     stretches = due_stretches(chapter, is_ending=is_ending)
-    return stretches if len(stretches) > chapter.accepted_calls + STRETCHES_UNASKED else []
+    if len(stretches) <= STRETCHES_UNASKED:
+        return []
+    accepted, unaccepted = chapter.accepted_calls, 0
+    for calls in count_calls(chapter, stretches):
+        unaccepted += calls > accepted
+        accepted = max(accepted - calls, 0)
+    return stretches if unaccepted > STRETCHES_UNASKED else []
+
+
+def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
+    """How many calls the GM has to accept before memory is written on."""
+    return sum(count_calls(chapter, stretches_to_accept(chapter, is_ending=is_ending)))
 
 
 @dataclass(frozen=True)
 class CatchingUp:
-    """How many of a chapter's stretches are written, while the calls for the others are accepted."""
+    """How many stretches of a chapter are written, while the calls for the others are accepted."""
 
     written: int
     count: int
@@ -63,14 +122,15 @@ def catching_up(chapter: Session) -> CatchingUp | None:
     return CatchingUp(written, written + due)
 
 
-def recent_context_start(last_prompt: int, pointer: int, *, stretches: int = 1) -> int:
-    """The first prompt of a character's recent context; memory covers the prompts up to `pointer`.
+def recent_context_start(last_prompt: int, starts: Sequence[int], *, stretches: int = 1) -> int:
+    """The first prompt of a character's recent context.
 
-    The first prompt of a stretch, at or before the last seven prompts and before whatever memory does not
-    cover, so that within a stretch the context only grows at its end (prefix caches reward that).
-    With more `stretches` it moves on by so many at once, and as much more seldom.
+    `starts` are the first prompts of the stretches that memory covers, in order, and last the first
+    prompt that it does not cover. The context begins with one of them, at or before the last seven
+    prompts, so that within a stretch it only grows at its end (prefix caches reward that) and no
+    prompt falls between memory and context. With more `stretches` it moves on by so many at once,
+    and as much more seldom.
     """
     last_seven = last_prompt - CHUNK_SIZE_PROMPTS + 1
-    uncovered = pointer + 1
-    step = CHUNK_SIZE_PROMPTS * stretches
-    return (max(1, min(last_seven, uncovered)) - 1) // step * step + 1
+    at = max(bisect_right(starts, last_seven) - 1, 0)
+    return starts[at // stretches * stretches]

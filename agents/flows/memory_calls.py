@@ -13,7 +13,7 @@ from agents.calling.calls import fit_prompt
 from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import model_facts, model_name
 from agents.exceptions import ModelNotReady, PromptTooLong
-from agents.flows.summarizing import CHUNK, compose_summary
+from agents.flows.summarizing import CHUNK, compose_summary, told_pieces
 from agents.models import LLMArtifact
 from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
@@ -22,8 +22,13 @@ from agents.prompting.budget import (
     read_weight_per_token,
 )
 from agents.prompting.declarations import CONTEXT_SUMMARY
-from agents.prompting.layer_sources import transcript_pieces
-from memory.stretches import Stretch, stretches_to_accept
+from memory.stretches import (
+    Stretch,
+    audiences_in,
+    calls_to_accept,
+    count_calls,
+    stretches_to_accept,
+)
 from sessions.exceptions import ChapterError
 from sessions.models import Session
 
@@ -94,9 +99,8 @@ def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | N
         estimate = None
     latest = None if stretches[-1].is_whole else stretches[-1]
     last = stretches[-1].last if latest is None else latest.first - 1
-    return MemoryBehind(
-        stretches[0].first, last, latest, len(stretches), estimate, _seconds_of_a_call()
-    )
+    calls = sum(count_calls(chapter, stretches))
+    return MemoryBehind(stretches[0].first, last, latest, calls, estimate, _seconds_of_a_call())
 
 
 def check_calls_accepted(chapter: Session, *, is_ending: bool) -> None:
@@ -107,9 +111,9 @@ def check_calls_accepted(chapter: Session, *, is_ending: bool) -> None:
 
 def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
     """Store that the GM accepts them, where that has to be."""
-    if stretches := stretches_to_accept(chapter, is_ending=is_ending):
-        chapter.accepted_calls = len(stretches)
-        Session.objects.filter(pk=chapter.pk).update(accepted_calls=len(stretches))
+    if calls := calls_to_accept(chapter, is_ending=is_ending):
+        chapter.accepted_calls = calls
+        Session.objects.filter(pk=chapter.pk).update(accepted_calls=calls)
 
 
 def _seconds_of_a_call() -> int | None:
@@ -126,29 +130,26 @@ def _seconds_of_a_call() -> int | None:
 def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     """By some of the stretches, and by the memory that those before each will have left.
 
-    Prompts differ by these two alone, so that one is composed for all: that of the longest stretch.
+    Prompts differ by these two alone, so that one is composed for all: the longest.
     Memory grows with each delta until its share of the window is full.
     """
     agent = CONTEXT_SUMMARY
     facts = model_facts(agent.agent_id)
     weight_per_token = read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
     sizes = {
-        stretch: sum(
-            piece.weight for piece in transcript_pieces(chapter, stretch.first, stretch.last)
-        )
+        (stretch, audience): sum(piece.weight for piece in told_pieces(chapter, stretch, audience))
         / weight_per_token
         for stretch in stretches[:: math.ceil(len(stretches) / _SAMPLES)]
+        for audience in audiences_in(chapter, stretch)
     }
-    longest = max(sizes, key=lambda stretch: sizes[stretch])
-    prompt = fit_prompt(
-        agent, facts, partial(compose_summary, chapter, longest.first, longest.last)
-    )
+    longest = max(sizes, key=lambda call: sizes[call])
+    prompt = fit_prompt(agent, facts, partial(compose_summary, chapter, *longest))
     tokens = {record.name: record.tokens for record in prompt.records}
     [memory] = [layer for layer in agent.layers if layer.share is not None]
     most = (memory.share or 0) * input_budget(facts, output_limit(agent, facts))
     known, told = tokens.get(memory.name, 0), tokens[CHUNK]
     beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - known - told
-    calls, growth = len(stretches), _GROWTH_WEIGHT / weight_per_token
+    calls, growth = sum(count_calls(chapter, stretches)), _GROWTH_WEIGHT / weight_per_token
     read = calls * (beside + sum(min(size, told) for size in sizes.values()) / len(sizes))
     read += sum(max(known, min(most, known + at * growth)) for at in range(calls))
     written = calls * _DELTA_WEIGHT / weight_per_token

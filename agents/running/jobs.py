@@ -283,7 +283,7 @@ def latest_jobs(chapter: Session) -> dict[str, Job]:
     Summaries of attempts that are not chosen are left out.
     """
     jobs: dict[str, Job] = {}
-    light = chapter.jobs.defer("inputs", "scenes", "finished_scenes")
+    light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "finished_deltas")
     # Every seventh prompt leaves a summary: those before the last written one say nothing any more.
     covered = chapter.last_summarized_prompt_index
     recent = Q(

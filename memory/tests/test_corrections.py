@@ -3,7 +3,6 @@ from typing import Any
 
 import pytest
 
-from memory.blocks import write_delta
 from memory.corrections import why_not_now, write_answer, write_correction
 from memory.fold.answers import Answer
 from memory.fold.folding import fold_chapter
@@ -12,6 +11,7 @@ from memory.models import MemoryBlock
 from memory.stretches import due_stretches
 from memory.telling.prompt_memory import recall
 from memory.telling.session_state import Detail, memory_lines
+from memory.tests.factories import write_delta
 from memory.tests.fold_blocks import DELTA, LOCK
 from sessions.exceptions import InvalidInput, TooLong, UnknownChapter, WrongState
 from sessions.models import Session

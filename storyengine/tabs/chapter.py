@@ -24,7 +24,7 @@ from agents.running.recovery import is_left_behind, recover
 from memory.blocks import counting_blocks
 from memory.corrections import why_not_now
 from memory.models import MemoryBlock, NarrativeDraft
-from memory.stretches import CatchingUp, catching_up, stretches_to_accept
+from memory.stretches import CatchingUp, calls_to_accept, catching_up
 from memory.telling.rendering import ReadableBlock, readable_block
 from sessions.access import get_chapter
 from sessions.chapters import save_narrative_agent
@@ -81,7 +81,7 @@ class ChapterSigns:
 
     @property
     def calls_to_accept(self) -> int:
-        return len(stretches_to_accept(self.chapter, is_ending=False))
+        return calls_to_accept(self.chapter, is_ending=False)
 
     @property
     def catching_up(self) -> CatchingUp | None:

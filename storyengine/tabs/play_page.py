@@ -16,7 +16,7 @@ from agents.models import Job
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
 from memory.fold.folding import fold_chapter
-from memory.stretches import CatchingUp, catching_up, stretches_to_accept
+from memory.stretches import CatchingUp, calls_to_accept, catching_up, stretches_to_accept
 from sessions.access import read_at_one_moment
 from sessions.attempts import pending_attempt
 from sessions.example import suggested_prompt
@@ -196,7 +196,7 @@ class PlayPage:
             chapter.last_played_at.isoformat(),
             self.last_key,
             self.setback.job.error if self.setback else "",
-            len(stretches_to_accept(chapter, is_ending=False)),
+            calls_to_accept(chapter, is_ending=False),
             chapter.accepted_calls,
             [(job.kind, job.status) for job in self.jobs.values()],
         ]
