@@ -5,6 +5,7 @@ from typing import Any
 
 from memory.blocks import make_delta, write_deltas
 from memory.models import MemoryBlock
+from sessions.access import tell_readers_apart
 from sessions.models import Attempt, Session
 
 
@@ -24,6 +25,7 @@ def add_delta(
     turn = chapter.turns.filter(number=last).first()
     attempt = turn and turn.chosen
     known_to = list(chapter.selected_agent_slots if audience is None else audience)
+    tell_readers_apart(chapter, known_to)
     kind = MemoryBlock.Type.TURN_DELTA
     return add_block(chapter, kind, first, last, payload, attempt=attempt, audience=known_to)
 

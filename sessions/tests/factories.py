@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from sessions.access import tell_readers_apart
 from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 
@@ -80,11 +81,14 @@ def add_reply(chapter: Session, number: int, reply: str, *, is_chosen: bool = Tr
 
 def add_events(attempt: Attempt, number: int, reply: str) -> None:
     chapter = attempt.session
+    everybody = chapter.selected_agent_slots
+    witnesses = everybody if attempt.witnesses is None else attempt.witnesses
+    tell_readers_apart(chapter, witnesses)
     about = {
         "session": chapter,
         "attempt": attempt,
         "prompt_index": number,
-        "witnesses": chapter.selected_agent_slots,
+        "witnesses": witnesses,
     }
     Event.objects.create(**about, position=0, role=Event.Role.USER, text=attempt.words)
     Event.objects.create(
