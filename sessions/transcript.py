@@ -34,6 +34,8 @@ class Entry:
     character: Character | None = None
     # False for an attempt that the story does not go by, where all attempts are shown.
     is_chosen: bool = True
+    # Of a reply the names of those who could perceive it, where that is not everybody.
+    perceived_by: str = ""
 
     @property
     def rendered(self) -> str:
@@ -171,7 +173,11 @@ def _cut_start(entry: Entry, room: int) -> Entry:
 
 
 def render_event(event: Event, chapter: Session) -> Entry:
-    return _render(chapter, event.prompt_index, event.role, event.agent_slot, event.text)
+    entry = _render(chapter, event.prompt_index, event.role, event.agent_slot, event.text)
+    if entry.character is None or set(event.witnesses) >= set(chapter.selected_agent_slots):
+        return entry
+    names = [character(slot, chapter.agent_names).name for slot in event.witnesses]
+    return replace(entry, perceived_by=", ".join(names))
 
 
 def _render(

@@ -59,7 +59,9 @@ def add_turn(
     return turn
 
 
-def add_reply(chapter: Session, number: int, reply: str, *, is_chosen: bool = True) -> Attempt:
+def add_reply(
+    chapter: Session, number: int, reply: str, *, is_chosen: bool = True, **fields: Any
+) -> Attempt:
     """Another committed attempt at a turn, chosen unless it is said otherwise."""
     turn = chapter.turns.select_related("chosen").get(number=number)
     attempt = add_attempt(
@@ -71,6 +73,7 @@ def add_reply(chapter: Session, number: int, reply: str, *, is_chosen: bool = Tr
         actor=turn.chosen.actor,
         words=turn.chosen.words,
         committed_at=timezone.now(),
+        **fields,
     )
     add_events(attempt, number, reply)
     if is_chosen:
