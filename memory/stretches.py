@@ -7,7 +7,7 @@ Chapter the rest is one.
 import math
 import uuid
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -58,34 +58,45 @@ def audiences_in(
     events = chosen_events(
         chapter, from_prompt=stretch.first, to_prompt=stretch.last, last_attempt=last_attempt
     )
-    found = {tuple(sorted(set(one))) for one in events.values_list("witnesses", flat=True)}
-    return sorted(found, key=lambda audience: (-len(audience), audience))
+    found = events.values_list("witnesses", flat=True)
+    return widest_first({tuple(sorted(set(witnesses))) for witnesses in found})
 
 
-def count_calls(chapter: Session, stretches: Sequence[Stretch]) -> list[int]:
-    """How many calls each stretch takes; they follow one another without a gap."""
+def widest_first(audiences: Collection[Audience]) -> list[Audience]:
+    return sorted(audiences, key=lambda audience: (-len(audience), audience))
+
+
+def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
+    """What `audiences_in` finds in each; the stretches follow one another without a gap."""
     if not (stretches and chapter.differs_by_reader):
-        return [1] * len(stretches)
+        return [[tuple(chapter.selected_agent_slots)] for _ in stretches]
     state = (chapter.updated_at, tuple(stretches))
-    kept = _kept_calls.get(chapter.pk)
+    kept = _kept_audiences.get(chapter.pk)
     if kept is None or kept[0] != state:
-        kept = (state, _count_calls(chapter, stretches))
-        _kept_calls.set(chapter.pk, kept, size=len(stretches))
+        kept = (state, _find_audiences(chapter, stretches))
+        _kept_audiences.set(chapter.pk, kept, size=len(stretches))
     return kept[1]
 
 
+def count_calls(chapter: Session, stretches: Sequence[Stretch]) -> int:
+    """How many calls these stretches take, as `audiences_of` has them."""
+    return sum(map(len, audiences_of(chapter, stretches)))
+
+
 # By chapter, as it was when the chapter had last changed: an open page asks every two seconds.
-_CallsState = tuple[datetime, tuple[Stretch, ...]]
-_kept_calls: KeptRecent[uuid.UUID, tuple[_CallsState, list[int]]] = KeptRecent(4_096)
+_AudiencesState = tuple[datetime, tuple[Stretch, ...]]
+_kept_audiences: KeptRecent[uuid.UUID, tuple[_AudiencesState, list[list[Audience]]]] = KeptRecent(
+    4_096
+)
 
 
-def _count_calls(chapter: Session, stretches: Sequence[Stretch]) -> list[int]:
+def _find_audiences(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
     lasts = [stretch.last for stretch in stretches]
-    sets: list[set[frozenset[int]]] = [set() for _ in stretches]
+    found: list[set[Audience]] = [set() for _ in stretches]
     events = chosen_events(chapter, from_prompt=stretches[0].first, to_prompt=lasts[-1])
     for number, witnesses in events.values_list("prompt_index", "witnesses"):
-        sets[bisect_right(lasts, number - 1)].add(frozenset(witnesses))
-    return [len(found) for found in sets]
+        found[bisect_right(lasts, number - 1)].add(tuple(sorted(set(witnesses))))
+    return [widest_first(audiences) for audiences in found]
 
 
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
@@ -94,15 +105,15 @@ def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
     if len(stretches) <= STRETCHES_UNASKED:
         return []
     accepted, unaccepted = chapter.accepted_calls, 0
-    for calls in count_calls(chapter, stretches):
-        unaccepted += calls > accepted
-        accepted = max(accepted - calls, 0)
+    for audiences in audiences_of(chapter, stretches):
+        unaccepted += len(audiences) > accepted
+        accepted = max(accepted - len(audiences), 0)
     return stretches if unaccepted > STRETCHES_UNASKED else []
 
 
 def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
     """How many calls the GM has to accept before memory is written on."""
-    return sum(count_calls(chapter, stretches_to_accept(chapter, is_ending=is_ending)))
+    return count_calls(chapter, stretches_to_accept(chapter, is_ending=is_ending))
 
 
 @dataclass(frozen=True)

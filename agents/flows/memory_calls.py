@@ -8,6 +8,7 @@ import math
 import statistics
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from agents.calling.calls import fit_prompt
 from agents.calling.estimating import CallsEstimate, estimate_calls
@@ -24,7 +25,7 @@ from agents.prompting.budget import (
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from memory.stretches import (
     Stretch,
-    audiences_in,
+    audiences_of,
     calls_to_accept,
     count_calls,
     stretches_to_accept,
@@ -99,7 +100,7 @@ def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | N
         estimate = None
     latest = None if stretches[-1].is_whole else stretches[-1]
     last = stretches[-1].last if latest is None else latest.first - 1
-    calls = sum(count_calls(chapter, stretches))
+    calls = count_calls(chapter, stretches)
     return MemoryBehind(stretches[0].first, last, latest, calls, estimate, _seconds_of_a_call())
 
 
@@ -136,11 +137,12 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     agent = CONTEXT_SUMMARY
     facts = model_facts(agent.agent_id)
     weight_per_token = read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
+    told_to = zip(stretches, audiences_of(chapter, stretches), strict=True)
     sizes = {
         (stretch, audience): sum(piece.weight for piece in told_pieces(chapter, stretch, audience))
         / weight_per_token
-        for stretch in stretches[:: math.ceil(len(stretches) / _SAMPLES)]
-        for audience in audiences_in(chapter, stretch)
+        for stretch, audiences in islice(told_to, 0, None, math.ceil(len(stretches) / _SAMPLES))
+        for audience in audiences
     }
     longest = max(sizes, key=lambda call: sizes[call])
     prompt = fit_prompt(agent, facts, partial(compose_summary, chapter, *longest))
@@ -149,7 +151,7 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     most = (memory.share or 0) * input_budget(facts, output_limit(agent, facts))
     known, told = tokens.get(memory.name, 0), tokens[CHUNK]
     beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - known - told
-    calls, growth = sum(count_calls(chapter, stretches)), _GROWTH_WEIGHT / weight_per_token
+    calls, growth = count_calls(chapter, stretches), _GROWTH_WEIGHT / weight_per_token
     read = calls * (beside + sum(min(size, told) for size in sizes.values()) / len(sizes))
     read += sum(max(known, min(most, known + at * growth)) for at in range(calls))
     written = calls * _DELTA_WEIGHT / weight_per_token

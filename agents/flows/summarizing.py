@@ -240,8 +240,7 @@ def settle_memory(session_id: uuid.UUID) -> None:
     row = Session.objects.filter(pk=session_id)
     due = due_stretches(chapter, is_ending=chapter.is_ending)
     if chapter.accepted_calls:
-        calls = sum(count_calls(chapter, due))
-        chapter.accepted_calls = min(calls, chapter.accepted_calls)
+        chapter.accepted_calls = min(count_calls(chapter, due), chapter.accepted_calls)
         row.update(accepted_calls=chapter.accepted_calls)
     is_catching_up = chapter.accepted_calls > 0 and not chapter.is_ending
     if not is_catching_up and queue_due_summary(chapter):

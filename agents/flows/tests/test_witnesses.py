@@ -17,7 +17,8 @@ from agents.calling.model_access import substitute_provider, tier_of
 from agents.calling.tests.bookkeeping import expire
 from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.dry_run import look_ahead
-from agents.flows.ending import reopen, request_end
+from agents.flows.ending import reopen, request_end, retry_summary
+from agents.flows.memory_calls import find_memory_behind
 from agents.flows.summarizing import queue_due_summary, write_memory_deltas
 from agents.flows.tests.playing import play
 from agents.flows.tests.trying import try_again
@@ -356,7 +357,7 @@ def remember_all() -> None:
         work_on(job_id)
 
 
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
 def test_prompts_tell_what_was_witnessed_and_ruled_and_nothing_else(
     steps: list[tuple[str, int, set[int] | None, int]],
@@ -369,3 +370,27 @@ def test_prompts_tell_what_was_witnessed_and_ruled_and_nothing_else(
                 played.check()
         played.check()
         delete_chapter(played.chapter.pk)
+
+
+def test_calls_to_accept_are_one_for_each_set_of_witnesses(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    for number in range(1, 29):
+        witnesses = WITNESSES[(number - 1) % 7]
+        slot = witnesses[0] if witnesses else 1
+        add_turn(chapter, number, words="w", reply="r", actor=slot, witnesses=witnesses)
+    chapter.prompt_index = 28
+    chapter.save()
+    behind = find_memory_behind(chapter, is_ending=False)
+    assert behind is not None
+    assert (behind.calls, behind.last) == (16, 28)
+    retry_summary(chapter.pk, accept_calls=True)
+    run_jobs()
+    chapter.refresh_from_db()
+    assert (chapter.last_summarized_prompt_index, chapter.accepted_calls) == (7, 12)
+    assert calls_of_memory(provider) == 4
+    assert find_memory_behind(chapter, is_ending=False) is None
+    play(chapter, "On.")
+    run_jobs()
+    chapter.refresh_from_db()
+    assert (chapter.last_summarized_prompt_index, chapter.accepted_calls) == (14, 8)
