@@ -117,7 +117,7 @@ class JobAdmin(RecordAdmin):
     list_filter = ["kind", "status", "created_at"]
     list_select_related = ["session"]
     search_fields = ["session__title", "session__session_id", "key", "error"]
-    heavy_fields = ("partial_text", "finished_scenes", "inputs")
+    heavy_fields = ("partial_text", "finished_scenes", "finished_deltas", "inputs")
 
 
 @admin.register(ProviderConsent)

@@ -6,7 +6,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils import timezone
 
-from memory.chunks import Chunk
+from memory.stretches import Stretch
 from sessions.append_only import AppendOnly
 from sessions.models import Attempt, Session
 
@@ -147,6 +147,9 @@ class Job(models.Model):
     scenes = models.JSONField(default=list, blank=True)
     # What a resumed narration starts from: the texts of the first of those scenes.
     finished_scenes = models.JSONField(default=list, blank=True)
+    # What a resumed summary starts from, one for each call that is made:
+    # {"audience": [int, ...], "payload": {...}, "finished_at": str}
+    finished_deltas = models.JSONField(default=list, blank=True)
     # The text so far, for the page that watches it grow.
     partial_text = models.TextField(blank=True)
     # What a narration was asked to write from, so that equal inputs can be resumed.
@@ -169,9 +172,9 @@ class Job(models.Model):
         return f"{self.kind} {self.key}: {self.status}"
 
     @property
-    def chunk(self) -> Chunk:
+    def stretch(self) -> Stretch:
         """Of a summary, the prompts that it tells."""
-        return Chunk(self.from_prompt_index, self.to_prompt_index)
+        return Stretch(self.from_prompt_index, self.to_prompt_index)
 
     @property
     def is_live(self) -> bool:

@@ -159,11 +159,17 @@ def pass_over(chapter: "Session", first: int, last: int) -> None:
     """Stand an empty delta in for one that was not valid: the next chunk waits for it."""
     from agents.models import Job
     from agents.running.jobs import cancel_jobs
-    from memory.blocks import write_delta
+    from memory.blocks import make_delta, write_deltas
 
     cancel_jobs(chapter.pk, Job.Kind.SUMMARIZE)
     attempt = chapter.turns.get(number=last).chosen
-    write_delta(attempt, from_prompt_index=first, payload={"memory_type": "turn_delta"})
+    empty = make_delta(
+        attempt,
+        from_prompt_index=first,
+        audience=chapter.selected_agent_slots,
+        payload={"memory_type": "turn_delta"},
+    )
+    write_deltas([empty])
 
 
 if __name__ == "__main__":

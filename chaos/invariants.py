@@ -69,13 +69,16 @@ def attempts_and_events(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def tiled_memory(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The blocks that count cover prompts 1 to m once each, and m is the summary pointer."""
+    """The stretches of the blocks that count cover prompts 1 to m once each, and m is the summary
+    pointer; a stretch has one block at most for each audience."""
     chosen = {turn["chosen"] for turn in chapter["turns"]}
     every = [block for block in chapter["blocks"] if block["type"] == "turn_delta"]
     deltas = sorted(
-        (block["from_prompt_index"], block["to_prompt_index"])
-        for block in every
-        if block["attempt_id"] in chosen
+        {
+            (block["from_prompt_index"], block["to_prompt_index"])
+            for block in every
+            if block["attempt_id"] in chosen
+        }
     )
     pointer = chapter["last_summarized_prompt_index"]
     covered = [index for first, last in deltas for index in range(first, last + 1)]
@@ -86,11 +89,13 @@ def tiled_memory(chapter: Rows, _read_at: float) -> Iterator[str]:
     size = chapter["chunk_size_prompts"]
     if any((last - first + 1) > size for first, last in deltas):
         yield f"deltas {deltas} are longer than {size} prompts"
-    for (attempt, first), count in Counter(
-        (block["attempt_id"], block["from_prompt_index"]) for block in every
-    ).items():
+    told = Counter(
+        (block["attempt_id"], block["from_prompt_index"], tuple(block["audience"]))
+        for block in every
+    )
+    for (attempt, first, audience), count in told.items():
         if count > 1:
-            yield f"{count} blocks from prompt {first} on end with attempt {attempt}"
+            yield f"{count} blocks for {audience} from prompt {first} on end with {attempt}"
 
 
 def legal_state(chapter: Rows, _read_at: float) -> Iterator[str]:

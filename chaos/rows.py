@@ -65,6 +65,7 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
             {
                 "type": block.type,
                 "attempt_id": block.attempt_id and str(block.attempt_id),
+                "audience": block.audience,
                 "from_prompt_index": block.from_prompt_index,
                 "to_prompt_index": block.to_prompt_index,
             }

@@ -1,7 +1,8 @@
 """Writing memory: blocks are added in order, with the pointer that says how far they go."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -37,18 +38,23 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
     )
 
 
+def knows(audience: Sequence[int] | None, readers: Collection[int] | None) -> bool:
+    """Whether all of these readers know a block of this audience; the narrator, None, knows all."""
+    return readers is None or audience is None or set(readers) <= set(audience)
+
+
 def counting_deltas(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
     """The deltas among the blocks that count."""
     blocks = counting_blocks(chapter, before=before)
     return blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
 
 
-def pointer_before(chapter: Session, before: int | None) -> int:
-    """The prompt that memory covers up to; with `before`, without the deltas that cover that."""
-    if before is None or chapter.last_summarized_prompt_index < before:
-        return chapter.last_summarized_prompt_index
-    deltas = counting_deltas(chapter, before=before)
-    return max(deltas.values_list("to_prompt_index", flat=True), default=0)
+def stretch_starts(chapter: Session, before: int | None) -> list[int]:
+    """The first prompts of the stretches that memory covers, in order, and last the first prompt
+    that it does not cover; with `before`, without the deltas that cover that prompt."""
+    deltas = counting_deltas(chapter, before=before).order_by()
+    ends = dict(deltas.values_list("from_prompt_index", "to_prompt_index"))
+    return [*sorted(ends), max(ends.values(), default=0) + 1]
 
 
 def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | None:
@@ -90,29 +96,42 @@ def with_known_slots(payload: dict[str, Any], slots: Sequence[int]) -> dict[str,
     return payload | {"character_actions": with_known_slot(actions)} if actions else payload
 
 
-@transaction.atomic
-def write_delta(
-    attempt: Attempt, *, from_prompt_index: int, payload: dict[str, Any]
-) -> MemoryBlock | None:
-    """Store the delta of the stretch that ends with this attempt, and move the summary pointer.
-
-    Returns None, and writes nothing, where the stretch has its delta already. A delta whose
-    attempt is not chosen now is stored all the same: it counts when its attempt is chosen again.
-    """
+def make_delta(
+    attempt: Attempt,
+    *,
+    from_prompt_index: int,
+    audience: Sequence[int],
+    payload: dict[str, Any],
+    created_at: datetime | None = None,
+) -> MemoryBlock:
+    """A delta of the stretch that ends with this attempt, which is not stored yet."""
     assert attempt.turn is not None, "A stretch ends with a committed attempt."
-    known = MemoryBlock.objects.filter(attempt=attempt, from_prompt_index=from_prompt_index)
-    if known.exists():
-        return None
-    block = MemoryBlock.objects.create(
+    return MemoryBlock(
         session_id=attempt.session_id,
         type=MemoryBlock.Type.TURN_DELTA,
         attempt=attempt,
         from_prompt_index=from_prompt_index,
         to_prompt_index=attempt.turn.number,
+        audience=list(audience),
         json_payload=with_known_slots(payload, attempt.session.selected_agent_slots),
+        created_at=created_at or timezone.now(),
     )
-    settle_pointer(attempt.session_id)
-    return block
+
+
+@transaction.atomic
+def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
+    """Store all deltas of one stretch, as `make_delta` makes them, and move the summary pointer.
+
+    Returns False, and writes nothing, where the stretch has its deltas already. Those whose attempt
+    is not chosen now are stored all the same: they count when their attempt is chosen again.
+    """
+    one = deltas[0]
+    known = MemoryBlock.objects.filter(attempt=one.attempt, from_prompt_index=one.from_prompt_index)
+    if known.exists():
+        return False
+    MemoryBlock.objects.bulk_create(deltas)
+    settle_pointer(one.session_id)
+    return True
 
 
 def settle_pointer(session_id: uuid.UUID) -> None:

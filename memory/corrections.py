@@ -1,32 +1,41 @@
 """What the game master rules of canon, each ruling a block of memory of its own.
 
-A ruling stands outside the tiling of deltas: it covers no prompts and moves no pointer.
+A ruling stands outside the tiling of deltas: it covers no prompts and moves no pointer. Its readers
+are fixed when it is made: those whom the game master names, else those who knew what it settles,
+else everybody.
 """
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django.db import transaction
 
 from memory.fold.answers import Answer, answer_payload, correction_payload
 from memory.fold.folding import fold_chapter
-from memory.fold.names import key_of
+from memory.fold.names import key_of, mentions
+from memory.fold.records import Fold
 from memory.models import MemoryBlock
 from memory.telling.now_view import NowSection, now_view
-from sessions.access import get_chapter_to_change
+from sessions.access import get_chapter_to_change, tell_readers_apart
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import CANON_CHAR_LIMIT
 from sessions.models import Session
+from sessions.roster import Character
 from sessions.states import PLAYABLE, State
 from sessions.text import clean_text
 
 
 @transaction.atomic
 def write_correction(
-    session_id: uuid.UUID, *, canon: str = "", replaces: str = "", reason: str = ""
+    session_id: uuid.UUID,
+    *,
+    canon: str = "",
+    replaces: str = "",
+    reason: str = "",
+    readers: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """Store what is true now, which fact of memory no longer is, or both.
+    """Store what is true now, which fact of memory no longer is, or both; `readers` are slots.
 
     Raises WrongState, InvalidInput and TooLong. The same correction twice in a row is one block.
     """
@@ -40,7 +49,12 @@ def write_correction(
         raise InvalidInput(
             "A correction says what is true now, or which fact no longer is. Nothing was changed."
         )
-    return _same_as_latest(chapter, payload) or _write(chapter, payload)
+    if latest := _same_as_latest(chapter, payload, readers):
+        return latest
+    settled = key_of(payload["replaces"])
+    return _write(
+        chapter, payload, readers, knew=lambda known: _holds(known, chapter.characters, settled)
+    )
 
 
 @transaction.atomic
@@ -52,8 +66,10 @@ def write_answer(
     old: str = "",
     new: str = "",
     reason: str = "",
+    readers: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """Settle a contradiction or question that memory holds; `old` and `new` name its two facts.
+    """Settle a contradiction or question that memory holds; `old` and `new` name its two facts, and
+    `readers` are slots.
 
     To take the new changes canon: it needs `new`, and an `old` that memory holds or none.
     Raises WrongState, also when nothing open is worded like `question`; InvalidInput and TooLong.
@@ -71,7 +87,7 @@ def write_answer(
         new=_clean(new, "The new"),
         reason=_clean(reason, "The reason"),
     )
-    if latest := _same_as_latest(chapter, payload):
+    if latest := _same_as_latest(chapter, payload, readers):
         return latest
     if asked.is_settled:
         raise WrongState(
@@ -81,7 +97,7 @@ def write_answer(
     if answer is Answer.TAKE_NEW:
         sections = now_view(folded, chapter.characters)
         _check_that_it_changes(payload["replaces"], payload["canon"], sections)
-    return _write(chapter, payload)
+    return _write(chapter, payload, readers, knew=lambda known: key_of(question) in known.questions)
 
 
 def why_not_now(chapter: Session) -> str:
@@ -143,22 +159,53 @@ def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -
         )
 
 
-def _write(chapter: Session, payload: dict[str, Any]) -> MemoryBlock:
+def _holds(known: Fold, cast: Sequence[Character], settled: str) -> bool:
+    """Whether this part of memory tells the fact of this key, or a part of it."""
+    items = (item for section in now_view(known, cast) for item in section.items)
+    held = (key_of(item.replaces) for item in items if item.replaces)
+    return bool(settled) and any(mentions(key, settled) or mentions(settled, key) for key in held)
+
+
+def _write(
+    chapter: Session,
+    payload: dict[str, Any],
+    readers: Sequence[int] | None,
+    *,
+    knew: Callable[[Fold], bool],
+) -> MemoryBlock:
+    cast = list(chapter.selected_agent_slots)
+    if readers is None:
+        knowing = cast
+        if chapter.differs_by_reader:
+            knowing = [slot for slot in cast if knew(fold_chapter(chapter, readers=[slot]))]
+        audience = knowing or cast
+    elif len(set(readers)) == len(readers) and set(readers) <= set(cast):
+        audience = sorted(readers)
+    else:
+        raise InvalidInput(
+            "The readers must be agents of this chapter, each once. Nothing was changed."
+        )
+    tell_readers_apart(chapter, audience)
     chapter.save(update_fields=["updated_at"])
     return MemoryBlock.objects.create(
         session=chapter,
         type=MemoryBlock.Type.CANON_CORRECTION,
         from_prompt_index=chapter.prompt_index,
         to_prompt_index=chapter.prompt_index,
+        audience=audience,
         json_payload=payload,
     )
 
 
-def _same_as_latest(chapter: Session, payload: dict[str, Any]) -> MemoryBlock | None:
+def _same_as_latest(
+    chapter: Session, payload: dict[str, Any], readers: Sequence[int] | None
+) -> MemoryBlock | None:
     """The newest ruling, when it is this one: the same form sent again."""
     rulings = chapter.memory_blocks.filter(type=MemoryBlock.Type.CANON_CORRECTION)
     latest = rulings.order_by("created_at").last()
-    return latest if latest and latest.json_payload == payload else None
+    if latest is None or latest.json_payload != payload:
+        return None
+    return latest if readers is None or sorted(readers) == latest.audience else None
 
 
 def _clean(text: str, label: str) -> str:

@@ -14,7 +14,8 @@ from sessions.models import Attempt, Session
 class MemoryBlock(AppendOnly):
     """One piece of structured memory, as its agent returned it.
 
-    The deltas that count tile the prompts without gap or overlap; rulings stand outside the tiling.
+    The stretches of the deltas that count tile the prompts without gap or overlap; rulings stand
+    outside the tiling.
     """
 
     class Type(models.TextChoices):
@@ -32,6 +33,11 @@ class MemoryBlock(AppendOnly):
     )
     from_prompt_index = models.PositiveIntegerField()
     to_prompt_index = models.PositiveIntegerField()
+    # Those who know it, slots in ascending order: of a delta who witnessed all that it tells, of a
+    # ruling who was told of it. As with the witnesses of an event these are names and never
+    # "everybody": who joins the cast later knows nothing of it. None is everybody, also who comes
+    # later, as it holds of the lock.
+    audience = models.JSONField(null=True, blank=True)
     json_payload = models.JSONField()
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -44,9 +50,9 @@ class MemoryBlock(AppendOnly):
                 name="one_lock_per_chapter",
             ),
             models.UniqueConstraint(
-                fields=["attempt", "from_prompt_index"],
+                fields=["attempt", "from_prompt_index", "audience"],
                 condition=Q(type="turn_delta"),
-                name="one_delta_per_stretch",
+                name="one_delta_per_audience",
             ),
         ]
 

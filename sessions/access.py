@@ -1,7 +1,7 @@
 """Where a chapter is loaded by its id."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from django.db.models import QuerySet
@@ -75,3 +75,10 @@ def _get(chapters: QuerySet[Session], session_id: uuid.UUID) -> Session:
             "There is no such chapter. It may have been reset or deleted; "
             "the list of chapters shows what there is."
         ) from None
+
+
+def tell_readers_apart(chapter: Session, readers: Collection[int]) -> None:
+    """Have prompts composed for each character by itself, where these are not all of the cast."""
+    if not set(readers) >= set(chapter.selected_agent_slots):
+        Session.objects.filter(pk=chapter.pk).update(differs_by_reader=True)
+        chapter.differs_by_reader = True

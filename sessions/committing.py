@@ -7,7 +7,12 @@ from django.db import models, transaction
 from django.db.models import Case, F, When
 from django.utils import timezone
 
-from sessions.access import get_chapter, get_chapter_to_change, lock_chapter
+from sessions.access import (
+    get_chapter,
+    get_chapter_to_change,
+    lock_chapter,
+    tell_readers_apart,
+)
 from sessions.attempts import (
     KEY_REUSED,
     check_changeable,
@@ -188,11 +193,13 @@ def _write_events(attempt: Attempt, reply_text: str) -> list[Event]:
     chapter, turn = attempt.session, attempt.turn
     assert turn is not None, "A committed attempt has a turn."
     everybody = chapter.selected_agent_slots
+    witnesses = everybody if attempt.witnesses is None else attempt.witnesses
+    tell_readers_apart(chapter, witnesses)
     about = {
         "session": chapter,
         "attempt": attempt,
         "prompt_index": turn.number,
-        "witnesses": everybody if attempt.witnesses is None else attempt.witnesses,
+        "witnesses": witnesses,
     }
     words = Event(
         **about,

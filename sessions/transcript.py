@@ -5,7 +5,7 @@ Sizes are code points of the rendered plain text, which is also what a copy of t
 
 import re
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from sessions.limits import TAB2_CHAR_LIMIT
@@ -16,6 +16,8 @@ from sessions.roster import Character
 DASHED_LINE = "-------------"
 TRUNCATION_NOTE = "(Earlier transcript truncated for display.)"
 BOUNDARY_ABOVE_NOTE = "(summary boundary above)"
+# Whether what these slots witnessed is told.
+Perceived = Callable[[Collection[int]], bool]
 _SEPARATOR = "\n\n"
 _FEW_PROMPTS = 200
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
@@ -32,6 +34,8 @@ class Entry:
     character: Character | None = None
     # False for an attempt that the story does not go by, where all attempts are shown.
     is_chosen: bool = True
+    # Of a reply the names of those who could perceive it, where that is not everybody.
+    perceived_by: str = ""
 
     @property
     def rendered(self) -> str:
@@ -169,7 +173,11 @@ def _cut_start(entry: Entry, room: int) -> Entry:
 
 
 def render_event(event: Event, chapter: Session) -> Entry:
-    return _render(chapter, event.prompt_index, event.role, event.agent_slot, event.text)
+    entry = _render(chapter, event.prompt_index, event.role, event.agent_slot, event.text)
+    if entry.character is None or set(event.witnesses) >= set(chapter.selected_agent_slots):
+        return entry
+    names = [chapter.character(slot).name for slot in event.witnesses]
+    return replace(entry, perceived_by=", ".join(names))
 
 
 def _render(
@@ -194,16 +202,24 @@ def chosen_entries(
     from_prompt: int = 1,
     to_prompt: int | None = None,
     last_attempt: uuid.UUID | None = None,
+    perceived: Perceived | None = None,
 ) -> Iterator[Entry]:
-    """What `chosen_events` finds as it is shown, without its rows: there may be ten thousand."""
+    """What `chosen_events` finds as it is shown, without its rows: there may be ten thousand.
+
+    With `perceived` the events alone of whose witnesses it holds.
+    """
     events = chosen_events(
         chapter, from_prompt=from_prompt, to_prompt=to_prompt, last_attempt=last_attempt
     )
-    rows = events.values_list("prompt_index", "role", "agent_slot", "text")
+    rows = events.values_list("prompt_index", "role", "agent_slot", "text", "witnesses")
     is_long = to_prompt is None or to_prompt - from_prompt > _FEW_PROMPTS
     # A cursor for a few rows would be asked three times for what one query brings.
     read = rows.iterator(chunk_size=500) if is_long else rows
-    return (_render(chapter, *row) for row in read)
+    return (
+        _render(chapter, number, role, slot, text)
+        for number, role, slot, text, witnesses in read
+        if perceived is None or perceived(witnesses)
+    )
 
 
 def render_events(events: Iterable[Event], chapter: Session) -> str:

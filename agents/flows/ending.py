@@ -31,7 +31,7 @@ def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
     if job is None or job.status == Job.Status.DONE or not job.error:
         return None
     # Only an end asks for a shorter stretch.
-    if job.chunk.is_whole(chapter):
+    if job.stretch.is_whole(chapter):
         return Setback(job, is_of_end=False)
     # Whoever played on since wants no end: the failed piece is part of a later one.
     is_at_end = job.to_prompt_index == chapter.prompt_index

@@ -8,12 +8,13 @@ import math
 import statistics
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from agents.calling.calls import fit_prompt
 from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import model_facts, model_name
 from agents.exceptions import ModelNotReady, PromptTooLong
-from agents.flows.summarizing import CHUNK, compose_summary
+from agents.flows.summarizing import CHUNK, compose_summary, told_pieces
 from agents.models import LLMArtifact
 from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
@@ -22,12 +23,17 @@ from agents.prompting.budget import (
     read_weight_per_token,
 )
 from agents.prompting.declarations import CONTEXT_SUMMARY
-from agents.prompting.layer_sources import transcript_pieces
-from memory.chunks import Chunk, chunks_to_accept
+from memory.stretches import (
+    Stretch,
+    audiences_of,
+    calls_to_accept,
+    count_calls,
+    stretches_to_accept,
+)
 from sessions.exceptions import ChapterError
 from sessions.models import Session
 
-# Of a long way back so many chunks are weighed, spread over all of it.
+# Of a long way back so many stretches are weighed, spread over all of it.
 _SAMPLES = 5
 # By what so many of the latest calls took it is told how long the next ones will about take.
 _CALLS_LOOKED_AT = 100
@@ -47,7 +53,7 @@ class MemoryBehind:
 
     first: int
     last: int
-    latest: Chunk | None
+    latest: Stretch | None
     calls: int
     estimate: CallsEstimate | None
     seconds: int | None
@@ -85,16 +91,17 @@ class CallsNotAccepted(ChapterError):
 
 def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | None:
     """What the GM has to accept before memory is written on; None where nothing has to be."""
-    chunks = chunks_to_accept(chapter, is_ending=is_ending)
-    if not chunks:
+    stretches = stretches_to_accept(chapter, is_ending=is_ending)
+    if not stretches:
         return None
     try:
-        estimate = _estimate(chapter, chunks)
+        estimate = _estimate(chapter, stretches)
     except (ModelNotReady, PromptTooLong):
         estimate = None
-    latest = None if chunks[-1].is_whole(chapter) else chunks[-1]
-    last = chunks[-1].last if latest is None else latest.first - 1
-    return MemoryBehind(chunks[0].first, last, latest, len(chunks), estimate, _seconds_of_a_call())
+    latest = None if stretches[-1].is_whole(chapter) else stretches[-1]
+    last = stretches[-1].last if latest is None else latest.first - 1
+    calls = count_calls(chapter, stretches)
+    return MemoryBehind(stretches[0].first, last, latest, calls, estimate, _seconds_of_a_call())
 
 
 def check_calls_accepted(chapter: Session, *, is_ending: bool) -> None:
@@ -105,9 +112,9 @@ def check_calls_accepted(chapter: Session, *, is_ending: bool) -> None:
 
 def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
     """Store that the GM accepts them, where that has to be."""
-    if chunks := chunks_to_accept(chapter, is_ending=is_ending):
-        chapter.accepted_calls = len(chunks)
-        Session.objects.filter(pk=chapter.pk).update(accepted_calls=len(chunks))
+    if calls := calls_to_accept(chapter, is_ending=is_ending):
+        chapter.accepted_calls = calls
+        Session.objects.filter(pk=chapter.pk).update(accepted_calls=calls)
 
 
 def _seconds_of_a_call() -> int | None:
@@ -121,30 +128,30 @@ def _seconds_of_a_call() -> int | None:
     return round(statistics.median(took) / 1_000) if took else None
 
 
-def _estimate(chapter: Session, chunks: list[Chunk]) -> CallsEstimate:
-    """By some of the chunks, and by the memory that those before each will have left.
+def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
+    """By some of the stretches, and by the memory that those before each will have left.
 
-    Prompts differ by these two alone, so that one is composed for all: that of the longest chunk.
+    Prompts differ by these two alone, so that one is composed for all: the longest.
     Memory grows with each delta until its share of the window is full.
     """
     agent = CONTEXT_SUMMARY
     facts = model_facts(agent.agent_id)
     weight_per_token = read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
+    told_to = zip(stretches, audiences_of(chapter, stretches), strict=True)
     sizes = {
-        chunk: sum(piece.weight for piece in transcript_pieces(chapter, chunk.first, chunk.last))
+        (stretch, audience): sum(piece.weight for piece in told_pieces(chapter, stretch, audience))
         / weight_per_token
-        for chunk in chunks[:: math.ceil(len(chunks) / _SAMPLES)]
+        for stretch, audiences in islice(told_to, 0, None, math.ceil(len(stretches) / _SAMPLES))
+        for audience in audiences
     }
-    longest = max(sizes, key=lambda chunk: sizes[chunk])
-    prompt = fit_prompt(
-        agent, facts, partial(compose_summary, chapter, longest.first, longest.last)
-    )
+    longest = max(sizes, key=lambda call: sizes[call])
+    prompt = fit_prompt(agent, facts, partial(compose_summary, chapter, *longest))
     tokens = {layer.name: layer.tokens for layer in prompt.layers}
     [memory] = [layer for layer in agent.layers if layer.share is not None]
     most = (memory.share or 0) * input_budget(facts, output_limit(agent, facts))
     known, told = tokens.get(memory.name, 0), tokens[CHUNK]
     beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - known - told
-    calls, growth = len(chunks), _GROWTH_WEIGHT / weight_per_token
+    calls, growth = count_calls(chapter, stretches), _GROWTH_WEIGHT / weight_per_token
     read = calls * (beside + sum(min(size, told) for size in sizes.values()) / len(sizes))
     read += sum(max(known, min(most, known + at * growth)) for at in range(calls))
     written = calls * _DELTA_WEIGHT / weight_per_token

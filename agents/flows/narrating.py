@@ -331,7 +331,8 @@ def plan_build(chapter: Session, weights: Sequence[float], target_words: int) ->
     prose_tokens = limit * NARRATOR.output_tokens / (NARRATOR.output_tokens + reasoning)
     deltas = counting_deltas(chapter)
     return plan_scenes(
-        list(deltas.values_list("from_prompt_index", "to_prompt_index")),
+        # One of several audiences tells the same prompts as another.
+        list(dict.fromkeys(deltas.values_list("from_prompt_index", "to_prompt_index"))),
         [weight / weight_per_token for weight in weights],
         target_words,
         NarratorLimits(

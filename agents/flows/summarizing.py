@@ -1,8 +1,13 @@
-"""Agent 8: each chunk of prompts becomes a memory delta, in order, while play goes on."""
+"""Agent 8: each stretch of prompts becomes memory, in order, while play goes on.
+
+It is asked once for each set of witnesses, and a delta has as its audience those who witnessed all
+that it tells.
+"""
 
 import random
 import uuid
-from typing import Any
+from collections.abc import Sequence
+from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
@@ -12,17 +17,25 @@ from agents.calling.objects import call_for_json, format_pieces
 from agents.exceptions import ConsentMissing
 from agents.models import Job
 from agents.prompting.declarations import CONTEXT_SUMMARY
-from agents.prompting.forms.schemas import TurnDelta, delta_schema_for
+from agents.prompting.forms.schemas import Payload, TurnDelta, delta_schema_for
 from agents.prompting.layer_sources import transcript_pieces
-from agents.prompting.layers import Layer
+from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import Subject, compose
 from agents.providers.exceptions import ProviderError
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
-from agents.running.jobs import fail, finish, give_notice, postpone, queue_job
+from agents.running.jobs import fail, finish, give_notice, owned, postpone, queue_job
 from agents.running.watch import Watch
-from memory.blocks import write_delta
-from memory.chunks import Chunk, chunks_to_accept, due_chunks
+from memory.blocks import knows, make_delta, write_deltas
+from memory.models import MemoryBlock
+from memory.stretches import (
+    Audience,
+    Stretch,
+    audiences_in,
+    count_calls,
+    due_stretches,
+    stretches_to_accept,
+)
 from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
 from sessions.models import Session, Turn
 from sessions.states import State, try_move
@@ -36,22 +49,22 @@ SPREAD = 0.25
 
 
 def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
-    """Queue a job for the next chunk that memory does not cover; False when there is none.
+    """Queue a job for the next stretch that memory does not cover; False when there is none.
 
-    One at a time, because each delta builds on the one before. A chunk that failed or waits is
+    One at a time, because each delta builds on the one before. A stretch that failed or waits is
     tried again. A worker hears of it after `notice_after` seconds, or from the sweep.
     Where the GM has to accept the calls first, there is none: see agents.flows.memory_calls.
     """
     # Whoever asked for the end was asked then.
-    if not chapter.is_ending and chunks_to_accept(chapter, is_ending=False):
+    if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
     # A summary that is unfinished, also a failed one, comes first: a later one would overlap it.
-    chunk = _unfinished_stretch(chapter) or next(
-        iter(due_chunks(chapter, is_ending=chapter.is_ending)), None
+    stretch = _unfinished_stretch(chapter) or next(
+        iter(due_stretches(chapter, is_ending=chapter.is_ending)), None
     )
-    if chunk is None:
+    if stretch is None:
         return False
-    first, last = chunk.first, chunk.last
+    first, last = stretch.first, stretch.last
     attempt = chapter.turns.select_related("chosen").get(number=last).chosen
     queue_job(
         chapter.pk,
@@ -66,7 +79,7 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
     return True
 
 
-def _unfinished_stretch(chapter: Session) -> Chunk | None:
+def _unfinished_stretch(chapter: Session) -> Stretch | None:
     """The stretch of the next summary where that was asked for and is not done.
 
     What an end asked for and failed at is left out: it is part of a longer stretch once play has
@@ -78,7 +91,7 @@ def _unfinished_stretch(chapter: Session) -> Chunk | None:
         attempt__chosen_for__isnull=False,
         from_prompt_index=chapter.last_summarized_prompt_index + 1,
     )
-    unfinished = (one.chunk for one in jobs if one.chunk.is_whole(chapter) or one.is_live)
+    unfinished = (one.stretch for one in jobs if one.stretch.is_whole(chapter) or one.is_live)
     return next(unfinished, None)
 
 
@@ -112,26 +125,63 @@ def give_notice_of_waiting_summaries(session_id: uuid.UUID, *, notice_after: flo
         give_notice(job_id, delay_seconds=notice_after)
 
 
-async def write_memory_delta(job: Job, watch: Watch) -> None:
-    """Have agent 8 tell the job's stretch."""
-    chapter = await in_database(_read_chapter, job)
-    payload = await call_for_json(
+async def write_memory_deltas(job: Job, watch: Watch) -> None:
+    """Have agent 8 tell the job's stretch to each set of witnesses, the widest first."""
+    chapter, audiences = await in_database(_read_stretch, job)
+    for audience in audiences:
+        deltas = await in_database(_finished_deltas, job)
+        if list(audience) in [delta.audience for delta in deltas]:
+            continue
+        waiting = [delta for delta in deltas if knows(delta.audience, audience)]
+        payload = await _tell(job, chapter, audience, waiting, watch)
+        if not await in_database(_keep_delta, job, audience, payload):
+            return
+    await in_database(_store, job)
+
+
+async def _tell(
+    job: Job, chapter: Session, audience: Audience, waiting: Sequence[MemoryBlock], watch: Watch
+) -> Payload:
+    stretch = job.stretch
+    return await call_for_json(
         CONTEXT_SUMMARY,
         job.session_id,
         lambda: compose_summary(
-            chapter, job.from_prompt_index, job.to_prompt_index, job.attempt_id
+            chapter, stretch, audience, last_attempt=job.attempt_id, waiting=waiting
         ),
         TurnDelta,
         json_schema=delta_schema_for(
-            job.from_prompt_index,
-            job.to_prompt_index,
+            stretch.first,
+            stretch.last,
             chapter.characters,
             tight=is_small_model(CONTEXT_SUMMARY.agent_id),
         ),
         watch=watch,
         job_id=job.pk,
     )
-    await in_database(_store, job, payload)
+
+
+def _finished_deltas(job: Job) -> list[MemoryBlock]:
+    """The deltas that wait with the job until its whole stretch is told."""
+    assert job.attempt is not None, "A summary names the attempt at its last turn."
+    return [
+        make_delta(
+            job.attempt,
+            from_prompt_index=job.from_prompt_index,
+            audience=one["audience"],
+            payload=one["payload"],
+            created_at=datetime.fromisoformat(one["finished_at"]),
+        )
+        for one in job.finished_deltas
+    ]
+
+
+def _keep_delta(job: Job, audience: Audience, payload: Payload) -> bool:
+    """Keep a call that was paid for, whatever becomes of the next; False: the job is another's."""
+    finished_at = timezone.now().isoformat()
+    one = {"audience": list(audience), "payload": payload, "finished_at": finished_at}
+    job.finished_deltas = [*job.finished_deltas, one]
+    return bool(owned(job).update(finished_deltas=job.finished_deltas))
 
 
 def give_up(job: Job, error: Exception) -> None:
@@ -158,11 +208,11 @@ def give_up(job: Job, error: Exception) -> None:
 
 
 @transaction.atomic
-def _store(job: Job, payload: dict[str, Any]) -> None:
+def _store(job: Job) -> None:
     lock_chapter(job.session_id)
-    if not finish(job) or job.attempt is None:
+    if not finish(job, finished_deltas=[]):
         return
-    write_delta(job.attempt, from_prompt_index=job.from_prompt_index, payload=payload)
+    write_deltas(_finished_deltas(job) or [_empty_delta(job)])
     if Turn.objects.filter(chosen=job.attempt).exists():
         settle_memory(job.session_id)
     else:
@@ -170,16 +220,28 @@ def _store(job: Job, payload: dict[str, Any]) -> None:
         end_summarizing(job.session_id)
 
 
+def _empty_delta(job: Job) -> MemoryBlock:
+    """What stands for a stretch in which there was nothing to tell."""
+    assert job.attempt is not None, "A summary names the attempt at its last turn."
+    return make_delta(
+        job.attempt,
+        from_prompt_index=job.from_prompt_index,
+        audience=job.attempt.session.selected_agent_slots,
+        payload={"memory_type": "turn_delta"},
+    )
+
+
 def settle_memory(session_id: uuid.UUID) -> None:
-    """After a delta, or when the end is asked for: go on with the next chunk, end, or play on.
+    """After a delta, or when the end is asked for: go on with the next stretch, end, or play on.
 
     Memory that catches up with calls that the GM has accepted goes on with the next prompt.
     """
     chapter = get_chapter(session_id)
     row = Session.objects.filter(pk=session_id)
-    waiting = len(due_chunks(chapter, is_ending=chapter.is_ending))
-    if waiting < chapter.accepted_calls:
-        row.update(accepted_calls=waiting)
+    due = due_stretches(chapter, is_ending=chapter.is_ending)
+    if chapter.accepted_calls:
+        chapter.accepted_calls = min(count_calls(chapter, due), chapter.accepted_calls)
+        row.update(accepted_calls=chapter.accepted_calls)
     is_catching_up = chapter.accepted_calls > 0 and not chapter.is_ending
     if not is_catching_up and queue_due_summary(chapter):
         return
@@ -189,20 +251,45 @@ def settle_memory(session_id: uuid.UUID) -> None:
         try_move(row.filter(state=State.SUMMARIZING), State.ACTIVE)
 
 
-def _read_chapter(job: Job) -> Session:
+def _read_stretch(job: Job) -> tuple[Session, list[Audience]]:
     chapter = get_chapter_with_cast(job.session_id)
     try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
-    return chapter
+    return chapter, audiences_in(chapter, job.stretch, last_attempt=job.attempt_id)
 
 
 def compose_summary(
-    chapter: Session, first: int, last: int, last_attempt: uuid.UUID | None = None
+    chapter: Session,
+    stretch: Stretch,
+    audience: Audience,
+    *,
+    last_attempt: uuid.UUID | None = None,
+    waiting: Sequence[MemoryBlock] = (),
 ) -> list[Layer]:
-    """Agent 8's request for the stretch of these prompts; see `transcript_pieces`."""
-    chunk = transcript_pieces(chapter, first, last, last_attempt=last_attempt)
+    """Agent 8's request for what exactly this audience witnessed in the stretch.
+
+    `waiting` are the deltas of the stretch that all of the audience knows and that are not stored.
+    For `last_attempt` see `transcript_pieces`.
+    """
     reminder = format_pieces(CONTEXT_SUMMARY, TurnDelta)
-    subject = Subject(chapter, given={CHUNK: chunk, "FORMAT": reminder})
+    given = {CHUNK: told_pieces(chapter, stretch, audience, last_attempt), "FORMAT": reminder}
+    subject = Subject(chapter, audience=audience, waiting=waiting, given=given)
     return compose(CONTEXT_SUMMARY.layers, subject, tier_of(CONTEXT_SUMMARY.agent_id))
 
 
-declare_job_kind(Job.Kind.SUMMARIZE, JobKind(run=write_memory_delta, give_up=give_up))
+def told_pieces(
+    chapter: Session,
+    stretch: Stretch,
+    audience: Audience,
+    last_attempt: uuid.UUID | None = None,
+) -> Sequence[Piece]:
+    """The layer of what is summarised; see `transcript_pieces`."""
+    return transcript_pieces(
+        chapter,
+        stretch.first,
+        stretch.last,
+        last_attempt=last_attempt,
+        perceived=lambda witnesses: set(witnesses) == set(audience),
+    )
+
+
+declare_job_kind(Job.Kind.SUMMARIZE, JobKind(run=write_memory_deltas, give_up=give_up))

@@ -12,18 +12,19 @@ from agents.prompting.layers import Piece, Tier
 from agents.prompting.prompt_files import render_prompt, version_of
 from agents.prompting.prose import without_middle
 from agents.prompting.sandwich import Source, Subject
-from memory.blocks import pointer_before
-from memory.chunks import recent_context_start
-from memory.fold.folding import fold_chapter
+from memory.blocks import knows, stretch_starts
+from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.records import Fold
 from memory.keeping import KeptRecent
+from memory.stretches import Audience, recent_context_start
 from memory.telling.prompt_memory import recall, recall_lock
+from memory.telling.rendering import render_delta
 from memory.telling.session_state import Detail, cast_lines, memory_lines, play_lines
 from sessions.models import Event, Session
 from sessions.record import chosen_events
 from sessions.roster import Character
 from sessions.speaker_marks import without_cues
-from sessions.transcript import Entry, chosen_entries
+from sessions.transcript import Entry, Perceived, chosen_entries
 
 # What an element of memory is called beside one of session state, and where it is all of that.
 _MEMORY, _SESSION_STATE = "memory", "session_state"
@@ -107,7 +108,12 @@ def session_state(subject: Subject, tier: Tier) -> list[Piece]:
 
 def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
     """What memory holds now: the lock in its own words, where the window is large, and the fold."""
-    return _memory(subject.chapter, Detail(tier), fold_chapter(subject.chapter), tag=_MEMORY)
+    chapter, readers, waiting = subject.chapter, subject.readers, subject.waiting
+    if waiting and readers is not None:
+        folded = fold_with(chapter, waiting, readers=readers)
+    else:
+        folded = fold_chapter(chapter, readers=readers)
+    return _memory(subject, Detail(tier), folded, tag=_MEMORY)
 
 
 def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
@@ -115,8 +121,10 @@ def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
     pieces = present_memory(subject, tier)
     if tier != "full":
         return pieces
-    deltas = [block for block in recall(subject.chapter) if block.is_delta]
-    return [*pieces, *(Piece(newest.full, must_stay=True) for newest in deltas[-1:])]
+    blocks = recall(subject.chapter, readers=subject.readers)
+    told = [block.full for block in blocks if block.is_delta]
+    told += map(render_delta, subject.waiting)
+    return [*pieces, *(Piece(newest, must_stay=True) for newest in told[-1:])]
 
 
 def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
@@ -126,13 +134,15 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
     the context moves on, and not when a summary arrives. A local model has to read again whatever
     stands behind a change. Where the context may have to give way, memory has all of it.
     """
-    chapter, detail, before = subject.chapter, Detail(tier), subject.before
+    chapter, detail = subject.chapter, Detail(tier)
+    before, readers = subject.before, subject.readers
     start, fits = _context_start(subject, tier)
     if not fits:
-        return _memory(chapter, detail, fold_chapter(chapter, before=before))
+        return _memory(subject, detail, fold_chapter(chapter, before=before, readers=readers))
     # The context starts at or before the prompt that is left out.
-    folded = fold_chapter(chapter, before=start if detail is Detail.MINIMAL else before)
-    return _memory(chapter, detail, folded, told_before=start)
+    until = start if detail is Detail.MINIMAL else before
+    folded = fold_chapter(chapter, before=until, readers=readers)
+    return _memory(subject, detail, folded, told_before=start)
 
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
@@ -156,15 +166,21 @@ def recent_context(subject: Subject, tier: Tier) -> tuple[Piece, ...]:
 
 
 def transcript_pieces(
-    chapter: Session, first: int, last: int, *, last_attempt: uuid.UUID | None = None
+    chapter: Session,
+    first: int,
+    last: int,
+    *,
+    last_attempt: uuid.UUID | None = None,
+    perceived: Perceived | None = None,
 ) -> tuple[Piece, ...]:
     """One piece a prompt: the GM's words with the chosen reply; in brief, without long middles.
 
-    With a `last_attempt` at the last prompt, as if that were chosen.
+    With a `last_attempt` at the last prompt, as if that were chosen. With `perceived` the events
+    alone of whose witnesses it holds.
     """
     cast = tuple(one.name for one in chapter.characters)
     pieces = []
-    for turn in _turns(chapter, first, last, last_attempt):
+    for turn in _turns(chapter, first, last, last_attempt, perceived):
         whole, brief = map("\n\n".join, zip(*(_told(entry, cast) for entry in turn), strict=True))
         pieces.append(Piece(whole, brief))
     return tuple(pieces)
@@ -200,26 +216,36 @@ def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
 
 
 def _turns(
-    chapter: Session, first: int, last: int, last_attempt: uuid.UUID | None = None
+    chapter: Session,
+    first: int,
+    last: int,
+    last_attempt: uuid.UUID | None = None,
+    perceived: Perceived | None = None,
 ) -> Iterator[Iterator[Entry]]:
     """The entries of each prompt, each to be read before the next."""
-    entries = chosen_entries(chapter, from_prompt=first, to_prompt=last, last_attempt=last_attempt)
+    entries = chosen_entries(
+        chapter,
+        from_prompt=first,
+        to_prompt=last,
+        last_attempt=last_attempt,
+        perceived=perceived,
+    )
     return (turn for _, turn in groupby(entries, key=lambda entry: entry.prompt_index))
 
 
 def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
     """The context's first prompt, and whether all from there on will surely stand in the prompt.
 
-    In a small window it moves on by two chunks at a time, if so much fits: each time it does, a
+    In a small window it moves on by two stretches at a time, if so much fits: each time it does, a
     local model reads the prompt anew for every character, which takes it a minute or more.
     """
-    pointer = pointer_before(subject.chapter, subject.before)
+    starts = stretch_starts(subject.chapter, subject.before)
     size = subject.chapter.chunk_size_prompts
     if tier == "minimal":
-        start = recent_context_start(subject.last_prompt, pointer, size, chunks=2)
+        start = recent_context_start(subject.last_prompt, starts, size, stretches=2)
         if _context_fits(subject, start):
             return start, True
-    start = recent_context_start(subject.last_prompt, pointer, size)
+    start = recent_context_start(subject.last_prompt, starts, size)
     return start, _context_fits(subject, start)
 
 
@@ -227,12 +253,19 @@ def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
     """The same pieces for memory, which has to know what they show, and for the context itself."""
     chapter = subject.chapter
     # Two starts may be weighed for one prompt.
-    key, state = (chapter.pk, start), (chapter.updated_at, subject.last_prompt)
+    key, state = (chapter.pk, start, subject.whose), (chapter.updated_at, subject.last_prompt)
     kept = _kept_context.get(key)
     if kept is None or kept[0] != state:
-        kept = (state, transcript_pieces(chapter, start, subject.last_prompt))
+        pieces = transcript_pieces(
+            chapter, start, subject.last_prompt, perceived=_witnessed_by(subject)
+        )
+        kept = (state, pieces)
         _kept_context.set(key, kept, size=sum(len(piece.text) for piece in kept[1]))
     return kept[1]
+
+
+def _witnessed_by(subject: Subject) -> Perceived:
+    return lambda witnesses: knows(list(witnesses), subject.readers)
 
 
 def _context_fits(subject: Subject, start: int) -> bool:
@@ -245,19 +278,20 @@ def _context_fits(subject: Subject, start: int) -> bool:
 
 
 def _memory(
-    chapter: Session,
+    subject: Subject,
     detail: Detail,
     folded: Fold,
     *,
     tag: str = _SESSION_STATE,
     told_before: int | None = None,
 ) -> list[Piece]:
+    chapter, key = subject.chapter, (subject.chapter.pk, subject.whose)
     lock = recall_lock(chapter) if detail is Detail.FULL else ""
     known = _Memory(folded, chapter.everybody, detail, lock, tag, told_before)
-    kept = _kept_memory.get(chapter.pk)
+    kept = _kept_memory.get(key)
     if kept is None or not kept.is_like(known):
         kept = known
-        _kept_memory.set(chapter.pk, kept, size=1 + len(folded.moments))
+        _kept_memory.set(key, kept, size=1 + len(folded.moments))
     return kept.pieces
 
 
@@ -320,17 +354,18 @@ def _line_piece(text: str, rank: int) -> Piece:
     return Piece(text, rank=rank, has_elements=True)
 
 
-# By chapter and first prompt, each as it was when the chapter had last changed, up to a prompt; so
-# many characters in all.
+# By chapter, first prompt and reader, each as it was when the chapter had last changed, up to a
+# prompt; so many characters in all.
 _ContextState = tuple[datetime, int]
-_kept_context: KeptRecent[tuple[uuid.UUID, int], tuple[_ContextState, tuple[Piece, ...]]] = (
-    KeptRecent(4_000_000)
+_ContextKey = tuple[uuid.UUID, int, Audience | None]
+_kept_context: KeptRecent[_ContextKey, tuple[_ContextState, tuple[Piece, ...]]] = KeptRecent(
+    4_000_000
 )
 # By chapter, each up to a prompt and with the event that was its newest; so many prompts in all.
 _WeightsState = tuple[int, uuid.UUID | None]
 _kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
-# By what happened: a long chapter takes as much room as many short ones.
-_kept_memory: KeptRecent[uuid.UUID, _Memory] = KeptRecent(16_384)
+# By chapter and reader. By what happened: a long chapter takes as much room as many short ones.
+_kept_memory: KeptRecent[tuple[uuid.UUID, Audience | None], _Memory] = KeptRecent(16_384)
 
 
 def _instructions(name: str, /, **variables: str) -> Piece:

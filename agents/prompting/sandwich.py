@@ -12,6 +12,8 @@ from agents.prompting.escaping import is_guarded
 from agents.prompting.layers import TIERS, Layer, Piece, Tier, Trim, keep_last
 from agents.prompting.sent_layers import BLANK_LINE, Role
 from memory.keeping import KeptRecent
+from memory.models import MemoryBlock
+from memory.stretches import Audience
 from sessions.models import Session
 
 
@@ -20,6 +22,8 @@ class Subject:
     """What one prompt is about. `slot` is the character who is addressed.
 
     `before` leaves out that prompt and what came later, for a reply that is written again.
+    `audience` are those for whom memory is written, and `waiting` the deltas of the same stretch
+    that they know and that are not stored yet.
     `budget_tokens` is the room for the whole prompt, where a source has to know it. `given` are
     the parts that only this call knows, by the names of their layers.
     """
@@ -28,12 +32,24 @@ class Subject:
     slot: int | None = None
     before: int | None = None
     budget_tokens: int | None = None
+    audience: Audience | None = None
+    waiting: Sequence[MemoryBlock] = ()
     given: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
 
     @property
     def last_prompt(self) -> int:
         """The last prompt that has happened, as far as this subject is concerned."""
         return self.chapter.prompt_index if self.before is None else self.before - 1
+
+    @property
+    def readers(self) -> Audience | None:
+        """Those who have to know whatever the prompt tells; None for whoever may know all."""
+        return self.audience if self.slot is None else (self.slot,)
+
+    @property
+    def whose(self) -> Audience | None:
+        """The same, None also where everybody knows the same: what is composed then is for all."""
+        return self.readers if self.chapter.differs_by_reader else None
 
 
 Source = Callable[[Subject, Tier], Sequence[Piece]]
@@ -91,15 +107,15 @@ def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) 
 # it, and the room. Whatever changes such a layer moves the chapter's `updated_at`.
 _LayerState = tuple[Tier, datetime, int | None, int | None]
 _Kept = tuple[_LayerState, Layer]
-# The newest of each chapter; so many pieces in all.
-_kept: KeptRecent[tuple[LayerDeclaration, uuid.UUID], _Kept] = KeptRecent(65_536)
+# The newest of each chapter, and of each reader where they differ; so many pieces in all.
+_kept: KeptRecent[tuple[LayerDeclaration, uuid.UUID, Audience | None], _Kept] = KeptRecent(65_536)
 
 
 def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer:
     if not declaration.is_kept:
         return declaration.layer(subject, tier)
     chapter = subject.chapter
-    key = (declaration, chapter.pk)
+    key = (declaration, chapter.pk, subject.whose)
     state = (tier, chapter.updated_at, subject.before, subject.budget_tokens)
     kept = _kept.get(key)
     if kept is None or kept[0] != state:

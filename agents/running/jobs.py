@@ -278,12 +278,12 @@ def _is_chosen(job: Job) -> bool:
 
 
 def latest_jobs(chapter: Session) -> dict[str, Job]:
-    """The newest job of each kind; of the summaries, the one of the next chunk if there is one.
+    """The newest job of each kind; of the summaries, the one of the next stretch if there is one.
 
     Summaries of attempts that are not chosen are left out.
     """
     jobs: dict[str, Job] = {}
-    light = chapter.jobs.defer("inputs", "scenes", "finished_scenes")
+    light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "finished_deltas")
     # Every seventh prompt leaves a summary: those before the last written one say nothing any more.
     covered = chapter.last_summarized_prompt_index
     recent = Q(

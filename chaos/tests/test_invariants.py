@@ -51,7 +51,8 @@ def job_row(kind: str, status: str, first: int = 0, last: int = 0) -> Rows:
 
 def block_row(kind: str, first: int, last: int, attempt_id: str | None) -> Rows:
     places = {"from_prompt_index": first, "to_prompt_index": last}
-    return {"type": kind, "attempt_id": attempt_id, **places}
+    audience = None if kind == "world_chapter_lock" else [1, 2, 3]
+    return {"type": kind, "attempt_id": attempt_id, "audience": audience, **places}
 
 
 def chapter_rows(prompts: int = 9) -> Rows:

@@ -5,11 +5,11 @@ other says: a fold keeps what it needs to be joined with what came before.
 """
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from memory.blocks import counting_blocks
+from memory.blocks import counting_blocks, knows
 from memory.fold.names import key_of, mentions
 from memory.fold.reading import read_block
 from memory.fold.records import Block, Correction, Fold, Question, Record, Scene, Sighting
@@ -28,8 +28,10 @@ class _Known:
     fold: Fold = field(default_factory=Fold)
 
 
-# By chapter, and by whether it is all of its memory; so many blocks in all.
-_known: KeptRecent[tuple[uuid.UUID, bool], _Known] = KeptRecent(4_096)
+# By chapter, by whether it is memory up to the end, and by the readers where they do not know all
+# of it; so many blocks in all.
+_Readers = frozenset[int]
+_known: KeptRecent[tuple[uuid.UUID, bool, _Readers | None], _Known] = KeptRecent(4_096)
 
 
 def fold(blocks: Iterable[Block]) -> Fold:
@@ -47,14 +49,19 @@ def merge(earlier: Fold, later: Fold) -> Fold:
     return growing.fold()
 
 
-def fold_chapter(chapter: Session, *, before: int | None = None) -> Fold:
-    """The fold of the blocks that count (see `counting_blocks`, also for `before`).
+def fold_chapter(
+    chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
+) -> Fold:
+    """The fold of the blocks that count (see `counting_blocks`, also for `before`), or of those
+    among them that all of the readers know.
 
     Each process reads a block once: blocks never change, and every prompt asks for them.
     """
-    blocks = counting_blocks(chapter, before=before)
-    keys = tuple(blocks.values_list("pk", flat=True))
-    key = (chapter.pk, before is None)
+    blocks = list(counting_blocks(chapter, before=before).values_list("pk", "audience"))
+    keys = tuple(pk for pk, audience in blocks if knows(audience, readers))
+    # Whoever knows all shares one fold.
+    whose = None if readers is None or len(keys) == len(blocks) else frozenset(readers)
+    key = (chapter.pk, before is None, whose)
     known = _known.get(key) or _Known()
     if known.keys == keys:
         return known.fold
@@ -66,6 +73,18 @@ def fold_chapter(chapter: Session, *, before: int | None = None) -> Fold:
     known = _Known(keys, merge(known.fold, added))
     _known.set(key, known, size=1 + len(keys))
     return known.fold
+
+
+def fold_with(
+    chapter: Session, waiting: Sequence[MemoryBlock], *, readers: Collection[int]
+) -> Fold:
+    """What all of the readers know, with deltas of the next stretch that are not stored yet."""
+    last = waiting[0].to_prompt_index
+    known = [one for one in counting_blocks(chapter) if knows(one.audience, readers)]
+    # Rulings that were made at its last turn or later stand after a stretch.
+    earlier = [one for one in known if one.to_prompt_index < last]
+    later = [one for one in known if one.to_prompt_index >= last]
+    return fold(map(block_of, (*earlier, *waiting, *later)))
 
 
 def block_of(block: MemoryBlock) -> Block:

@@ -1,10 +1,11 @@
 """Memory as prompts carry it: one compact text a block, oldest first."""
 
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memory.blocks import counting_blocks
+from memory.blocks import counting_blocks, knows
 from memory.models import MemoryBlock
 from memory.telling.rendering import render_delta_brief, render_memory
 from sessions.models import Session
@@ -20,10 +21,10 @@ class Recollection:
     is_lock: bool = False
 
 
-def recall(chapter: Session, *, before: int | None = None) -> list[Recollection]:
-    """The blocks that count (see `counting_blocks`, also for `before`)."""
-    block_ids = counting_blocks(chapter, before=before).values_list("pk", flat=True)
-    return [_render(block_id) for block_id in block_ids]
+def recall(chapter: Session, *, readers: Collection[int] | None = None) -> list[Recollection]:
+    """The blocks that count, or those among them that all of the readers know."""
+    blocks = counting_blocks(chapter).values_list("pk", "audience")
+    return [_render(block_id) for block_id, audience in blocks if knows(audience, readers)]
 
 
 def recall_lock(chapter: Session) -> str:

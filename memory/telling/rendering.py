@@ -76,15 +76,24 @@ def render_memory(blocks: Iterable[MemoryBlock], roster: Sequence[Character] = (
     return texts
 
 
+def known_to(block: MemoryBlock, roster: Sequence[Character]) -> str:
+    """ ", known to" and the names of the audience; empty where all of the cast know the block."""
+    audience = block.audience
+    if audience is None or all(one.slot in audience for one in roster):
+        return ""
+    names = [one.name for one in roster if one.slot in audience]
+    return f", known to {', '.join(names) or 'nobody of the cast'}"
+
+
 def readable_block(block: MemoryBlock, roster: Sequence[Character] = ()) -> ReadableBlock:
-    payload = block.json_payload
+    payload, known = block.json_payload, known_to(block, roster)
     if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
         return ReadableBlock("World and chapter", "locked", _lock_sections(payload, roster))
     if block.type == MemoryBlock.Type.TURN_DELTA:
         sections = _delta_sections(payload)
-        return ReadableBlock(_prompts(block), _badge(sections), sections)
+        return ReadableBlock(f"{_prompts(block)}{known}", _badge(sections), sections)
     return ReadableBlock(
-        "Correction of canon",
+        f"Correction of canon{known}",
         f"after prompt {block.to_prompt_index}",
         _correction_sections(payload),
     )

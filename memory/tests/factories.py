@@ -1,20 +1,33 @@
 """Memory as tests find it: written beforehand, by nobody."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from memory.blocks import make_delta, write_deltas
 from memory.models import MemoryBlock
-from sessions.models import Session
+from sessions.access import tell_readers_apart
+from sessions.models import Attempt, Session
 
 
 def add_lock(chapter: Session, payload: dict[str, Any]) -> MemoryBlock:
     return add_block(chapter, MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, payload)
 
 
-def add_delta(chapter: Session, first: int, last: int, payload: dict[str, Any]) -> MemoryBlock:
+def add_delta(
+    chapter: Session,
+    first: int,
+    last: int,
+    payload: dict[str, Any],
+    *,
+    audience: Sequence[int] | None = None,
+) -> MemoryBlock:
     """It counts while its last turn goes by the present attempt; without such a turn, always."""
     turn = chapter.turns.filter(number=last).first()
     attempt = turn and turn.chosen
-    return add_block(chapter, MemoryBlock.Type.TURN_DELTA, first, last, payload, attempt=attempt)
+    known_to = list(chapter.selected_agent_slots if audience is None else audience)
+    tell_readers_apart(chapter, known_to)
+    kind = MemoryBlock.Type.TURN_DELTA
+    return add_block(chapter, kind, first, last, payload, attempt=attempt, audience=known_to)
 
 
 def add_block(
@@ -33,3 +46,16 @@ def add_block(
         json_payload=payload,
         **fields,
     )
+
+
+def write_delta(
+    attempt: Attempt, *, from_prompt_index: int, payload: dict[str, Any]
+) -> MemoryBlock | None:
+    """As a summary writes the delta of a stretch that everybody saw; None if it has one already."""
+    delta = make_delta(
+        attempt,
+        from_prompt_index=from_prompt_index,
+        audience=attempt.session.selected_agent_slots,
+        payload=payload,
+    )
+    return delta if write_deltas([delta]) else None

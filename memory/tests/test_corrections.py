@@ -3,15 +3,16 @@ from typing import Any
 
 import pytest
 
-from memory.blocks import write_delta
-from memory.chunks import due_chunks
+from memory.blocks import make_delta, write_deltas
 from memory.corrections import why_not_now, write_answer, write_correction
 from memory.fold.answers import Answer
-from memory.fold.folding import fold_chapter
+from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.present import present
 from memory.models import MemoryBlock
+from memory.stretches import due_stretches
 from memory.telling.prompt_memory import recall
 from memory.telling.session_state import Detail, memory_lines
+from memory.tests.factories import add_delta, write_delta
 from memory.tests.fold_blocks import DELTA, LOCK
 from sessions.exceptions import InvalidInput, TooLong, UnknownChapter, WrongState
 from sessions.models import Session
@@ -21,6 +22,7 @@ from sessions.tests.factories import add_prompts, make_active_chapter, make_chap
 pytestmark = pytest.mark.django_db
 
 QUESTION = "memory says the keeper drowned, but he knocks"
+DOUBT = "is the letter forged, or the keeper's own?"
 KNOCKS = "three knocks are the keeper's sign"
 
 
@@ -69,7 +71,7 @@ class TestWriteCorrection:
         chapter.refresh_from_db()
         assert chapter.last_summarized_prompt_index == 7
         add_prompts(chapter, 6)
-        [chunk] = due_chunks(chapter, is_ending=False)
+        [chunk] = due_stretches(chapter, is_ending=False)
         assert (chunk.first, chunk.last) == (8, 14)
         assert write_delta(
             chapter.turns.get(number=14).chosen,
@@ -96,13 +98,13 @@ class TestWriteCorrection:
         assert "ice bears weight" in canon(chapter)
 
     @pytest.mark.parametrize("said", [{}, {"canon": " \n"}, {"reason": "because"}])
-    def test_it_must_say_something(self, chapter: Session, said: dict[str, str]) -> None:
+    def test_it_must_say_something(self, chapter: Session, said: dict[str, Any]) -> None:
         with pytest.raises(InvalidInput, match="what is true now"):
             write_correction(chapter.pk, **said)
 
     @pytest.mark.parametrize("field", ["canon", "replaces", "reason"])
     def test_each_text_is_capped_and_must_be_text(self, chapter: Session, field: str) -> None:
-        texts = {"canon": "x", field: "é" * 1000}
+        texts: dict[str, Any] = {"canon": "x", field: "é" * 1000}
         write_correction(chapter.pk, **texts)
         with pytest.raises(TooLong, match="at most 1,000"):
             write_correction(chapter.pk, **{**texts, field: "é" * 1001})
@@ -173,7 +175,7 @@ class TestWriteAnswer:
     def test_prompts_carry_the_new_and_say_that_the_old_is_no_more(
         self, chapter: Session, detail: Detail
     ) -> None:
-        taken = {"old": "The keeper drowned.", "new": "the keeper lives & knocks"}
+        taken: dict[str, Any] = {"old": "The keeper drowned.", "new": "the keeper lives & knocks"}
         write_answer(chapter.pk, QUESTION, Answer.TAKE_NEW, **taken)
         lines = memory_lines(fold_chapter(chapter), chapter.characters, detail=detail)
         texts = [line.text for line in lines]
@@ -202,7 +204,7 @@ class TestWriteAnswer:
         ],
     )
     def test_the_new_is_not_taken_where_nothing_would_change(
-        self, chapter: Session, facts: dict[str, str], why: str
+        self, chapter: Session, facts: dict[str, Any], why: str
     ) -> None:
         with pytest.raises(InvalidInput, match=why):
             write_answer(chapter.pk, QUESTION, Answer.TAKE_NEW, **facts)
@@ -214,7 +216,7 @@ class TestWriteAnswer:
     def test_the_new_that_agent_8_took_for_canon_already_only_loses_the_old(
         self, chapter: Session
     ) -> None:
-        taken = {"old": "the keeper drowned", "new": KNOCKS}
+        taken: dict[str, Any] = {"old": "the keeper drowned", "new": KNOCKS}
         first = write_answer(chapter.pk, QUESTION, Answer.TAKE_NEW, **taken)
         assert write_answer(chapter.pk, QUESTION, Answer.TAKE_NEW, **taken) == first
         assert canon(chapter) == [KNOCKS]
@@ -238,6 +240,96 @@ class TestWriteAnswer:
 
     @pytest.mark.parametrize("field", ["old", "new", "reason"])
     def test_each_text_is_capped(self, chapter: Session, field: str) -> None:
+        too_long: dict[str, Any] = {field: "x" * 1001}
         with pytest.raises(TooLong):
-            write_answer(chapter.pk, QUESTION, Answer.KEEP, **{field: "x" * 1001})
+            write_answer(chapter.pk, QUESTION, Answer.KEEP, **too_long)
         assert not rulings(chapter)
+
+
+class TestReaders:
+    """Of a ruling are those who knew what it settles, else everybody, or whom the GM names."""
+
+    @pytest.fixture
+    def torn(self, chapter: Session) -> Session:
+        """Two of three have heard of the letter; the keeper is everybody's."""
+        secret = {"canon_locks": ["the letter is forged"], "contradictions_or_questions": [DOUBT]}
+        add_delta(chapter, 1, 7, secret, audience=[1, 3])
+        chapter.refresh_from_db()
+        return chapter
+
+    @pytest.mark.parametrize(
+        ("settled", "readers"),
+        [
+            ("the letter is forged", [1, 3]),
+            ("The letter is forged!", [1, 3]),
+            ("Mara: the letter is forged, and he knows", [1, 3]),
+            (KNOCKS, [1, 2, 3]),
+            ("the moon is cheese", [1, 2, 3]),
+            ("", [1, 2, 3]),
+        ],
+    )
+    def test_those_who_knew_the_fact_read_its_correction(
+        self, torn: Session, settled: str, readers: list[int]
+    ) -> None:
+        block = write_correction(torn.pk, canon="it was Tom's hand", replaces=settled)
+        assert block.audience == readers
+        # Sent again when nobody holds the old fact any more, it reaches nobody else.
+        assert write_correction(torn.pk, canon="it was Tom's hand", replaces=settled) == block
+        for slot in torn.selected_agent_slots:
+            told = [fact.text for fact in present(fold_chapter(torn, readers=[slot])).canon]
+            assert ("it was Tom's hand" in told) == (slot in readers)
+        assert "it was Tom's hand" in canon(torn)
+
+    def test_those_who_knew_the_question_read_its_answer(self, torn: Session) -> None:
+        taken = {"old": KNOCKS, "new": "the letter is his sign"}
+        block = write_answer(torn.pk, DOUBT, Answer.TAKE_NEW, old=taken["old"], new=taken["new"])
+        assert block.audience == [1, 3]
+        assert write_answer(torn.pk, QUESTION, Answer.IGNORE).audience == [1, 2, 3]
+
+    @pytest.mark.parametrize("readers", [[2], [3, 1], []])
+    def test_the_gm_may_name_them(self, torn: Session, readers: list[int]) -> None:
+        block = write_correction(torn.pk, canon="x is y", readers=readers)
+        assert block.audience == sorted(readers)
+        assert write_answer(torn.pk, DOUBT, Answer.KEEP, readers=readers).audience == sorted(
+            readers
+        )
+        # To others it is another ruling.
+        again = write_correction(torn.pk, canon="x is y", readers=[1, 2, 3])
+        assert again != block
+
+    @pytest.mark.parametrize("readers", [[4], [1, 1], [0]])
+    def test_they_are_of_the_cast(self, torn: Session, readers: list[int]) -> None:
+        with pytest.raises(InvalidInput, match="readers"):
+            write_correction(torn.pk, canon="x is y", readers=readers)
+        with pytest.raises(InvalidInput, match="readers"):
+            write_answer(torn.pk, DOUBT, Answer.KEEP, readers=readers)
+        assert not rulings(torn)
+
+    def test_prompts_are_told_apart_from_then_on(self, chapter: Session) -> None:
+        write_correction(chapter.pk, canon="all know it")
+        chapter.refresh_from_db()
+        assert not chapter.differs_by_reader
+        write_correction(chapter.pk, canon="two know it", readers=[1, 2])
+        chapter.refresh_from_db()
+        assert chapter.differs_by_reader
+
+
+def test_a_delta_that_comes_late_stands_before_the_rulings_made_after_its_turn(
+    chapter: Session,
+) -> None:
+    """Also within what agent 8 is told of the stretch that it is just telling."""
+    add_prompts(chapter, 7)
+    write_correction(chapter.pk, replaces="the bell tolls", canon="the bell is still")
+    asked = {
+        "canon_locks": ["the bell tolls"],
+        "contradictions_or_questions": ["is the bell cast?"],
+    }
+    last = chapter.turns.get(number=14).chosen
+    about: Any = {"from_prompt_index": 8, "audience": [1, 2, 3], "payload": asked}
+    late = make_delta(last, **about)
+    waiting = fold_with(chapter, [late], readers=[1, 2])
+    write_deltas([late])
+    stored = fold_chapter(chapter, readers=[1, 2])
+    assert waiting == stored == fold_chapter(chapter)
+    assert "the bell is still" in canon(chapter)
+    assert "the bell tolls" not in canon(chapter)

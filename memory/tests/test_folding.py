@@ -2,7 +2,6 @@ from typing import Any
 
 import pytest
 
-from memory.blocks import write_delta
 from memory.fold.answers import Answer, answer_payload, correction_payload
 from memory.fold.folding import block_of, fold, fold_chapter
 from memory.fold.names import key_of
@@ -10,6 +9,7 @@ from memory.fold.present import Fact, Present, present
 from memory.fold.records import Block, Prompts
 from memory.models import MemoryBlock
 from memory.telling.now_view import now_view
+from memory.tests.factories import write_delta
 from memory.tests.fold_blocks import DELTA, LOCK, correction, delta, lock
 from sessions.models import Session
 from sessions.roster import Character

@@ -52,7 +52,8 @@ def _batches(chapters):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("story_sessions", "0005_attempts_only")]
+    # Memory reads the cast as it was stored before.
+    dependencies = [("story_sessions", "0005_attempts_only"), ("memory", "0004_audiences")]
 
     operations = [
         migrations.CreateModel(

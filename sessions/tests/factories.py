@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from sessions.access import tell_readers_apart
 from sessions.models import Attempt, CastMember, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 
@@ -85,7 +86,9 @@ def add_turn(
     return turn
 
 
-def add_reply(chapter: Session, number: int, reply: str, *, is_chosen: bool = True) -> Attempt:
+def add_reply(
+    chapter: Session, number: int, reply: str, *, is_chosen: bool = True, **fields: Any
+) -> Attempt:
     """Another committed attempt at a turn, chosen unless it is said otherwise."""
     turn = chapter.turns.select_related("chosen").get(number=number)
     attempt = add_attempt(
@@ -97,6 +100,7 @@ def add_reply(chapter: Session, number: int, reply: str, *, is_chosen: bool = Tr
         actor=turn.chosen.actor,
         words=turn.chosen.words,
         committed_at=timezone.now(),
+        **fields,
     )
     add_events(attempt, number, reply)
     if is_chosen:
@@ -107,11 +111,14 @@ def add_reply(chapter: Session, number: int, reply: str, *, is_chosen: bool = Tr
 
 def add_events(attempt: Attempt, number: int, reply: str) -> None:
     chapter = attempt.session
+    everybody = chapter.selected_agent_slots
+    witnesses = everybody if attempt.witnesses is None else attempt.witnesses
+    tell_readers_apart(chapter, witnesses)
     about = {
         "session": chapter,
         "attempt": attempt,
         "prompt_index": number,
-        "witnesses": chapter.selected_agent_slots,
+        "witnesses": witnesses,
     }
     Event.objects.create(**about, position=0, role=Event.Role.USER, text=attempt.words)
     Event.objects.create(

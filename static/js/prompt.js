@@ -12,6 +12,21 @@
 
   // Each window keeps its own words over a reload; those typed last anywhere are also kept for a
   // window that is opened later. Private windows may refuse both: the words are then only in the box.
+  const ticks = [...form.querySelectorAll("[name=witnesses]")];
+  const absent = () => ticks.filter((tick) => !tick.checked).map((tick) => tick.value);
+  // Whoever answers perceives it in any case.
+  const tellPerceivers = () => {
+    const answering = form.querySelector("[name=agent_slot]:checked")?.value;
+    const perceiving = ticks.filter((tick) => tick.checked || tick.value === answering);
+    const names = perceiving.map((tick) => tick.dataset.name).join(", ");
+    const told = document.getElementById("perceivers");
+    if (told) told.textContent = `: ${perceiving.length === ticks.length ? "everybody" : names}`;
+  };
+  const tickAllBut = (slots) => {
+    for (const tick of ticks) tick.checked = !slots.includes(tick.value);
+    tellPerceivers();
+  };
+
   const attempt = (act) => {
     try {
       return act();
@@ -23,7 +38,7 @@
   let own = STORES.reduce((found, store) => found ?? attempt(() => store().getItem(place)), null);
 
   const keep = () => {
-    const entry = box.value ? JSON.stringify({ text: box.value, key: key().value, sent: sent?.text }) : null;
+    const entry = box.value ? JSON.stringify({ text: box.value, key: key().value, sent: sent?.text, absent: absent() }) : null;
     for (const store of STORES) {
       attempt(() => {
         if (entry) store().setItem(place, entry);
@@ -46,6 +61,8 @@
   const kept = attempt(() => JSON.parse(own));
   const hasArrived = kept?.sent && kept.key === document.getElementById("play-upper").dataset.lastKey;
   const words = hasArrived ? unsentOf(kept.text, kept.sent) : kept?.text;
+  if (words && !hasArrived && kept.absent?.length) tickAllBut(kept.absent);
+  tellPerceivers();
   // Under the same key, so that words whose answer was lost cannot become two prompts.
   if (words && !hasArrived) key().value = kept.key;
   if (words) write(box.value && box.value !== words ? `${words}\n\n${box.value}` : words);
@@ -53,6 +70,10 @@
 
   // Words of another window become this one's own when they are changed here.
   box.addEventListener("input", keep);
+  form.addEventListener("change", ({ target }) => {
+    if (target.name === "witnesses") keep();
+    tellPerceivers();
+  });
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
@@ -78,6 +99,8 @@
     if (!sent || event.detail.key !== sent.key) return;
     const { text } = sent;
     sent = null;
+    // The next prompt is everybody's again.
+    tickAllBut([]);
     // What was typed while the request was on its way stays.
     write(unsentOf(box.value, text));
   });
@@ -87,7 +110,10 @@
     if (!link) return;
     event.preventDefault();
     document.getElementById(`panel-${link.dataset.putsBack}`)?.click();
-    putIn(link.closest(".broken").querySelector("[name=user_text]").value);
+    const broken = link.closest(".broken");
+    const perceived = [...broken.querySelectorAll("[name=witnesses]")].map((one) => one.value);
+    tickAllBut(perceived.length ? ticks.map((tick) => tick.value).filter((slot) => !perceived.includes(slot)) : []);
+    putIn(broken.querySelector("[name=user_text]").value);
   });
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-suggests]")) return;
@@ -115,6 +141,7 @@
 
   // A button that was pressed is gone after the reply; the next words belong into the box.
   document.addEventListener("htmx:load", (event) => {
+    if (event.target.id === "prompt-panels") tellPerceivers();
     const isDone = event.target.id === "prompt-controls" && event.target.querySelector("[data-send]");
     if (isDone) notice.textContent = "";
     const isFree = document.activeElement === document.body;

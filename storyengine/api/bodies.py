@@ -115,6 +115,11 @@ class NarrativeAgentBody(Body):
     target_words: int | None = Field(None, description="Length of the chapter, 100 to 5,000 words.")
 
 
+_READERS = (
+    "The slots of those who are told; left out: those who knew what it settles, else everybody."
+)
+
+
 class CorrectionBody(Body):
     """One of `canon` and `replaces` must say something."""
 
@@ -125,6 +130,7 @@ class CorrectionBody(Body):
         "at most 1,000 characters.",
     )
     reason: str = Field("", description="Why; at most 1,000 characters.")
+    readers: list[int] | None = Field(None, description=_READERS)
 
 
 class AnswerBody(Body):
@@ -135,6 +141,7 @@ class AnswerBody(Body):
     old: str = Field("", description="The old canon; at most 1,000 characters.")
     new: str = Field("", description="The new, needed for `take_new`; at most 1,000 characters.")
     reason: str = Field("", description="Why; at most 1,000 characters.")
+    readers: list[int] | None = Field(None, description=_READERS)
 
 
 class ConsentBody(Body):

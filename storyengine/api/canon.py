@@ -63,5 +63,6 @@ def answer_question(
         old=body.old,
         new=body.new,
         reason=body.reason,
+        readers=body.readers,
     )
     return Status(201, MemoryBlockDocument.model_validate(block))

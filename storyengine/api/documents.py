@@ -53,6 +53,10 @@ class MemoryBlockDocument(Document):
     type: Literal["world_chapter_lock", "turn_delta", "canon_correction"]
     from_prompt_index: int
     to_prompt_index: int
+    audience: list[int] | None = Field(
+        description="The slots of those who know it: of a delta the witnesses of all that it "
+        "tells, of a correction its readers; null for everybody, as of the lock."
+    )
     json_payload: dict[str, Any] = Field(
         description="Exactly what the agent returned; of a correction, what the GM ruled."
     )

@@ -11,7 +11,7 @@ from agents.models import Job
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import recover
 from memory.blocks import counting_blocks
-from memory.chunks import chunks_to_accept
+from memory.stretches import calls_to_accept
 from sessions.access import get_chapter, read_at_one_moment
 from sessions.attempts import pending_attempt
 from sessions.committing import find_turn
@@ -59,7 +59,7 @@ def _document(chapter: Session) -> SessionDocument:
         next_agent_slot=chapter.next_agent_slot,
         tab1_locked=chapter.tab1_locked,
         is_ending=chapter.is_ending,
-        calls_to_accept=len(chunks_to_accept(chapter, is_ending=False)),
+        calls_to_accept=calls_to_accept(chapter, is_ending=False),
         narrative_agent_definition_text=chapter.narrative_agent_definition_text,
         target_words=chapter.target_words,
         config={

@@ -48,6 +48,10 @@ MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
 
 Witnesses = Annotated[list[Slot], Field(max_length=MAX_AGENTS, fail_fast=True)]
+Audience = Annotated[
+    Witnesses | None,
+    Field(description="Those who know the block, slots in ascending order; null for the lock."),
+]
 _Place = Annotated[
     Number | None,
     Field(description="A place among the attempts at its last turn, the first 0."),
@@ -106,6 +110,7 @@ class TurnEntry(Part):
 
 
 class MemoryBlockEntry(BlockParts):
+    audience: Audience
     attempt: _Place
 
 

@@ -82,7 +82,20 @@ def _session(chapter: Chapter) -> Session:
         target_words=chapter.target_words,
         created_at=chapter.created_at,
         last_played_at=chapter.last_played_at,
+        differs_by_reader=_differs_by_reader(chapter),
     )
+
+
+def _differs_by_reader(chapter: Chapter) -> bool:
+    cast = set(chapter.selected_agent_slots)
+    told = (
+        event.witnesses
+        for turn in chapter.turns
+        for attempt in turn.attempts
+        for event in attempt.events
+    )
+    known = (block.audience for block in chapter.memory_blocks if block.audience is not None)
+    return any(not cast <= set(readers) for readers in (*told, *known))
 
 
 def _turns(

@@ -167,28 +167,35 @@ def _check_blocks(chapter: Chapter) -> None:
     locks = [block for _, block in blocks if block.type == "world_chapter_lock"]
     if len(locks) != 1:
         refuse("memory_blocks", "must hold one world_chapter_lock once a chapter has begun")
-    stretches: set[tuple[int, int, int | None]] = set()
+    told: set[tuple[object, ...]] = set()
     for at, block in blocks:
         _check_place_of(block, chapter, f"memory_blocks[{at}]")
         if block.type == "turn_delta":
-            stretch = block.from_prompt_index, block.to_prompt_index, block.attempt
-            if stretch in stretches:
-                refuse(f"memory_blocks[{at}]", "is a second delta of the same prompts and attempt")
-            stretches.add(stretch)
+            one = block.attempt, block.from_prompt_index, block.to_prompt_index
+            if (*one, tuple(block.audience or ())) in told:
+                refuse(
+                    f"memory_blocks[{at}]",
+                    "is a second delta of the same prompts, attempt and audience",
+                )
+            told.add((*one, tuple(block.audience or ())))
     deltas = [
         (at, block)
         for at, block in blocks
         if block.type == "turn_delta"
         and block.attempt == chapter.turns[block.to_prompt_index - 1].chosen
     ]
+    # Of several audiences each has a delta of the same stretch.
+    stretches: dict[tuple[int, int], int] = {}
+    for at, block in deltas:
+        stretches.setdefault((block.from_prompt_index, block.to_prompt_index), at)
     covered = 0
-    for at, block in sorted(deltas, key=lambda one: one[1].from_prompt_index):
-        if block.from_prompt_index != covered + 1:
+    for (first, last), at in sorted(stretches.items()):
+        if first != covered + 1:
             refuse(
                 f"memory_blocks[{at}].from_prompt_index",
                 f"must be {covered + 1:,}: deltas cover every prompt once",
             )
-        covered = block.to_prompt_index
+        covered = last
     if chapter.last_summarized_prompt_index != covered:
         refuse("last_summarized_prompt_index", f"must be {covered:,}, where the last delta ends")
 
@@ -207,6 +214,15 @@ def _check_place_of(block: MemoryBlockEntry, chapter: Chapter, place: str) -> No
     if (block.type == "turn_delta") != (block.attempt is not None):
         refuse(f"{place}.attempt", "must name an attempt for a turn_delta, and else be null")
     _check_attempt_of(block.attempt, last, chapter, f"{place}.attempt")
+    _check_audience(block, chapter, f"{place}.audience")
+
+
+def _check_audience(block: MemoryBlockEntry, chapter: Chapter, place: str) -> None:
+    if (block.type == "world_chapter_lock") != (block.audience is None):
+        refuse(place, "must be null for a world_chapter_lock, and else name agents")
+    _check_witnesses(block.audience, chapter, place)
+    if block.audience is not None and block.audience != sorted(block.audience):
+        refuse(place, "must be in ascending order")
 
 
 def _check_drafts(chapter: Chapter) -> None:

@@ -129,7 +129,7 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
     _check_events(old)
     _check_sizes(old, limits)
     _check_unanswered(old)
-    turns = _turns(old)
+    turns, cast = _turns(old), old.selected_agent_slots
     chosen = {turn.number: turn.chosen for turn in turns}
     fields = {name: getattr(old, name) for name in ChapterParts.model_fields}
     return Chapter.model_construct(
@@ -146,6 +146,7 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
         memory_blocks=[
             MemoryBlockEntry.model_construct(
                 **dict(block),
+                audience=None if block.type == "world_chapter_lock" else cast,
                 attempt=chosen.get(block.to_prompt_index) if block.type == "turn_delta" else None,
             )
             for block in old.memory_blocks

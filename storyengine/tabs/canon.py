@@ -44,7 +44,12 @@ def show_correction(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse
 def correct(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     typed = {name: request.POST.get(name, "") for name in ("replaces", "canon", "reason")}
     try:
-        write_correction(session_id, **typed)
+        write_correction(
+            session_id,
+            canon=typed["canon"],
+            replaces=typed["replaces"],
+            reason=typed["reason"],
+        )
     except (InvalidInput, WrongState) as error:
         context = _context(get_chapter(session_id), typed, error)
         return show(request, _CORRECTION, context, status=error.status)
@@ -71,7 +76,14 @@ def answer_question(request: HttpRequest, session_id: uuid.UUID, key: str) -> Ht
                 "Choose the fact that the new takes the place of, or “None of these”. "
                 "Nothing was changed."
             )
-        write_answer(session_id, question.text, answer, **typed)
+        write_answer(
+            session_id,
+            question.text,
+            answer,
+            old=typed.get("old", ""),
+            new=typed.get("new", ""),
+            reason=typed.get("reason", ""),
+        )
     except (InvalidInput, WrongState) as error:
         chapter = get_chapter(session_id)
         context = _context(chapter, typed, error) | _asked(chapter, question, typed)

@@ -22,9 +22,9 @@ from agents.running.database import in_database
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
 from memory.blocks import counting_blocks
-from memory.chunks import CatchingUp, catching_up, chunks_to_accept
 from memory.corrections import why_not_now
 from memory.models import MemoryBlock, NarrativeDraft
+from memory.stretches import CatchingUp, calls_to_accept, catching_up
 from memory.telling.rendering import ReadableBlock, readable_block
 from sessions.access import get_chapter
 from sessions.chapters import save_narrative_agent
@@ -80,7 +80,7 @@ class ChapterSigns:
 
     @property
     def calls_to_accept(self) -> int:
-        return len(chunks_to_accept(self.chapter, is_ending=False))
+        return calls_to_accept(self.chapter, is_ending=False)
 
     @property
     def catching_up(self) -> CatchingUp | None:

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Sequence
 
 from django.http import HttpResponse
 from django.utils.http import content_disposition_header
@@ -10,11 +11,12 @@ from django.views.decorators.http import require_safe
 
 from memory.blocks import counting_blocks
 from memory.models import MemoryBlock, NarrativeDraft
+from memory.telling.rendering import known_to
 from sessions.access import get_chapter, read_at_one_moment
 from sessions.attempts import attempts_set_aside, pending_attempt
 from sessions.exceptions import UnknownChapter
 from sessions.models import Session
-from sessions.roster import SLOTS
+from sessions.roster import SLOTS, Character
 from sessions.transcript import read_transcript
 from storyengine.web.render import HttpRequest
 
@@ -45,7 +47,7 @@ def everything(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 def _everything(chapter: Session) -> HttpResponse:
-    blocks = counting_blocks(chapter)
+    blocks, roster = counting_blocks(chapter), chapter.characters
     drafts = chapter.narrative_drafts.order_by("created_at")
     parts = [
         chapter.title,
@@ -53,7 +55,7 @@ def _everything(chapter: Session) -> HttpResponse:
         *_setup(chapter),
         _part("Transcript", read_transcript(chapter, limit=None).plain_text),
         *_unsent(chapter),
-        *(_part(f"Memory: {_block_name(block)}", _exact_json(block)) for block in blocks),
+        *(_part(f"Memory: {_block_name(block, roster)}", _exact_json(block)) for block in blocks),
         _part("Narrative instructions", chapter.narrative_agent_definition_text),
         *(_draft_part(number, one) for number, one in enumerate(drafts, start=1)),
     ]
@@ -100,12 +102,14 @@ def _part(heading: str, text: str) -> str:
     return f"{_RULE}\n{heading}\n{_RULE}\n\n{text or '(empty)'}"
 
 
-def _block_name(block: MemoryBlock) -> str:
+def _block_name(block: MemoryBlock, roster: Sequence[Character]) -> str:
+    known = known_to(block, roster)
     if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
         return "world and chapter"
     if block.type == MemoryBlock.Type.CANON_CORRECTION:
-        return f"correction of canon, after prompt {block.to_prompt_index}"
-    return f"{block.get_type_display()}, prompts {block.from_prompt_index}-{block.to_prompt_index}"
+        return f"correction of canon, after prompt {block.to_prompt_index}{known}"
+    prompts = f"{block.from_prompt_index}-{block.to_prompt_index}"
+    return f"{block.get_type_display()}, prompts {prompts}{known}"
 
 
 def _exact_json(block: MemoryBlock) -> str:

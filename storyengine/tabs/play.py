@@ -34,7 +34,7 @@ PROMPTS_A_PAGE = 250
 def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """The tab as the chapter's state makes it; looking at it changes nothing."""
     page = read_play(session_id)
-    context = play_context(page) | {"words": _words_to_put_in(request, page)}
+    context = play_context(page) | _to_put_in(request, page)
     if page.shape == "locking":
         context |= locking_context(page.chapter, page.jobs)
     return show(request, "play/play.html", context)
@@ -171,11 +171,12 @@ def _accepts_calls(request: HttpRequest) -> bool:
     return request.POST.get("accept_calls") == "1"
 
 
-def _words_to_put_in(request: HttpRequest, page: PlayPage) -> str:
-    """The words of the broken attempt or of the example, for browsers without scripts."""
+def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
+    """The words of the broken attempt with its witnesses, or those of the example, for browsers
+    without scripts."""
     asked = request.GET.get("words")
     if asked == "example":
-        return page.suggestion
+        return {"words": page.suggestion}
     if page.broken is None or asked != str(page.broken.attempt.pk):
-        return ""
-    return page.broken.attempt.words
+        return {"words": ""}
+    return {"words": page.broken.attempt.words, "witnesses": page.broken.attempt.witnesses}

@@ -15,8 +15,8 @@ from agents.flows.memory_calls import MemoryBehind, find_memory_behind
 from agents.models import Job
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
-from memory.chunks import CatchingUp, catching_up, chunks_to_accept
 from memory.fold.folding import fold_chapter
+from memory.stretches import CatchingUp, calls_to_accept, catching_up, stretches_to_accept
 from sessions.access import read_at_one_moment
 from sessions.attempts import pending_attempt
 from sessions.example import suggested_prompt
@@ -147,7 +147,7 @@ class PlayPage:
 
     @property
     def asks_at_end(self) -> bool:
-        return bool(chunks_to_accept(self.chapter, is_ending=True))
+        return bool(stretches_to_accept(self.chapter, is_ending=True))
 
     @cached_property
     def open_questions(self) -> int:
@@ -204,7 +204,7 @@ class PlayPage:
             chapter.last_played_at.isoformat(),
             self.last_key,
             self.setback.job.error if self.setback else "",
-            len(chunks_to_accept(chapter, is_ending=False)),
+            calls_to_accept(chapter, is_ending=False),
             chapter.accepted_calls,
             [(job.kind, job.status) for job in self.jobs.values()],
         ]

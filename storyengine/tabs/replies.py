@@ -36,6 +36,7 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
         session_id,
         actor=read_whole_number(request.POST.get("agent_slot", ""), "The agent"),
         words=request.POST.get("user_text", ""),
+        witnesses=_read_witnesses(request),
     )
     try:
         await start(submission_key=key)
@@ -130,6 +131,16 @@ def _render_ended(request: DjangoHttpRequest, attempt: Attempt) -> str:
     # asks once more, in its own shape, and is sent on.
     context["asks_as"] = "playing"
     return render_to_string(UPDATE, context, request)
+
+
+def _read_witnesses(request: HttpRequest) -> list[int] | None:
+    """None, which is everybody, where the form has no such choice or as many are ticked as it has
+    boxes (`witnesses_of`)."""
+    ticked = request.POST.getlist("witnesses")
+    boxes = request.POST.get("witnesses_of")
+    if boxes is None or boxes == str(len(ticked)):
+        return None
+    return [read_whole_number(slot, "A witness") for slot in ticked]
 
 
 def _has_arrived(session_id: uuid.UUID, key: str) -> bool:

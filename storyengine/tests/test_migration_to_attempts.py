@@ -27,6 +27,11 @@ BEFORE = [
     ("memory", "0001_initial"),
     ("agents", "0011_worker_heartbeats"),
 ]
+BEFORE_AUDIENCES = [
+    ("story_sessions", "0005_attempts_only"),
+    ("memory", "0003_one_delta_per_stretch"),
+    ("agents", "0013_attempts_only"),
+]
 CAST = [1, 2]
 # Of the trials that were not adopted, what became of the job and what becomes of the attempt.
 STOPPED = dict.fromkeys(("cancelled", "queued", "running"), "stopped")
@@ -340,6 +345,12 @@ def test_memory_drafts_jobs_and_calls_name_the_attempts_that_they_are_of(old: Ol
     assert MemoryBlock.objects.get(session=played, type="turn_delta").attempt_id == kept
     assert not MemoryBlock.objects.exclude(type="turn_delta").exclude(attempt=None).exists()
     assert set(read(MemoryBlock)) == set(old.rows["MemoryBlock"])
+    # All of it was everybody's.
+    locks = MemoryBlock.objects.filter(type="world_chapter_lock")
+    assert list(locks.filter(session=played).values_list("audience", flat=True)) == [None]
+    others = MemoryBlock.objects.exclude(type="world_chapter_lock").values_list("audience")
+    assert set(map(repr, others)) == {repr((CAST,))}
+    assert not Session.objects.filter(differs_by_reader=True).exists()
     for number, (build, draft) in enumerate(old.left["builds"], start=1):
         written = NarrativeDraft.objects.get(pk=draft.pk)
         assert (written.job_id, written.attempt) == (build.pk, chosen_at(ended, number))
@@ -373,3 +384,28 @@ def check_memory_goes_on_with_the_summary_that_waited(old: Old, chapter: Session
         old.left["waiting summary"].pk: "queued",
     }
     assert jobs.get(status="queued").attempt == chosen_at(chapter, 5)
+
+
+@pytest.fixture
+def before_audiences(transactional_db: None) -> Iterator[dict[str, Any]]:
+    """The models of a program that knew witnesses, and no audiences."""
+    try:
+        executor = MigrationExecutor(connection)
+        executor.migrate(BEFORE_AUDIENCES)
+        models = executor.loader.project_state(BEFORE_AUDIENCES).apps.get_models()
+        yield {model.__name__: model for model in models}
+    finally:
+        call_command("flush", interactive=False, verbosity=0, inhibit_post_migrate=True)
+        migrate_to_newest()
+
+
+@pytest.mark.parametrize("witnesses", [None, [1]])
+def test_chapters_that_have_witnesses_are_told_apart_by_reader(
+    before_audiences: dict[str, Any], witnesses: list[int] | None
+) -> None:
+    chapter = before_audiences["Session"].objects.create(selected_agent_slots=CAST)
+    before_audiences["Attempt"].objects.create(
+        session=chapter, actor=1, words="x", witnesses=witnesses, lease_until=datetime.now(UTC)
+    )
+    migrate_to_newest()
+    assert Session.objects.get(pk=chapter.pk).differs_by_reader is (witnesses is not None)

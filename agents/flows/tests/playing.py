@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 
 from asgiref.sync import async_to_sync
 
@@ -23,13 +24,22 @@ async def replies_are_over() -> None:
 
 
 def play(
-    chapter: Session, text: str = "The door opens.", *, slot: int = 1, key: str | None = None
+    chapter: Session,
+    text: str = "The door opens.",
+    *,
+    slot: int = 1,
+    key: str | None = None,
+    witnesses: Sequence[int] | None = None,
 ) -> Attempt:
     """Send a prompt and wait until its attempt is committed or broken."""
 
     async def run() -> Attempt:
         opened = await start_prompt(
-            chapter.pk, actor=slot, words=text, submission_key=key or str(uuid.uuid4())
+            chapter.pk,
+            actor=slot,
+            words=text,
+            submission_key=key or str(uuid.uuid4()),
+            witnesses=witnesses,
         )
         await reply_is_over(opened.attempt.pk)
         return opened.attempt

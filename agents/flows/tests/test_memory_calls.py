@@ -20,7 +20,7 @@ from agents.running.jobs import due_jobs
 from agents.running.recovery import give_notice_of_due_jobs, recover
 from agents.running.work import work_on
 from bench.long_memory import delta_payload
-from memory.chunks import Chunk
+from memory.stretches import Stretch
 from sessions.access import get_chapter
 from sessions.chapters import copy_setup
 from sessions.models import Session
@@ -74,7 +74,7 @@ def test_the_question_names_the_prompts_and_the_calls(behind: Session) -> None:
     assert (found.first, found.last, found.calls) == (1, 21, 3)
     at_end = find_memory_behind(behind, is_ending=True)
     assert at_end is not None
-    assert (at_end.first, at_end.last, at_end.latest, at_end.calls) == (1, 21, Chunk(22, 22), 4)
+    assert (at_end.first, at_end.last, at_end.latest, at_end.calls) == (1, 21, Stretch(22, 22), 4)
 
 
 def test_the_question_says_how_long_such_calls_took(

@@ -12,7 +12,7 @@ from agents.calling.tests.bookkeeping import chunks_of, expire, make_due
 from agents.flows.choosing import choose_reply
 from agents.flows.ending import request_end, retry_summary
 from agents.flows.replies import keep_reply
-from agents.flows.summarizing import give_up, write_memory_delta
+from agents.flows.summarizing import give_up, write_memory_deltas
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.models import Job
 from agents.providers.exceptions import ProviderBusy, ProviderRefused, ProviderUnreachable
@@ -22,9 +22,8 @@ from agents.running.recovery import recover
 from agents.running.watch import Watch
 from agents.running.work import work_on
 from agents.tests.replies import turn_delta
-from memory.blocks import write_delta
 from memory.models import MemoryBlock
-from memory.tests.factories import add_delta
+from memory.tests.factories import add_delta, write_delta
 from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
@@ -198,7 +197,7 @@ def test_a_summary_that_runs_may_end_and_counts_while_its_attempt_is_chosen(
     assert running is not None
     provider.enqueue("Another answer.")
     second = reroll(chapter)
-    async_to_sync(write_memory_delta)(running, Watch())
+    async_to_sync(write_memory_deltas)(running, Watch())
     assert "Another answer." not in provider.history[-1].messages[-1].content
     chapter.refresh_from_db()
     assert (chapter.last_summarized_prompt_index, chapter.state) == (0, State.ACTIVE)

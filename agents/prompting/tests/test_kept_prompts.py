@@ -14,8 +14,8 @@ from agents.prompting import budget
 from agents.prompting.declarations import CHARACTERS
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta
-from memory.blocks import write_delta
 from memory.corrections import write_correction
+from memory.tests.factories import write_delta
 from sessions.access import get_chapter
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_prompts, make_active_chapter

@@ -140,6 +140,7 @@ class TestGet:
             "type",
             "from_prompt_index",
             "to_prompt_index",
+            "audience",
             "json_payload",
             "created_at",
         }

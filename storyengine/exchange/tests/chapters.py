@@ -12,6 +12,7 @@ from memory.corrections import write_correction
 from memory.drafts import write_draft
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.factories import add_block, add_delta, add_lock
+from sessions.access import tell_readers_apart
 from sessions.chapters import delete_chapter
 from sessions.models import Attempt, CastMember, Session, Tab1Inputs, Turn
 from sessions.states import State
@@ -125,7 +126,7 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         or block["attempt"] == turns[block["to_prompt_index"] - 1]["chosen"]
     ]
     chapter["memory_blocks"] = [
-        _without(chapter["memory_blocks"][place], "attempt") for place in places
+        _without(chapter["memory_blocks"][place], "attempt", "audience") for place in places
     ]
     chapter["narrative_drafts"] = [
         _without(draft, "attempt")
@@ -290,6 +291,8 @@ def _tell(chapter: Session, data: st.DataObject) -> None:
     blocks = [
         add_block(chapter, MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, draw(payloads), created_at=at)
     ]
+    slots = st.sampled_from(chapter.selected_agent_slots)
+    audiences = st.lists(slots, unique=True).map(sorted)
     covered = 0
     while covered < chapter.prompt_index and draw(st.booleans(), label="another delta"):
         last = draw(st.integers(covered + 1, chapter.prompt_index))
@@ -297,12 +300,17 @@ def _tell(chapter: Session, data: st.DataObject) -> None:
         for attempt in chapter.turns.get(number=last).attempts.all():
             is_chosen = hasattr(attempt, "chosen_for")
             if is_chosen or draw(st.booleans(), label="a delta that does not count"):
-                delta = (MemoryBlock.Type.TURN_DELTA, covered + 1, last, draw(payloads))
-                blocks.append(add_block(chapter, *delta, created_at=at, attempt=attempt))
+                for audience in draw(st.lists(audiences, min_size=1, max_size=3, unique_by=tuple)):
+                    tell_readers_apart(chapter, audience)
+                    delta = (MemoryBlock.Type.TURN_DELTA, covered + 1, last, draw(payloads))
+                    fields: Any = {"created_at": at, "attempt": attempt, "audience": audience}
+                    blocks.append(add_block(chapter, *delta, **fields))
         covered = last
         if draw(st.booleans(), label="a correction"):
             correction = (MemoryBlock.Type.CANON_CORRECTION, covered, covered, draw(payloads))
-            blocks.append(add_block(chapter, *correction, created_at=at))
+            readers = draw(audiences)
+            tell_readers_apart(chapter, readers)
+            blocks.append(add_block(chapter, *correction, created_at=at, audience=readers))
     chapter.last_summarized_prompt_index = covered
     if covered == chapter.prompt_index > 0 and draw(st.booleans(), label="has ended"):
         chapter.state = State.ENDED

@@ -174,6 +174,26 @@ def correction_of_an_attempt(chapter: Chapter) -> None:
     chapter["memory_blocks"][2]["attempt"] = 0
 
 
+def lock_of_some(chapter: Chapter) -> None:
+    chapter["memory_blocks"][0]["audience"] = [1]
+
+
+def delta_of_nobody_named(chapter: Chapter) -> None:
+    chapter["memory_blocks"][1]["audience"] = None
+
+
+def audience_absent(chapter: Chapter) -> None:
+    chapter["memory_blocks"][1]["audience"] = [1, 7]
+
+
+def audience_twice(chapter: Chapter) -> None:
+    chapter["memory_blocks"][1]["audience"] = [1, 1]
+
+
+def readers_unordered(chapter: Chapter) -> None:
+    chapter["memory_blocks"][2]["audience"] = [2, 1]
+
+
 def delta_twice(chapter: Chapter) -> None:
     chapter["memory_blocks"].insert(2, chapter["memory_blocks"][1])
 
@@ -299,8 +319,13 @@ IN_VERSION_2: list[tuple[Change, str]] = [
         correction_of_an_attempt,
         "chapter.memory_blocks[2].attempt must name an attempt for a turn_d",
     ),
-    (delta_twice, "chapter.memory_blocks[2] is a second delta of the same prompts and attempt"),
-    (uncounted_delta_twice, "chapter.memory_blocks[3] is a second delta of the same prompts and"),
+    (lock_of_some, "chapter.memory_blocks[0].audience must be null for a world_chapter_lock"),
+    (delta_of_nobody_named, "chapter.memory_blocks[1].audience must be null for a world_chapter_"),
+    (audience_absent, "chapter.memory_blocks[1].audience is none of the selected agents"),
+    (audience_twice, "chapter.memory_blocks[1].audience must name each agent once"),
+    (readers_unordered, "chapter.memory_blocks[2].audience must be in ascending order"),
+    (delta_twice, "chapter.memory_blocks[2] is a second delta of the same prompts, attempt"),
+    (uncounted_delta_twice, "chapter.memory_blocks[3] is a second delta of the same prompts, att"),
     (uncounted_delta, "chapter.last_summarized_prompt_index must be 0, where the last delta ends"),
     (draft_beyond_attempts, "chapter.narrative_drafts[0].attempt must be the place of one of the"),
     (draft_of_nothing_played, "chapter.narrative_drafts[0].attempt must be null before the first"),

@@ -38,7 +38,15 @@ def _paragraph(entry: Entry, calls: str) -> str:
     link = _link(entry.character, entry.prompt_index, calls) if entry.character else ""
     words = f"<b>{escape(entry.prefix)}</b>{escape(entry.text)}"
     other, mark = ("", "") if entry.is_chosen else (" not-chosen", _NOT_CHOSEN)
-    return f'<p class="entry{color}{other}"{anchor}>{mark}{words}{link}</p>'
+    perceived = _perceived(entry.perceived_by) if entry.perceived_by else ""
+    return f'<p class="entry{color}{other}"{anchor}>{mark}{words}{perceived}{link}</p>'
+
+
+def _perceived(names: str) -> str:
+    """Who could perceive it, where not everybody could; drawn by the style sheet, too."""
+    by = escape(names)
+    label = f'role="img" aria-label="Perceived by {by}."'
+    return f'<span class="perceived" {label} data-by="{by}"></span>'
 
 
 def _link(speaker: Character, prompt_index: int, calls: str) -> str:

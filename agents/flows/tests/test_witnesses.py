@@ -1,0 +1,396 @@
+"""Nobody's prompt tells what he neither witnessed nor was told, and everything that he was.
+
+Agent 8 repeats every marked word that it was sent, so that whatever reached it stands in its block.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection
+
+import pytest
+from asgiref.sync import async_to_sync
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from agents.calling.model_access import substitute_provider, tier_of
+from agents.calling.tests.bookkeeping import expire
+from agents.flows.choosing import choose_reply, edit_reply
+from agents.flows.dry_run import look_ahead
+from agents.flows.ending import reopen, request_end, retry_summary
+from agents.flows.memory_calls import find_memory_behind
+from agents.flows.summarizing import queue_due_summary, write_memory_deltas
+from agents.flows.tests.playing import play
+from agents.flows.tests.trying import try_again
+from agents.flows.warmup import _compose_start
+from agents.models import Job
+from agents.prompting.declarations import CHARACTERS, NARRATOR
+from agents.prompting.layers import TIERS, Layer, Tier
+from agents.prompting.sandwich import Subject, compose
+from agents.providers.base import ModelRequest
+from agents.providers.exceptions import ProviderRefused
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.running.jobs import claim, due_jobs
+from agents.running.recovery import recover
+from agents.running.watch import Watch
+from agents.running.work import work_on
+from agents.tests.replies import answer_in_form, turn_delta, world_lock
+from memory.blocks import counting_deltas, stretch_starts
+from memory.corrections import write_correction
+from memory.models import MemoryBlock
+from memory.stretches import Stretch, audiences_in
+from memory.tests.factories import add_lock
+from sessions.chapters import delete_chapter
+from sessions.models import Attempt, Session, Turn
+from sessions.record import chosen_events
+from sessions.states import State
+from sessions.tests.factories import add_reply, add_turn, make_active_chapter
+
+pytestmark = pytest.mark.django_db
+
+RunJobs = Callable[[], int]
+MARK = re.compile(r"zq[0-9a-z]+")
+ROOM = 1_000_000
+SECRET = "zq7secret"
+MODELS = [
+    ("openai", "gpt-5.2", "full"),
+    ("openai", "nobody-knows", "medium"),
+    ("embedded", "", "minimal"),
+]
+
+
+def parrot(request: ModelRequest) -> str:
+    """Agent 8 swears to every marked word of its request; a character says nothing new."""
+    if "turn_delta" not in request.messages[0].content:
+        return answer_in_form(request)
+    marks = sorted(marks_of(" ".join(message.content for message in request.messages)))
+    sworn = [f"somebody spoke of {' and '.join(some)}" for some in in_tens(marks)]
+    return json.dumps(turn_delta(canon_locks=sworn, major_events=[], unresolved_threads=[]))
+
+
+def in_tens(marks: list[str]) -> list[list[str]]:
+    return [marks[at : at + 10] for at in range(0, len(marks), 10)]
+
+
+def marks_of(text: str) -> set[str]:
+    return set(MARK.findall(text))
+
+
+def told(layers: Collection[Layer]) -> set[str]:
+    return marks_of(" ".join(piece.text for layer in layers for piece in layer.pieces))
+
+
+def prompt_of(
+    chapter: Session, slot: int | None, tier: Tier, before: int | None = None
+) -> set[str]:
+    agent = NARRATOR if slot is None else CHARACTERS[slot]
+    return told(compose(agent.layers, Subject(chapter, slot, before, budget_tokens=ROOM), tier))
+
+
+def sent(request: ModelRequest) -> str:
+    return " ".join(message.content for message in request.messages)
+
+
+@pytest.fixture
+def chapter(provider: ScriptedProvider) -> Session:
+    provider.fallback = parrot
+    chapter = make_active_chapter()
+    add_lock(chapter, world_lock())
+    return chapter
+
+
+@pytest.mark.parametrize(("llm", "model", "tier"), MODELS)
+def test_a_word_for_two_of_three_reaches_no_prompt_of_the_third(
+    chapter: Session,
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    settings: Settings,
+    llm: str,
+    model: str,
+    tier: str,
+) -> None:
+    settings.LLM, settings.MODEL = llm, model
+    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+    assert tier_of(1) == tier
+    play(chapter, "It begins.", slot=3)
+    play(chapter, f"She shows it: {SECRET}.", slot=1, witnesses=[2])
+    assert chapter.attempts.latest("submitted_at").witnesses == [1, 2]
+    asked: dict[int, list[str]] = {1: [], 2: [], 3: []}
+    for number in range(3, 33):
+        slot = (number - 1) % 3 + 1
+        before = len(provider.history)
+        attempt = play(chapter, f"Beat {number}.", slot=slot)
+        assert attempt.status == "committed", attempt.error
+        asked[slot].append(sent(provider.history[before]))
+        run_jobs()
+        chapter.refresh_from_db()
+        for one in chapter.selected_agent_slots:
+            start = told(_compose_start(chapter.pk, one))
+            run = look_ahead(chapter, agent_slot=one, user_text="x")
+            seen = marks_of(" ".join(part.text for part in run.layers))
+            assert (start, seen) == (({SECRET},) * 2 if one != 3 else (set(), set()))
+    assert not any(SECRET in prompt for prompt in asked[3])
+    assert all(SECRET in prompt for prompt in asked[1] + asked[2])
+    # Thirty turns later it is a canon lock in the block of the two.
+    assert chapter.last_summarized_prompt_index == 28
+    [private] = chapter.memory_blocks.filter(json_payload__icontains=SECRET, to_prompt_index=7)
+    assert private.audience == [1, 2]
+    assert private.json_payload["canon_locks"] == [f"somebody spoke of {SECRET}"]
+    if llm == "openai":
+        try_again(chapter, "A priest.", name="AGENT_IDENTITY")
+        assert (SECRET in sent(provider.history[-1])) == (
+            chapter.turns.get(number=32).chosen.actor != 3
+        )
+    assert prompt_of(chapter, None, "medium") == {SECRET}
+
+
+def test_a_stretch_that_everybody_saw_is_one_call(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    for number in range(1, 8):
+        play(chapter, f"Beat zq{number}.", witnesses=[1, 2, 3] if number == 2 else None)
+    run_jobs()
+    [delta] = chapter.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
+    assert delta.audience == [1, 2, 3]
+    assert calls_of_memory(provider) == 1
+    chapter.refresh_from_db()
+    assert not chapter.differs_by_reader
+
+
+def calls_of_memory(provider: ScriptedProvider) -> int:
+    return sum("turn_delta" in one.messages[0].content for one in provider.history)
+
+
+WITNESSES = [None, [1, 2], [3], None, [1, 2], [2, 3], None]
+
+
+def play_seven(chapter: Session) -> None:
+    for number, witnesses in enumerate(WITNESSES, start=1):
+        slot = witnesses[0] if witnesses else 1
+        play(chapter, f"Beat zq{number}.", slot=slot, witnesses=witnesses)
+
+
+def test_each_set_of_witnesses_is_told_once_the_widest_first(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    play_seven(chapter)
+    run_jobs()
+    calls = [
+        marks_of(sent(one)) for one in provider.history if "turn_delta" in one.messages[0].content
+    ]
+    everybody = {"zq1", "zq4", "zq7"}
+    assert calls == [
+        everybody,
+        everybody | {"zq2", "zq5"},
+        everybody | {"zq6"},
+        # What two of them share is no news to the one.
+        everybody | {"zq3", "zq6"},
+    ]
+    deltas = list(counting_deltas(chapter))
+    assert [delta.audience for delta in deltas] == [[1, 2, 3], [1, 2], [2, 3], [3]]
+    assert {(delta.from_prompt_index, delta.to_prompt_index) for delta in deltas} == {(1, 7)}
+    chapter.refresh_from_db()
+    assert (chapter.last_summarized_prompt_index, chapter.state) == (7, State.ACTIVE)
+    assert Job.objects.get(kind=Job.Kind.SUMMARIZE).finished_deltas == []
+
+
+def refused_second(provider: ScriptedProvider) -> None:
+    """The first call of a stretch is answered, and the second is not."""
+    provider.enqueue(Script(json.dumps(turn_delta(canon_locks=["once"]))), ProviderRefused("401"))
+
+
+def test_a_call_that_was_finished_is_not_made_again_after_the_next_failed(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    play_seven(chapter)
+    refused_second(provider)
+    run_jobs()
+    job = Job.objects.get(kind=Job.Kind.SUMMARIZE)
+    assert (job.status, len(job.finished_deltas)) == (Job.Status.FAILED, 1)
+    # Nothing of a stretch counts before all of it is told.
+    assert not counting_deltas(chapter).exists()
+    queue_due_summary(chapter)
+    run_jobs()
+    check_told_once(chapter, provider, failed=1)
+
+
+def test_a_killed_worker_leaves_its_finished_call_to_the_next(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    play_seven(chapter)
+    job = claim(Job.objects.get(kind=Job.Kind.SUMMARIZE).pk)
+    assert job is not None
+    provider.enqueue(Script(json.dumps(turn_delta(canon_locks=["once"]))), KeyboardInterrupt())  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        async_to_sync(write_memory_deltas)(job, Watch())
+    expire(job)
+    recover()
+    run_jobs()
+    check_told_once(chapter, provider, failed=1)
+
+
+def check_told_once(chapter: Session, provider: ScriptedProvider, *, failed: int) -> None:
+    assert calls_of_memory(provider) == len(audiences_in(chapter, Stretch(1, 7))) + failed
+    deltas = list(counting_deltas(chapter))
+    assert [delta.audience for delta in deltas] == [[1, 2, 3], [1, 2], [2, 3], [3]]
+    assert deltas[0].json_payload["canon_locks"] == ["once"]
+    chapter.refresh_from_db()
+    assert chapter.last_summarized_prompt_index == 7
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["turn"] * 6 + ["again", "choose", "edit", "rule", "remember", "end"]),
+        # Who is addressed, who perceives it or reads it, and which of several.
+        st.integers(1, 3),
+        st.none() | st.sets(st.integers(1, 3), min_size=1),
+        st.integers(0, 9),
+    ),
+    min_size=8,
+    max_size=32,
+)
+
+
+class Played:
+    """A chapter that is played at random, with what each step said and to whom."""
+
+    def __init__(self) -> None:
+        self.chapter = make_active_chapter()
+        add_lock(self.chapter, world_lock())
+        self.said = 0
+        self.rulings: list[tuple[str, list[int]]] = []
+
+    def mark(self) -> str:
+        self.said += 1
+        return f"zq{self.said:03}"
+
+    def take(self, step: str, slot: int, who: set[int] | None, which: int) -> None:
+        self.chapter.refresh_from_db()
+        if step == "turn":
+            self.play(slot, who)
+        elif step == "rule":
+            readers = None if who is None else sorted(who)
+            block = write_correction(self.chapter.pk, canon=f"so is {self.mark()}", readers=readers)
+            assert block.audience is not None
+            self.rulings.append((f"zq{self.said:03}", block.audience))
+        elif self.chapter.prompt_index == 0:
+            return
+        elif step == "again":
+            self.try_again(who, is_chosen=bool(which % 2))
+        elif step == "choose":
+            committed = self.latest.attempts.filter(status=Attempt.Status.COMMITTED)
+            choose_reply(self.chapter.pk, self.latest.number, committed[which % len(committed)].pk)
+        elif step == "edit":
+            edit_reply(self.chapter.pk, self.latest.number, f"Edited {self.mark()}.")
+        elif step == "remember":
+            remember_all()
+        else:
+            request_end(self.chapter.pk)
+            remember_all()
+            reopen(self.chapter.pk)
+
+    @property
+    def latest(self) -> Turn:
+        return self.chapter.turns.latest("number")
+
+    def play(self, slot: int, who: set[int] | None) -> None:
+        chapter, number = self.chapter, self.chapter.prompt_index + 1
+        witnesses = None if who is None else sorted({*who, slot})
+        words, reply = f"Words {self.mark()}.", f"Reply {self.mark()}."
+        add_turn(chapter, number, words=words, reply=reply, actor=slot, witnesses=witnesses)
+        chapter.prompt_index = number
+        chapter.save()
+        queue_due_summary(chapter)
+
+    def try_again(self, who: set[int] | None, *, is_chosen: bool) -> None:
+        chosen = self.latest.chosen
+        witnesses = None if who is None else sorted({*who, chosen.actor})
+        text = f"Again {self.mark()}."
+        attempt = add_reply(
+            self.chapter, self.latest.number, text, is_chosen=False, witnesses=witnesses
+        )
+        if is_chosen:
+            choose_reply(self.chapter.pk, self.latest.number, attempt.pk)
+
+    def known_to(self, slot: int, *, until: int) -> set[str]:
+        """What the character witnessed in the turns up to this one, and all that it was told."""
+        events = chosen_events(self.chapter, to_prompt=until)
+        heard = [event.text for event in events if slot in event.witnesses]
+        ruled = [mark for mark, readers in self.rulings if slot in readers]
+        return marks_of(" ".join([*heard, *ruled]))
+
+    def check(self) -> None:
+        self.chapter.refresh_from_db()
+        chapter, last = self.chapter, self.chapter.prompt_index
+        everything: set[str] = set()
+        for slot in chapter.selected_agent_slots:
+            known = self.known_to(slot, until=last)
+            everything |= known
+            for tier in TIERS:
+                assert prompt_of(chapter, slot, tier) == known
+                if last:
+                    # Another attempt at the latest turn sees rulings since, and not the turn.
+                    assert prompt_of(chapter, slot, tier, last) == self.known_to(
+                        slot, until=last - 1
+                    )
+        assert prompt_of(chapter, None, "full") <= everything
+        self.check_tiles()
+
+    def check_tiles(self) -> None:
+        told = [
+            Stretch(one.from_prompt_index, one.to_prompt_index)
+            for one in counting_deltas(self.chapter)
+        ]
+        covered = 0
+        for stretch in dict.fromkeys(told):
+            assert stretch.first == covered + 1
+            covered = stretch.last
+            audiences = audiences_in(self.chapter, stretch)
+            deltas = counting_deltas(self.chapter).filter(from_prompt_index=stretch.first)
+            assert [tuple(one.audience or ()) for one in deltas] == audiences
+        assert covered == self.chapter.last_summarized_prompt_index
+        assert stretch_starts(self.chapter, None)[-1] == covered + 1
+
+
+def remember_all() -> None:
+    while job_id := due_jobs().values_list("pk", flat=True).first():
+        work_on(job_id)
+
+
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@given(steps=STEPS)
+def test_prompts_tell_what_was_witnessed_and_ruled_and_nothing_else(
+    steps: list[tuple[str, int, set[int] | None, int]],
+) -> None:
+    with substitute_provider(ScriptedProvider(fallback=parrot)):
+        played = Played()
+        for number, step in enumerate(steps, start=1):
+            played.take(*step)
+            if number % 8 == 0:
+                played.check()
+        played.check()
+        delete_chapter(played.chapter.pk)
+
+
+def test_calls_to_accept_are_one_for_each_set_of_witnesses(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    for number in range(1, 29):
+        witnesses = WITNESSES[(number - 1) % 7]
+        slot = witnesses[0] if witnesses else 1
+        add_turn(chapter, number, words="w", reply="r", actor=slot, witnesses=witnesses)
+    chapter.prompt_index = 28
+    chapter.save()
+    behind = find_memory_behind(chapter, is_ending=False)
+    assert behind is not None
+    assert (behind.calls, behind.last) == (16, 28)
+    retry_summary(chapter.pk, accept_calls=True)
+    run_jobs()
+    chapter.refresh_from_db()
+    assert (chapter.last_summarized_prompt_index, chapter.accepted_calls) == (7, 12)
+    assert calls_of_memory(provider) == 4
+    assert find_memory_behind(chapter, is_ending=False) is None
+    play(chapter, "On.")
+    run_jobs()
+    chapter.refresh_from_db()
+    assert (chapter.last_summarized_prompt_index, chapter.accepted_calls) == (14, 8)

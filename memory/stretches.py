@@ -1,0 +1,146 @@
+"""Which prompts a memory delta covers, and which prompts stay in a character's view.
+
+A stretch has as many prompts as the chapter says (`chunk_size_prompts`), counted from the summary
+pointer on; at End Chapter the rest is one.
+"""
+
+import math
+import uuid
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from memory.keeping import KeptRecent
+from sessions.models import Session
+from sessions.record import chosen_events
+
+# Play leaves one behind now and then, and a failure one more. More are written only once the GM has
+# accepted as many calls as they take.
+STRETCHES_UNASKED = 2
+# Slots in ascending order: the witnesses of an event, or those who know a block.
+Audience = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Prompts `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+    def is_whole(self, chapter: Session) -> bool:
+        """The rest at the end of a chapter is shorter."""
+        return self.last - self.first + 1 == chapter.chunk_size_prompts
+
+
+def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
+    """The stretches that memory does not cover yet, in order."""
+    stretches, size = [], chapter.chunk_size_prompts
+    first = chapter.last_summarized_prompt_index + 1
+    while (last := first + size - 1) <= chapter.prompt_index:
+        stretches.append(Stretch(first, last))
+        first = last + 1
+    if is_ending and first <= chapter.prompt_index:
+        stretches.append(Stretch(first, chapter.prompt_index))
+    return stretches
+
+
+def audiences_in(
+    chapter: Session, stretch: Stretch, *, last_attempt: uuid.UUID | None = None
+) -> list[Audience]:
+    """The sets of witnesses of the stretch's events, the widest first: each is told in one call.
+
+    With a `last_attempt` at the last prompt, as if that were chosen.
+    """
+    events = chosen_events(
+        chapter, from_prompt=stretch.first, to_prompt=stretch.last, last_attempt=last_attempt
+    )
+    found = events.values_list("witnesses", flat=True)
+    return widest_first({tuple(sorted(set(witnesses))) for witnesses in found})
+
+
+def widest_first(audiences: Collection[Audience]) -> list[Audience]:
+    return sorted(audiences, key=lambda audience: (-len(audience), audience))
+
+
+def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
+    """What `audiences_in` finds in each; the stretches follow one another without a gap."""
+    if not (stretches and chapter.differs_by_reader):
+        return [[tuple(chapter.selected_agent_slots)] for _ in stretches]
+    state = (chapter.updated_at, tuple(stretches))
+    kept = _kept_audiences.get(chapter.pk)
+    if kept is None or kept[0] != state:
+        kept = (state, _find_audiences(chapter, stretches))
+        _kept_audiences.set(chapter.pk, kept, size=len(stretches))
+    return kept[1]
+
+
+def count_calls(chapter: Session, stretches: Sequence[Stretch]) -> int:
+    """How many calls these stretches take, as `audiences_of` has them."""
+    return sum(map(len, audiences_of(chapter, stretches)))
+
+
+# By chapter, as it was when the chapter had last changed: an open page asks every two seconds.
+_AudiencesState = tuple[datetime, tuple[Stretch, ...]]
+_kept_audiences: KeptRecent[uuid.UUID, tuple[_AudiencesState, list[list[Audience]]]] = KeptRecent(
+    4_096
+)
+
+
+def _find_audiences(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
+    lasts = [stretch.last for stretch in stretches]
+    found: list[set[Audience]] = [set() for _ in stretches]
+    events = chosen_events(chapter, from_prompt=stretches[0].first, to_prompt=lasts[-1])
+    for number, witnesses in events.values_list("prompt_index", "witnesses"):
+        found[bisect_right(lasts, number - 1)].add(tuple(sorted(set(witnesses))))
+    return [widest_first(audiences) for audiences in found]
+
+
+def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
+    """All that memory does not cover, where the GM has to accept the calls first; else none."""
+    stretches = due_stretches(chapter, is_ending=is_ending)
+    if len(stretches) <= STRETCHES_UNASKED:
+        return []
+    accepted, unaccepted = chapter.accepted_calls, 0
+    for audiences in audiences_of(chapter, stretches):
+        unaccepted += len(audiences) > accepted
+        accepted = max(accepted - len(audiences), 0)
+    return stretches if unaccepted > STRETCHES_UNASKED else []
+
+
+def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
+    """How many calls the GM has to accept before memory is written on."""
+    return count_calls(chapter, stretches_to_accept(chapter, is_ending=is_ending))
+
+
+@dataclass(frozen=True)
+class CatchingUp:
+    """How many stretches of a chapter are written, while the calls for the others are accepted."""
+
+    written: int
+    count: int
+
+
+def catching_up(chapter: Session) -> CatchingUp | None:
+    """None where memory is not behind, or nobody has accepted any calls."""
+    due = len(due_stretches(chapter, is_ending=chapter.is_ending))
+    if not (due and chapter.accepted_calls):
+        return None
+    written = math.ceil(chapter.last_summarized_prompt_index / chapter.chunk_size_prompts)
+    return CatchingUp(written, written + due)
+
+
+def recent_context_start(
+    last_prompt: int, starts: Sequence[int], size: int, *, stretches: int = 1
+) -> int:
+    """The first prompt of a character's recent context.
+
+    `starts` are the first prompts of the stretches that memory covers, in order, and last the first
+    prompt that it does not cover. The context begins with one of them, at or before the last `size`
+    prompts, so that within a stretch it only grows at its end (prefix caches reward that) and no
+    prompt falls between memory and context. With more `stretches` it moves on by so many at once,
+    and as much more seldom.
+    """
+    at = max(bisect_right(starts, last_prompt - size + 1) - 1, 0)
+    return starts[at // stretches * stretches]
