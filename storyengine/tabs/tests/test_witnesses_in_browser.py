@@ -1,0 +1,42 @@
+"""Who can perceive a prompt, asked and shown in a real browser."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from bench.chapter_client import ChapterClient
+from storyengine.tabs.tests.in_browser import READ_SELECTION, expect_turn, open_play
+from storyengine.tabs.tests.in_browser import browser as browser
+from storyengine.tabs.tests.in_browser import chapter as chapter
+from storyengine.tabs.tests.in_browser import page as page
+from storyengine.tabs.tests.in_browser import program as program
+
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+
+def test_a_prompt_for_some_is_sent_by_the_keys_alone(page: Page, chapter: ChapterClient) -> None:
+    names = chapter.read()["agent_names"]
+    others = ", ".join(name for slot, name in names.items() if slot != "3")
+    open_play(page, chapter)
+    asked = page.locator(".witnesses summary")
+    expect(asked).to_have_text("Who can perceive this: everybody")
+    page.locator("#prompt-text").fill("Whisper.")
+    asked.focus()
+    page.keyboard.press("Enter")
+    tick = page.get_by_role("checkbox", name=names["3"])
+    tick.focus()
+    page.keyboard.press("Space")
+    expect(asked).to_have_text(f"Who can perceive this: {others}")
+    # Kept with the words.
+    page.reload()
+    expect(page.locator("#prompt-text")).to_have_value("Whisper.")
+    expect(asked).to_have_text(f"Who can perceive this: {others}")
+    page.locator("#prompt-text").press("Enter")
+    expect_turn(page, 1, "Whisper.")
+    turn = page.request.get(f"/api/session/{chapter.session_id}/turns/1").json()
+    [attempt] = turn["attempts"]
+    assert attempt["witnesses"] == [slot for slot in sorted(map(int, names)) if slot != 3]
+    expect(page.locator(".perceived").first).to_have_attribute("data-by", others)
+    # The next one is everybody's again, and a copy holds nothing of it.
+    expect(asked).to_have_text("Who can perceive this: everybody")
+    saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
+    assert page.evaluate(READ_SELECTION).strip() == saved.strip()
