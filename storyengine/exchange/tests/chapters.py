@@ -179,8 +179,8 @@ def add_unanswered(chapter: Session, status: Attempt.Status, **fields: Any) -> A
     return add_attempt(chapter, submission_key=key, status=status, **(said | fields))
 
 
-def build_chapter(data: st.DataObject) -> Session:
-    """Any chapter that the engine can come to."""
+def build_chapter(data: st.DataObject, *, most_audiences: int = 3) -> Session:
+    """Any chapter that the engine can come to; a stretch is told to so many audiences at most."""
     draw = data.draw
     has_begun = draw(st.booleans(), label="has begun")
     agents = draw(st.integers(1, 7), label="agents")
@@ -205,7 +205,7 @@ def build_chapter(data: st.DataObject) -> Session:
     _draw_cast(chapter, data, slots[: agents + draw(st.integers(0, 7 - agents))], agents)
     if has_begun:
         _play(chapter, data)
-        _tell(chapter, data)
+        _tell(chapter, data, most_audiences)
     return chapter
 
 
@@ -283,7 +283,7 @@ def _draw_attempt(
     )
 
 
-def _tell(chapter: Session, data: st.DataObject) -> None:
+def _tell(chapter: Session, data: st.DataObject, most_audiences: int) -> None:
     draw = data.draw
     # The same time twice, now and then: then the order is that of the ids.
     steps = st.integers(0, 2).map(lambda seconds: timedelta(seconds=seconds))
@@ -300,7 +300,8 @@ def _tell(chapter: Session, data: st.DataObject) -> None:
         for attempt in chapter.turns.get(number=last).attempts.all():
             is_chosen = hasattr(attempt, "chosen_for")
             if is_chosen or draw(st.booleans(), label="a delta that does not count"):
-                for audience in draw(st.lists(audiences, min_size=1, max_size=3, unique_by=tuple)):
+                told_to = st.lists(audiences, min_size=1, max_size=most_audiences, unique_by=tuple)
+                for audience in draw(told_to):
                     tell_readers_apart(chapter, audience)
                     delta = (MemoryBlock.Type.TURN_DELTA, covered + 1, last, draw(payloads))
                     fields: Any = {"created_at": at, "attempt": attempt, "audience": audience}
