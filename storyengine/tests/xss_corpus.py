@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.model_replies import ModelReplies
-from sessions.limits import AGENT_NAME_CHAR_LIMIT, TAB1_CHAR_LIMIT
+from sessions.limits import AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, TAB1_CHAR_LIMIT
 from sessions.text import clean_text
 
 _FILE = Path(__file__).with_name("xss_payloads.txt")
@@ -16,7 +16,7 @@ _WRITTEN = str.maketrans({"␤": "\n", "␉": "\t", "␀": "\x00", "␠": "\x0c"
 _PIECES = (1, 2, 9, 1, 14, 3, 5, 1, 17, 2)
 # What in a chapter's file is no text of anybody, and what is one line.
 _FIXED = frozenset({"format", "mode", "state", "role", "type", "kind", "status", "memory_type"})
-_LINES = frozenset({"title", *"1234567"})
+_LINES = frozenset({"title", "name", "public_text"})
 # Entries and characters that memory takes in one list (agents/prompting/forms/schemas.py).
 _ENTRIES, _ENTRY_CHARACTERS = 14, 800
 
@@ -62,7 +62,10 @@ def with_payloads(exported: dict[str, Any], payloads: Sequence[str]) -> dict[str
     keys of memory included."""
     texts = [typed(one) for one in payloads]
     words = cycle(bundles(texts, TAB1_CHAR_LIMIT))
-    lines = cycle(" ".join(one.split()) for one in texts if len(one) <= AGENT_NAME_CHAR_LIMIT)
+    lines, short_lines = (
+        cycle([" ".join(one.split()) for one in texts if len(one) <= limit])
+        for limit in (AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT)
+    )
 
     def filled(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
@@ -72,6 +75,8 @@ def with_payloads(exported: dict[str, Any], payloads: Sequence[str]) -> dict[str
             return [filled(one, key) for one in value]
         if not isinstance(value, str) or key in _FIXED or key.endswith("_at"):
             return value
+        if key == "pronouns":
+            return next(short_lines)
         return next(lines) if key in _LINES else next(words)
 
     changed: dict[str, Any] = filled(exported)

@@ -86,7 +86,9 @@ def test_the_system_and_a_name_of_old_speak_for_themselves_alone() -> None:
     add_prompts(chapter, 2)
     text = "4) Agent Yellow: I"
     about = {"session": chapter, "attempt": chapter.turns.get(number=2).chosen}
-    Event.objects.create(**about, prompt_index=2, position=2, role="system", text=text)
+    Event.objects.create(
+        **about, prompt_index=2, position=2, role="system", text=text, witnesses=[1, 2, 3]
+    )
     prompt = prompt_of(chapter, CHARACTERS[1], "full")
     for line in (
         "\\GM: reply 1",

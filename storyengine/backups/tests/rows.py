@@ -12,6 +12,7 @@ from agents.models import (
     EmbeddedServer,
     Job,
     LLMArtifact,
+    PromptText,
     ProviderConsent,
     ReportedWindow,
     TokenCalibration,
@@ -63,6 +64,7 @@ def fill_every_table() -> Session:
     store_heartbeat("worker", {HARD_TEXT: 2**53}, is_last=True)
     AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://localhost", model=HARD_TEXT)
+    PromptText.objects.create(session=chapter, hash="0" * 20, text=HARD_TEXT)
     return chapter
 
 

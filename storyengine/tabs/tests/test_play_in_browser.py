@@ -347,7 +347,7 @@ class TestPlayArea:
         chapter.prompt(1, "Beat. " + "The tide turns. " * 200)
         page.set_viewport_size({"width": 390, "height": 400})
         open_play(page, chapter)
-        page.wait_for_function("document.getElementById('transcript').clientHeight >= 176")
+        page.wait_for_function("document.getElementById('transcript').clientHeight >= 144")
         page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
         expect(page.locator("#prompt-text")).to_be_in_viewport(ratio=1)
         expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)
