@@ -18,7 +18,7 @@ from storyengine.tabs.tests.reading import all_of, by_id, get_page, read
 
 pytestmark = pytest.mark.django_db
 
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)></p></div>"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)></p>"
 
 
 def break_turn(chapter: Session, **fields: Any) -> Attempt:
