@@ -312,7 +312,7 @@ class TestDisclosure:
 
 
 class TestAgency:
-    """What bounds an agent that has tools is in agents/calling/tests/test_tool_steps.py too."""
+    """What bounds an agent that has tools is in agents/calling/tests/test_tool_bounds.py too."""
 
     def test_an_agent_without_tools_is_offered_nothing_to_call(
         self, poisoned: Session, provider: ScriptedProvider

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.sax.saxutils import escape
 
+import pytest
 from asgiref.sync import async_to_sync
+from pytest_django import Settings
 
 from agents.calling.calls import Reply
 from agents.calling.tool_steps import Step, ToolWriting
-from agents.prompting.declarations import Agent
+from agents.prompting.declarations import AGENTS, Agent
 from agents.prompting.layers import Layer, text_layer
 from agents.prompting.tools import (
     ProposedChange,
@@ -20,9 +22,10 @@ from agents.prompting.tools import (
     ToolForm,
     ToolResult,
 )
-from agents.providers.base import ToolCall
+from agents.providers.base import ModelRequest, ToolCall
 from agents.providers.scripted import Script
 from sessions.models import Session
+from sessions.tests.factories import make_active_chapter
 
 # A model of each form: it takes tools; it does not, and honours schemas; it is better at XML.
 MODELS: dict[ToolForm, str] = {"native": "gpt-4o", "json": "gpt-5.6", "xml": "claude-2"}
@@ -108,6 +111,33 @@ class World:
         # The ORM may be used here.
         title = Session.objects.get(pk=self.chapter.pk).title
         return {"places": ["the tower", "the shore"], "seen": self.seen, "title": title}
+
+
+@pytest.fixture
+def native(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The explorer is an agent, and its model is called over the server's own tool calls."""
+    settings.LLM = "openai"
+    settings.OPENAI_BASE_URL = "http://localhost:9/v1"
+    settings.MODEL_BY_AGENT = {}
+    settings.MODEL = MODELS["native"]
+    monkeypatch.setitem(AGENTS, 11, explorer())
+
+
+@pytest.fixture(params=["native", "json", "xml"])
+def form(request: pytest.FixtureRequest, settings: Settings, native: None) -> ToolForm:
+    """Each form in turn, with a model that is asked for it."""
+    form: ToolForm = request.param
+    settings.MODEL = MODELS[form]
+    return form
+
+
+@pytest.fixture
+def world() -> World:
+    return World(make_active_chapter())
+
+
+def sent_text(request: ModelRequest) -> str:
+    return "\n".join(message.content for message in request.messages)
 
 
 def says(form: ToolForm, text: str, *calls: tuple[str, object]) -> Script:
