@@ -38,7 +38,7 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
     )
 
 
-def knows(audience: Sequence[int] | None, readers: Collection[int] | None) -> bool:
+def knows(audience: Collection[int] | None, readers: Collection[int] | None) -> bool:
     """Whether all of these readers know a block of this audience; the narrator, None, knows all."""
     return readers is None or audience is None or set(readers) <= set(audience)
 

@@ -18,6 +18,7 @@ from memory.fold.records import Fold
 from memory.models import MemoryBlock
 from memory.telling.now_view import NowSection, now_view
 from sessions.access import get_chapter_to_change, tell_readers_apart
+from sessions.cast import take_part_once
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import CANON_CHAR_LIMIT
 from sessions.models import Session
@@ -173,13 +174,13 @@ def _write(
     *,
     knew: Callable[[Fold], bool],
 ) -> MemoryBlock:
-    cast = list(chapter.selected_agent_slots)
+    cast = chapter.selected_agent_slots
     if readers is None:
         knowing = cast
         if chapter.differs_by_reader:
             knowing = [slot for slot in cast if knew(fold_chapter(chapter, readers=[slot]))]
         audience = knowing or cast
-    elif len(set(readers)) == len(readers) and set(readers) <= set(cast):
+    elif take_part_once(chapter, readers):
         audience = sorted(readers)
     else:
         raise InvalidInput(

@@ -7,7 +7,7 @@ pointer on; at End Chapter the rest is one.
 import math
 import uuid
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -53,15 +53,8 @@ def audiences_in(
 
     With a `last_attempt` at the last prompt, as if that were chosen.
     """
-    events = chosen_events(
-        chapter, from_prompt=stretch.first, to_prompt=stretch.last, last_attempt=last_attempt
-    )
-    found = events.values_list("witnesses", flat=True)
-    return widest_first({tuple(sorted(set(witnesses))) for witnesses in found})
-
-
-def widest_first(audiences: Collection[Audience]) -> list[Audience]:
-    return sorted(audiences, key=lambda audience: (-len(audience), audience))
+    [audiences] = _find_audiences(chapter, [stretch], last_attempt)
+    return audiences
 
 
 def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
@@ -88,13 +81,17 @@ _kept_audiences: KeptRecent[uuid.UUID, tuple[_AudiencesState, list[list[Audience
 )
 
 
-def _find_audiences(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
+def _find_audiences(
+    chapter: Session, stretches: Sequence[Stretch], last_attempt: uuid.UUID | None = None
+) -> list[list[Audience]]:
     lasts = [stretch.last for stretch in stretches]
     found: list[set[Audience]] = [set() for _ in stretches]
-    events = chosen_events(chapter, from_prompt=stretches[0].first, to_prompt=lasts[-1])
+    events = chosen_events(
+        chapter, from_prompt=stretches[0].first, to_prompt=lasts[-1], last_attempt=last_attempt
+    )
     for number, witnesses in events.values_list("prompt_index", "witnesses"):
         found[bisect_right(lasts, number - 1)].add(tuple(sorted(set(witnesses))))
-    return [widest_first(audiences) for audiences in found]
+    return [sorted(audiences, key=lambda one: (-len(one), one)) for audiences in found]
 
 
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:

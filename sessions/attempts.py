@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from sessions.access import get_chapter_to_change
 from sessions.breaking import recover_dead_attempts
+from sessions.cast import take_part_once
 from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
 from sessions.leases import LEASE
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN, PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
@@ -316,11 +317,7 @@ def check_cast(chapter: Session, actor: int, witnesses: Sequence[int] | None) ->
     """Raises InvalidInput unless these are agents of the chapter, each witness once."""
     if actor not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {actor} in this chapter. Nothing was sent.")
-    if witnesses is None:
-        return
-    if len(set(witnesses)) != len(witnesses) or not set(witnesses) <= set(
-        chapter.selected_agent_slots
-    ):
+    if witnesses is not None and not take_part_once(chapter, witnesses):
         raise InvalidInput(
             "The witnesses must be agents of this chapter, each once. Nothing was sent."
         )

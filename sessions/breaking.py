@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 # What was kept of an attempt that broke off, and what to do.
 KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
-# What the log calls that.
+# The log names such a failure by this word.
 _INTERRUPTION = "Interrupted"
 
 
@@ -38,7 +38,7 @@ def stop_attempt(attempt: Attempt, *, partial_text: str = "") -> bool:
 def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
     """Store the text that came between the last renewal and the attempt's end by another process.
 
-    That one stopped the attempt, or took it for dead because its lease could not be renewed.
+    The other process stopped the attempt, or took it for dead because its lease was not renewed.
     """
     if partial_text:
         broken = Attempt.objects.filter(

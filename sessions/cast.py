@@ -64,6 +64,17 @@ def change_cast(
     _check_namesakes(chapter.everybody, before)
 
 
+def check_takes_part(chapter: Session, slot: int) -> None:
+    """Raises InvalidInput unless this is an agent of the chapter."""
+    if slot not in chapter.selected_agent_slots:
+        raise InvalidInput(f"There is no agent {slot} in this chapter.")
+
+
+def take_part_once(chapter: Session, slots: Sequence[int]) -> bool:
+    """Whether these are agents of the chapter, each named once."""
+    return len(set(slots)) == len(slots) and set(slots) <= set(chapter.selected_agent_slots)
+
+
 def _check_slots(slots: Sequence[int]) -> Sequence[int]:
     if not 1 <= len(slots) <= MAX_AGENTS or slots != list(range(1, len(slots) + 1)):
         raise InvalidInput(

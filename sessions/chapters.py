@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from sessions.access import get_chapter, lock_chapter
-from sessions.cast import TextsBySlot, change_cast, copy_cast, default_cast
+from sessions.cast import TextsBySlot, change_cast, check_takes_part, copy_cast, default_cast
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import (
     MAX_CHUNK_SIZE_PROMPTS,
@@ -135,8 +135,7 @@ def save_narrative_agent(
 def choose_panel(session_id: uuid.UUID, agent_slot: int) -> None:
     """Remember which character Tab 2 addresses next."""
     chapter = get_chapter(session_id)
-    if agent_slot not in chapter.selected_agent_slots:
-        raise InvalidInput(f"There is no agent {agent_slot} in this chapter.")
+    check_takes_part(chapter, agent_slot)
     Session.objects.filter(pk=session_id).update(next_agent_slot=agent_slot)
 
 

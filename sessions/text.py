@@ -14,7 +14,7 @@ def clean_text(value: str, *, limit: int, label: str) -> str:
 
     Raises TooLong over `limit` code points and InvalidInput for binary data: nothing is cut.
     """
-    text = _LINE_BREAK.sub("\n", value)
+    text = with_line_feeds(value)
     if _NOT_TEXT.search(text):
         raise InvalidInput(
             f"{label} contains characters that are not text. Nothing was saved; "
@@ -26,6 +26,11 @@ def clean_text(value: str, *, limit: int, label: str) -> str:
             f"Nothing was saved; shorten it by {len(text) - limit:,}."
         )
     return text
+
+
+def with_line_feeds(text: str) -> str:
+    """The text with one LF for each line break, which a browser sends as CR and LF."""
+    return _LINE_BREAK.sub("\n", text)
 
 
 def clean_line(value: str, *, limit: int, label: str) -> str:

@@ -36,7 +36,7 @@ def hash_messages(messages: Iterable[Message]) -> str:
 def pack_layers(
     session_id: uuid.UUID, layers: Iterable[SentLayer]
 ) -> tuple[list[dict[str, Any]], list[PromptText]]:
-    """An artifact's `layers`, and those of their texts that the chapter has not stored yet."""
+    """Returns an artifact's `layers`, and rows for those of their texts that are not stored yet."""
     texts: dict[str, str] = {}
     entries = [_entry_of(layer, texts) for layer in layers]
     stored = _read_texts(session_id, texts, "hash")

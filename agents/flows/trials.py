@@ -40,7 +40,7 @@ from sessions.attempts import (
 from sessions.committing import reply_of
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownTurn, WrongState
 from sessions.models import Attempt, Event, Session
-from sessions.text import clean_text
+from sessions.text import clean_text, with_line_feeds
 
 # A layer that was sent with more may stay as long as it was.
 LAYER_CHAR_LIMIT = 60_000
@@ -294,7 +294,7 @@ def _answer_again(trial: Attempt, call_id: str, layer_number: int, text: str) ->
     """The trial that was sent before, which also play that has gone on does not take back."""
     given = given_of(trial)
     # A line break counts as one, however it was sent.
-    sent = (layer_number, text.replace("\r\n", "\n").replace("\r", "\n"))
+    sent = (layer_number, with_line_feeds(text))
     if sent != (given["layer"], given["text"]) or call_id not in ("", given.get("call_id")):
         raise KeyReused(
             "This trial was sent already, with another text. "

@@ -265,7 +265,7 @@ def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
 
 
 def _witnessed_by(subject: Subject) -> Perceived:
-    return lambda witnesses: knows(list(witnesses), subject.readers)
+    return lambda witnesses: knows(witnesses, subject.readers)
 
 
 def _context_fits(subject: Subject, start: int) -> bool:

@@ -10,7 +10,7 @@ from agents.providers.base import ToolCall
 MOST_CALLS = 16
 # Characters of one call's arguments.
 MOST_ARGUMENTS = 20_000
-_LONGEST_NAME = 64
+LONGEST_NAME = 64
 _LONGEST_ID = 100
 _ID = re.compile(rf"[\w-]{{1,{_LONGEST_ID}}}", re.ASCII)
 _NOT_IN_A_NAME = re.compile(r"[^\w-]", re.ASCII)
@@ -67,7 +67,7 @@ class GatheredCalls:
         arguments = arguments_text(said.get("arguments"))
         call = self._latest = self._call_of(fragment.get("index"), call_id[:_LONGEST_ID], name)
         if call is not None:
-            call.name = call.name or name[: _LONGEST_NAME + 1]
+            call.name = call.name or name[: LONGEST_NAME + 1]
             if call.length <= MOST_ARGUMENTS:
                 call.arguments.append(arguments)
             call.length += len(arguments)
@@ -92,7 +92,7 @@ class GatheredCalls:
 
 def _as_call(number: int, fragments: _Fragments) -> ToolCall:
     call_id = fragments.call_id if _ID.fullmatch(fragments.call_id) else _own_id(number)
-    name = _NOT_IN_A_NAME.sub("_", fragments.name[:_LONGEST_NAME]) or "unnamed"
+    name = _NOT_IN_A_NAME.sub("_", fragments.name[:LONGEST_NAME]) or "unnamed"
     if fragments.length > MOST_ARGUMENTS:
         return ToolCall(call_id, name, "{}", TOO_LONG)
     return ToolCall(call_id, name, "".join(fragments.arguments))

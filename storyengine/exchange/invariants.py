@@ -168,26 +168,23 @@ def _check_blocks(chapter: Chapter) -> None:
     if len(locks) != 1:
         refuse("memory_blocks", "must hold one world_chapter_lock once a chapter has begun")
     told: set[tuple[object, ...]] = set()
+    # The prompts that memory covers, each stretch with the place of its first delta: each audience
+    # has a delta of the same stretch.
+    stretches: dict[tuple[int, int], int] = {}
     for at, block in blocks:
         _check_place_of(block, chapter, f"memory_blocks[{at}]")
-        if block.type == "turn_delta":
-            one = block.attempt, block.from_prompt_index, block.to_prompt_index
-            if (*one, tuple(block.audience or ())) in told:
-                refuse(
-                    f"memory_blocks[{at}]",
-                    "is a second delta of the same prompts, attempt and audience",
-                )
-            told.add((*one, tuple(block.audience or ())))
-    deltas = [
-        (at, block)
-        for at, block in blocks
-        if block.type == "turn_delta"
-        and block.attempt == chapter.turns[block.to_prompt_index - 1].chosen
-    ]
-    # Of several audiences each has a delta of the same stretch.
-    stretches: dict[tuple[int, int], int] = {}
-    for at, block in deltas:
-        stretches.setdefault((block.from_prompt_index, block.to_prompt_index), at)
+        if block.type != "turn_delta":
+            continue
+        stretch = block.from_prompt_index, block.to_prompt_index
+        one = *stretch, block.attempt, tuple(block.audience or ())
+        if one in told:
+            refuse(
+                f"memory_blocks[{at}]",
+                "is a second delta of the same prompts, attempt and audience",
+            )
+        told.add(one)
+        if block.attempt == chapter.turns[block.to_prompt_index - 1].chosen:
+            stretches.setdefault(stretch, at)
     covered = 0
     for (first, last), at in sorted(stretches.items()):
         if first != covered + 1:

@@ -18,8 +18,10 @@ from agents.flows.warmup import warm_reply
 from agents.running.database import in_database
 from agents.running.live import ReplyText, follow
 from sessions.access import get_chapter
-from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownChapter
+from sessions.cast import check_takes_part
+from sessions.exceptions import KeyReused, TurnInFlight, UnknownChapter
 from sessions.models import Attempt
+from sessions.text import with_line_feeds
 from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 from storyengine.tabs.play import UPDATE, answer_play
 from storyengine.tabs.play_page import play_context, read_play
@@ -112,7 +114,7 @@ async def _frames(
 
 
 def _frame(event: str, html: str) -> str:
-    lines = html.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = with_line_feeds(html).split("\n")
     data = "".join(f"data: {line}\n" for line in lines)
     return f"event: {event}\n{data}\n"
 
@@ -155,5 +157,4 @@ def _check_attempt(session_id: uuid.UUID, attempt_id: uuid.UUID) -> None:
 
 
 def _check_slot(session_id: uuid.UUID, slot: int) -> None:
-    if slot not in get_chapter(session_id).selected_agent_slots:
-        raise InvalidInput(f"There is no agent {slot} in this chapter.")
+    check_takes_part(get_chapter(session_id), slot)

@@ -26,8 +26,8 @@ pytestmark = [
     ),
 ]
 
-# A folder on a small disk of its own: whoever may not mount one can be given one, as CI's container
-# is. What is missing there is a failure, and no test that is left out.
+# This variable names a folder on a small disk. CI's container, which may not mount a disk, is given
+# one in this way. Where the variable is set and the folder is missing, the tests fail.
 GIVEN = "STORYENGINE_TEST_DISK"
 LARGEST_BYTES = 64_000_000
 SAID = "The disk that chapters are stored on is full"

@@ -17,6 +17,7 @@ from agents.prompting.forms.tolerant_xml import read_element
 from agents.prompting.tools import Tool, ToolForm
 from agents.providers.base import ToolCall
 from agents.providers.tool_calls import (
+    LONGEST_NAME,
     MOST_ARGUMENTS,
     MOST_CALLS,
     TOO_LONG,
@@ -27,7 +28,6 @@ from agents.providers.tool_calls import (
 # By how much of itself an unfinished object grows until it is read again: with each piece anew,
 # that would take time that grows with the square of its length.
 _GROWTH = 1 / 64
-_LONGEST_NAME = 64
 _OBJECT = re.compile(r"\s*+(?:```\w*+\s*+)?\{")
 _MAY_BECOME_ONE = re.compile(r"\s*+(?:`{1,3}\w{0,9}+\s*+)?")
 
@@ -198,7 +198,7 @@ class XmlAnswer:
         return bool(end)
 
     def _close(self) -> None:
-        name, self._name = (self._name or "")[:_LONGEST_NAME], None
+        name, self._name = (self._name or "")[:LONGEST_NAME], None
         if len(self._calls) > MOST_CALLS:
             return
         if self._inside is None:
@@ -214,7 +214,7 @@ def _call_in(said: object) -> ToolCall:
     entry = said if isinstance(said, dict) else {}
     name, arguments = entry.get("name"), entry.get("arguments", {})
     text = arguments_text(arguments)
-    named = name[:_LONGEST_NAME] if isinstance(name, str) else ""
+    named = name[:LONGEST_NAME] if isinstance(name, str) else ""
     if len(text) > MOST_ARGUMENTS:
         return ToolCall("", named, "{}", TOO_LONG)
     return ToolCall("", named, text)
