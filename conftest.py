@@ -1,5 +1,6 @@
 """What every test may rely on: no real model, no broker, and a way to run what was queued."""
 
+import os
 import uuid
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -17,9 +18,14 @@ from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
 from storyengine.tests.running import RunningProgram
 
-# How long an example takes is the machine's affair, and what else it does.
+# How long an example takes is the machine's affair, and what else it does. Where a change is judged
+# (CI=true), each test tries the same examples each time; what others find becomes an `@example`.
 hypothesis.settings.register_profile(
-    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "untimed",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("untimed")
 

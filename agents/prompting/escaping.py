@@ -38,7 +38,10 @@ _NAME = re.compile(
 )
 # What stands behind the sign, up to the next one, if there is a letter in it.
 _TAG = re.compile(r"<(?=(?P<tag>[^\w<>]*+\w[^<>]*+))")
-_ELEMENT = re.compile(rf"[\s/]*+(?:{'|'.join(sorted(ELEMENTS | {CALL_ELEMENT}))})\b", re.IGNORECASE)
+# An underscore ends a name, too: a sign that is read as one may be none to who looks for the name.
+_ELEMENT = re.compile(
+    rf"[\s/]*+(?:{'|'.join(sorted(ELEMENTS | {CALL_ELEMENT}))})(?![^\W_])", re.IGNORECASE
+)
 # What stands behind a quotation mark that has no sign before it, up to a colon.
 _KEY = re.compile(
     rf"(?<!\\)\"(?=[^\w\"]*+(?:{'|'.join(_CALL_KEYS)})[^\w\"]*+\"\s*+:)", re.IGNORECASE

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.prompting.budget import weigh
@@ -55,6 +55,7 @@ texts = st.lists(
 
 
 @given(texts)
+@example("<call\u203f")
 def test_no_text_passes_for_a_part_of_the_prompt(text: str) -> None:
     escaped = without_forgeries(text)
     assert not {f"## {name}" for name in NAMES} & set(escaped.splitlines())
