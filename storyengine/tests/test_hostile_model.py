@@ -25,7 +25,6 @@ from storyengine.tests.running import RunningProgram, run_program
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.one_stack,
     pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures with /proc"),
 ]
 
