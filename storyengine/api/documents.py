@@ -181,6 +181,13 @@ class SessionSummary(Document):
     prompt_index: int
     created_at: datetime
     last_played_at: datetime
+    origin_id: UUID | None = Field(
+        description="Of a fork the chapter that it was made from; null once that is gone."
+    )
+    origin_title: str = Field(description="The title that this chapter had then.")
+    forked_at_prompt: int = Field(
+        description="Of a fork the last prompt that both have in common; 0 where it is none."
+    )
 
 
 class SessionList(Document):

@@ -26,6 +26,7 @@ TAB1_FIELDS = {
     "chunk_size_prompts",
 }
 SESSION_FIELDS = {
+    *("origin_id", "origin_title", "forked_at_prompt"),
     "session_id",
     "title",
     "state",
