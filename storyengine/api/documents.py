@@ -112,6 +112,13 @@ class SourceSnapshot(Document):
 class NarrativeDraftDocument(Document):
     draft_id: UUID
     session_id: UUID
+    job_id: UUID | None = Field(description="The job that wrote it; null of an imported one.")
+    attempt_id: UUID | None = Field(
+        description="The attempt at the last turn that it tells; null where that is not known."
+    )
+    is_current: bool = Field(
+        description="False where the story goes by another attempt at that turn now."
+    )
     narrative_agent_definition_text: str
     target_words: int
     source_snapshot: SourceSnapshot

@@ -82,11 +82,9 @@ def _read_until(chapter: Session, number: int) -> Chapter:
     It has the turns up to this one with all their committed attempts, and the blocks and rulings
     that stand there or earlier. It has no draft, and no attempt that nothing came of.
     """
-    if _settled_state(chapter) == State.DRAFT_TAB1:
-        raise WrongState("This chapter has not begun, so there is no prompt to fork it at.")
     # Before the turn: where both were deleted since, the turn is what is missed.
     slots = chapter.selected_agent_slots
-    latest = find_turn(chapter, number).chosen
+    latest = find_turn_to_fork(chapter, number).chosen
     # A copy, because the chapter as it was read is compared with what it is afterwards.
     cut = copy(chapter)
     cut.state = State.ACTIVE
@@ -94,6 +92,13 @@ def _read_until(chapter: Session, number: int) -> Chapter:
     cut.last_summarized_prompt_index = covered_until(chapter, up_to=number)
     cut.next_agent_slot = next_slot(latest.actor, slots)
     return _read(cut, is_whole=False)
+
+
+def find_turn_to_fork(chapter: Session, number: int) -> Turn:
+    """Raises UnknownTurn, and WrongState where the chapter has not begun."""
+    if _settled_state(chapter) == State.DRAFT_TAB1:
+        raise WrongState("This chapter has not begun, so there is no prompt to fork it at.")
+    return find_turn(chapter, number)
 
 
 def _settled_state(chapter: Session) -> State:
