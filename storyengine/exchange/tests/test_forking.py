@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
@@ -413,6 +414,50 @@ class TestHalfAFork:
         with pytest.raises(importing.ImportLost, match="Nothing was kept"):
             fork_chapter(origin.pk, 4)
         assert counts() == before
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("dies", [True, False])
+def test_whichever_write_fails_the_same_form_makes_one_whole_fork(
+    monkeypatch: pytest.MonkeyPatch, dies: bool
+) -> None:
+    """A process that dies removes nothing itself; one whose database fails does, where it can."""
+    origin = make_whole_chapter()
+    before = counts()
+    monkeypatch.setattr(importing, "PIECE_ROWS", 5)
+    whole = exported(fork_chapter(origin.pk, 4), *OWN)
+    after = counts()
+    for at in range(1, 1_000):
+        Session.objects.exclude(pk=origin.pk).delete()
+        assert counts() == before
+        failing = FailingWrite(at)
+        with monkeypatch.context() as patched, connection.execute_wrapper(failing):
+            if dies:
+                patched.setattr(importing, "_remove", lambda _chapter: None)
+            with suppress(OperationalError):
+                fork_chapter(origin.pk, 4, submission_key="form")
+        assert {one.prompt_index for one in Session.objects.all()} <= {4, 10}
+        let_lease_run_out()
+        fork = fork_chapter(origin.pk, 4, submission_key="form")
+        assert exported(fork, *OWN) == whole
+        assert counts() == after
+        if failing.at > 0:
+            break
+    assert at > 10
+
+
+class FailingWrite:
+    """Fails the write of this number; `at` is 0 once it has."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def __call__(self, execute: Callable[..., Any], sql: str, *args: Any) -> Any:
+        if sql.startswith(("INSERT", "UPDATE", "DELETE")) and self.at > 0:
+            self.at -= 1
+            if not self.at:
+                raise OperationalError("the disk is full")
+        return execute(sql, *args)
 
 
 class TestLimits:
