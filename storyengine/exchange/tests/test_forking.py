@@ -35,6 +35,7 @@ from sessions import importing
 from sessions.access import get_chapter
 from sessions.attempts import open_prompt, pending_attempt
 from sessions.chapters import delete_chapter, reset_chapter
+from sessions.committing import find_turn
 from sessions.exceptions import KeyReused, UnknownChapter, UnknownTurn, WrongState
 from sessions.models import Attempt, Session, Turn
 from sessions.states import State
@@ -47,7 +48,7 @@ from sessions.tests.factories import (
 )
 from sessions.tests.racing import at_once, successes
 from sessions.transcript import read_transcript
-from storyengine.exchange import forking
+from storyengine.exchange import exporting, forking
 from storyengine.exchange import importing as file_importing
 from storyengine.exchange.exporting import export_chapter, export_until
 from storyengine.exchange.forking import ForkUnderWay, TooLargeToFork, fork_chapter
@@ -407,6 +408,13 @@ class TestHalfAFork:
         half_way = Session.everything.get()
         assert (half_way.origin_id, half_way.origin_title) == (None, "The Dark Lamp")
 
+    def test_what_names_it_as_its_origin_is_not_removed_with_it(self, half_way: Session) -> None:
+        named = make_chapter(origin=half_way)
+        let_lease_run_out()
+        recover()
+        assert not Session.everything.filter(pk=half_way.pk).exists()
+        assert get_chapter(named.pk).origin_id is None
+
     def test_one_that_fails_leaves_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         origin = make_whole_chapter()
         before = counts()
@@ -589,6 +597,21 @@ class TestItsOrigin:
 
         monkeypatch.setattr(forking, "export_until", delete_afterwards)
         with pytest.raises(UnknownChapter, match="Nothing was stored"):
+            fork_chapter(origin.pk, 4)
+        assert not Session.everything.exists()
+
+    def test_one_that_goes_in_the_middle_of_the_reading_has_no_fork(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        origin = make_whole_chapter()
+
+        def delete_afterwards(*args: Any) -> Any:
+            found = find_turn(*args)
+            delete_chapter(origin.pk)
+            return found
+
+        monkeypatch.setattr(exporting, "find_turn", delete_afterwards)
+        with pytest.raises(UnknownChapter):
             fork_chapter(origin.pk, 4)
         assert not Session.everything.exists()
 
