@@ -88,7 +88,8 @@ def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> 
     found.seconds = time.monotonic() - started
     chapters = snapshot["chapters"]
     found.played = (
-        f"{len(chapters)} chapters, {sum(c['prompt_index'] for c in chapters)} prompts, "
+        f"{len(chapters)} chapters, {sum(c['forked_at_prompt'] > 0 for c in chapters)} of them "
+        f"forks, {sum(c['prompt_index'] for c in chapters)} prompts, "
         f"{sum(len(c['blocks']) for c in chapters)} memory blocks, "
         f"{sum(len(c['drafts']) for c in chapters)} drafts; "
         f"{len(client.journal.answered)} answers were promised"

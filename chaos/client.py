@@ -101,6 +101,23 @@ class Client:
         with ThreadPoolExecutor(times) as tabs:
             return list(tabs.map(lambda _: self.ask(session_id, verb), range(times)))
 
+    def fork(self, key: Key, number: int, times: int = 1) -> list[Told]:
+        """Send the form of a fork so many times at once, and write down what came of it."""
+        path, headers = f"/api/session/{key[0]}/fork", {"Idempotency-Key": key[1]}
+
+        def send(_: int) -> Told:
+            return self.send("POST", path, {"number": number}, headers=headers)
+
+        with ThreadPoolExecutor(times) as tabs:
+            told = list(tabs.map(send, range(times)))
+        for answer in told:
+            if answer.status == 201:
+                fork = answer.body["session_id"]
+                if self.journal.forks.setdefault(key, fork) != fork:
+                    self._complain("a form sent again is one fork", key[0], f"{told}")
+                self.journal.setups[fork] = self.journal.setups[key[0]]
+        return told
+
     def keep(self, key: Key, words: Words) -> Told:
         """Make the text of the broken turn its reply."""
         told = self.send("POST", f"/api/session/{key[0]}/keep")

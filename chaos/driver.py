@@ -27,6 +27,9 @@ PATIENCE_SECONDS = 60
 LONGEST_FUSE = 0.6
 REROLL_SHARE = 0.12
 KEEP_SHARE = 0.3
+FORK_SHARE = 0.1
+# How often play goes on in the fork, and else in its origin.
+FOLLOW_SHARE = 0.5
 
 
 class Driver:
@@ -40,6 +43,8 @@ class Driver:
         self._length = 0
         # The prompt that was not answered yet, with its key.
         self._open: tuple[Key, Words] | None = None
+        # The form of a fork that was not answered yet, with its number.
+        self._asked_fork: tuple[Key, int] | None = None
         self._chance = random.Random(0)  # noqa: S311  (a schedule, no secret)
 
     def step(self, fault: Fault) -> bool:
@@ -52,6 +57,8 @@ class Driver:
         if document is None:
             return False
         verb = self._next_verb(document)
+        if fault.kind not in MODEL_FAULTS and self._wants_fork(document, verb):
+            verb = "fork"
         if fault.kind in MODEL_FAULTS:
             return self._with_model_fault(fault, document, verb)
         if fault.is_kill:
@@ -91,7 +98,7 @@ class Driver:
     def _begin(self) -> bool:
         self._chapters += 1
         self._length = self._chance.randint(SHORTEST, LONGEST)
-        self._open = None
+        self._open = self._asked_fork = None
         setup = small_setup_of(self._session, self._chapters)
         self._chapter = self._client.create(setup)
         return bool(self._chapter)
@@ -146,6 +153,8 @@ class Driver:
         return acts[kind]()
 
     def _repeat(self, document: dict[str, Any], verb: str, times: int) -> bool:
+        if verb == "fork":
+            return _were_all_sent(self._fork(document, times))
         if verb != "prompt":
             return _were_all_sent(self._client.many(times, self._chapter, verb))
         is_new = self._open is None
@@ -182,6 +191,8 @@ class Driver:
 
     def _do(self, document: dict[str, Any], verb: str) -> Told:
         """The next thing, once, as a patient client does it."""
+        if verb == "fork":
+            return self._fork(document)[0]
         if verb == "build-narrative":
             body = {"narrative_agent_definition_text": "", "target_words": TARGET_WORDS}
             path = f"/api/session/{self._chapter}/narrative-agent"
@@ -200,6 +211,25 @@ class Driver:
             told = self._client.prompt(key, words, streams=streams)
         self._close_if_answered(told)
         return told
+
+    def _fork(self, document: dict[str, Any], times: int = 1) -> list[Told]:
+        """Fork the chapter at any of its prompts, and play on in one of the two."""
+        if self._asked_fork is None:
+            number = self._chance.randint(1, document["prompt_index"])
+            self._asked_fork = (self._chapter, uuid.uuid4().hex), number
+        told = self._client.fork(*self._asked_fork, times)
+        made = [each.body["session_id"] for each in told if each.status == 201]
+        if made:
+            self._asked_fork = None
+            if self._chance.random() < FOLLOW_SHARE:
+                self._chapter = made[0]
+        return told
+
+    def _wants_fork(self, document: dict[str, Any], verb: str) -> bool:
+        """Where the next thing is a prompt: words that wait for their answer come first."""
+        may = verb == "prompt" and self._open is None and document["prompt_index"] > 0
+        share = FOLLOW_SHARE if self._asked_fork else FORK_SHARE
+        return may and self._chance.random() < share
 
     def _may_keep(self, document: dict[str, Any]) -> bool:
         pending = document["pending_turn"]

@@ -15,7 +15,10 @@ Rule = Callable[[Rows, float], Iterator[str]]
 
 # Whatever waits for somebody longer than this is stuck.
 PATIENCE_SECONDS = 60.0
+# How long a process that stores a chapter may be silent before that is removed.
+STORING_SECONDS = 120.0
 
+BEING_STORED = "IMPORTING"
 BEFORE_PLAY = ("DRAFT_TAB1", "LOCKING")
 IN_PLAY = ("ACTIVE", "SUMMARIZING")
 AFTER_PLAY = ("ENDED", "NARRATING")
@@ -27,14 +30,21 @@ WORK_OF_STATE = {"LOCKING": "lock", "SUMMARIZING": "summarize", "NARRATING": "na
 def find_violations(snapshot: Rows, journal: Journal) -> list[Violation]:
     """Everything that is wrong in all chapters, and with what the client was told."""
     read_at = float(snapshot["read_at"])
+    stored = [chapter for chapter in snapshot["chapters"] if chapter["state"] != BEING_STORED]
     found = [
         Violation(name, chapter["session_id"], detail)
-        for chapter in snapshot["chapters"]
+        for chapter in stored
         for name, rule in RULES.items()
         for detail in rule(chapter, read_at)
     ]
-    by_id = {chapter["session_id"]: chapter for chapter in snapshot["chapters"]}
-    return found + list(_broken_promises(by_id, journal))
+    found += [
+        Violation("nothing is stuck", chapter["session_id"], "nobody stores or removes it")
+        for chapter in snapshot["chapters"]
+        if chapter["state"] == BEING_STORED
+        and chapter["updated_at"] < read_at - STORING_SECONDS - PATIENCE_SECONDS
+    ]
+    by_id = {chapter["session_id"]: chapter for chapter in stored}
+    return [*found, *_strayed_forks(by_id), *_broken_promises(by_id, journal)]
 
 
 def numbered_turns(chapter: Rows, _read_at: float) -> Iterator[str]:
@@ -137,8 +147,11 @@ def one_attempt_in_flight(chapter: Rows, _read_at: float) -> Iterator[str]:
 def memory_is_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
     """A full stretch that memory does not cover has a job, waiting, working or failed.
 
-    What another attempt at the latest turn leaves lacking is asked for with the next prompt.
+    What another attempt at the latest turn or a fork leaves lacking is asked for with the next
+    prompt.
     """
+    if chapter["forked_at_prompt"] == chapter["prompt_index"] > 0:
+        return
     first = chapter["last_summarized_prompt_index"] + 1
     last, latest = first + chapter["chunk_size_prompts"] - 1, chapter["prompt_index"]
     committed = [
@@ -208,8 +221,31 @@ RULES: dict[str, Rule] = {
 }
 
 
+def _strayed_forks(chapters: dict[str, Rows]) -> Iterator[Violation]:
+    """Before the turn at which it was made a fork tells what its origin tells, for good: both can
+    only choose otherwise at their latest turns."""
+    for fork in chapters.values():
+        origin = chapters.get(fork["origin_id"] or "")
+        if origin is None:
+            continue
+        common = range(1, fork["forked_at_prompt"])
+        if _told(fork, common) != _told(origin, common):
+            detail = f"of {origin['session_id']} at prompt {fork['forked_at_prompt']}"
+            yield Violation("forks read as their origin", fork["session_id"], detail)
+
+
+def _told(chapter: Rows, numbers: range) -> list[tuple[int, str, str]]:
+    chosen = {turn["chosen"] for turn in chapter["turns"]}
+    return sorted(
+        (event["prompt_index"], event["role"], event["text"])
+        for event in chapter["events"]
+        if event["attempt_id"] in chosen and event["prompt_index"] in numbers
+    )
+
+
 def _broken_promises(chapters: dict[str, Rows], journal: Journal) -> Iterator[Violation]:
     yield from _lost_setups(chapters, journal)
+    yield from _lost_forks(chapters, journal)
     for (session_id, key), words in journal.kept.items():
         attempt = _attempt_of(chapters, session_id, key)
         sent = (words.agent_slot, words.text)
@@ -245,6 +281,19 @@ def _lost_setups(chapters: dict[str, Rows], journal: Journal) -> Iterator[Violat
         )
         if kept != (setup.world_text, setup.chapter_text, setup.identities):
             yield Violation("the setup is kept", session_id, f"there is {str(kept)[:200]}")
+
+
+def _lost_forks(chapters: dict[str, Rows], journal: Journal) -> Iterator[Violation]:
+    for (session_id, key), fork in journal.forks.items():
+        form = (session_id, key)
+        made = [
+            chapter["session_id"]
+            for chapter in chapters.values()
+            if (chapter["origin_id"], chapter["fork_key"]) == form
+        ]
+        if made != [fork]:
+            detail = f"submission {key}: told of {fork}, there are {made}"
+            yield Violation("a form sent again is one fork", session_id, detail)
 
 
 def _attempt_of(chapters: dict[str, Rows], session_id: str, key: str) -> Rows | None:

@@ -34,6 +34,8 @@ class Journal:
     # Submissions that the client knows to be stored, answered or not.
     kept: dict[Key, Words] = field(default_factory=dict)
     answered: dict[Key, Reply] = field(default_factory=dict)
+    # Forks by the chapter that they were made from and the key of the form.
+    forks: dict[Key, str] = field(default_factory=dict)
     # Drafts by their id: the chapter and the text.
     drafts: dict[str, tuple[str, str]] = field(default_factory=dict)
     # Submissions that were sent several times, and whose model never failed.

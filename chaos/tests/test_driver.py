@@ -8,6 +8,7 @@ import pytest
 
 from bench.http_calls import BenchError, Server, StreamEvent
 from bench.program import open_processes
+from bench.session_data import Setup
 from chaos import client as client_module
 from chaos.client import NOTHING, Client, Told
 from chaos.driver import Driver
@@ -141,6 +142,61 @@ def test_a_stale_tab_that_overwrites_a_locked_setup_is_a_violation() -> None:
     client = ScriptedClient("end", [Told(200), Told(200)])
     is_met("two-tabs", client)
     assert [violation.rule for violation in client.violations] == ["a stale tab changes nothing"]
+
+
+class Forks(ScriptedClient):
+    """Its chapter has been played for a while."""
+
+    def __init__(self, verb: str, answers: Sequence[Told] = ()) -> None:
+        super().__init__(verb, answers)
+        self.keys: list[str] = []
+        self.read_ids: list[str] = []
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None
+    ) -> Told:
+        self.keys.append((headers or {}).get("Idempotency-Key", ""))
+        return super().send(method, path, body)
+
+    def read(self, session_id: str) -> dict[str, Any]:
+        self.read_ids.append(session_id)
+        self.journal.setups.setdefault(session_id, Setup("", "", {}, {}))
+        return super().read(session_id) | {"prompt_index": 5}
+
+
+@pytest.fixture
+def _forks_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.driver.FORK_SHARE", 1)
+    monkeypatch.setattr("chaos.driver.FOLLOW_SHARE", 1)
+
+
+@pytest.mark.usefixtures("_forks_always")
+class TestForks:
+    def test_a_form_is_sent_again_until_it_was_answered_and_play_goes_on_in_the_fork(self) -> None:
+        made = Told(201, {"session_id": "fork-1"})
+        client = Forks("prompt", [NO_ANSWER, REFUSED, REFUSED, made])
+        driver = Driver(cast(Stack, ScriptedStack()), client)
+        assert not driver.step(Fault(1, "twice", 4))
+        assert client.journal.forks == {}
+        assert driver.step(Fault(1, "twice", 5))
+        assert client.asked == ["fork"] * 4
+        [(form, fork)] = client.journal.forks.items()
+        assert (form[0], fork) == (ID, "fork-1")
+        assert set(client.keys) == {form[1]}
+        assert client.violations == []
+        driver.step(Fault(2, "twice", 4))
+        assert client.read_ids[-1] == "fork-1"
+
+    def test_two_of_one_form_are_a_violation(self) -> None:
+        answers = [Told(201, {"session_id": f"fork-{number}"}) for number in (1, 2)]
+        client = Forks("prompt", answers)
+        assert is_met("twice", client)
+        assert [one.rule for one in client.violations] == ["a form sent again is one fork"]
+
+    def test_what_a_model_does_wrong_meets_no_fork(self) -> None:
+        client = Forks("prompt")
+        is_met("500", client)
+        assert client.asked == ["prompt"]
 
 
 @pytest.mark.parametrize("word_comes", [True, False])

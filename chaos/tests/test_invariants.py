@@ -68,6 +68,9 @@ def chapter_rows(prompts: int = 9) -> Rows:
         "is_ending": False,
         "turn_in_flight": None,
         "updated_at": LONG_AGO,
+        "origin_id": None,
+        "fork_key": "",
+        "forked_at_prompt": 0,
         "world_text": "A harbour.",
         "chapter_text": "Night.",
         "identities": {"1": "A pilot."},
@@ -295,6 +298,59 @@ def test_work_that_was_put_off_on_purpose_is_not_stuck() -> None:
         {**job_row("summarize", "queued", 8, 14), "run_after": NOW + 10, "updated_at": LONG_AGO}
     )
     assert broken_rules(chapter) == set()
+
+
+def fork_rows(number: int, **changes: Any) -> Rows:
+    """A fork of the chapter in order, with rows of its own."""
+    fork = chapter_rows(prompts=number)
+    for row in (*fork["attempts"], *fork["events"], *fork["blocks"]):
+        row["attempt_id"] = row["attempt_id"] and f"{row['attempt_id']}-f"
+    for turn in fork["turns"]:
+        turn["chosen"] += "-f"
+    about = {"session_id": "fork-1", "origin_id": ID, "fork_key": "form"}
+    return {**fork, "forked_at_prompt": number, "jobs": [], **about, **changes}
+
+
+class TestForks:
+    def broken(self, *chapters: Rows) -> list[str]:
+        journal = Journal(forks={(ID, "form"): "fork-1"})
+        snapshot = {"read_at": NOW, "chapters": list(chapters)}
+        return [violation.rule for violation in find_violations(snapshot, journal)]
+
+    def test_one_in_order_breaks_no_rule(self) -> None:
+        assert self.broken(chapter_rows(), fork_rows(8)) == []
+        assert self.broken(chapter_rows(), fork_rows(8, origin_id=None)) == [
+            "a form sent again is one fork"
+        ]
+
+    def test_what_it_lacks_is_asked_for_with_its_next_prompt(self) -> None:
+        fork = fork_rows(7)
+        forget(fork)
+        assert self.broken(chapter_rows(), fork) == []
+        _add_turn(fork, 8)
+        assert self.broken(chapter_rows(), fork) == ["memory is asked for"]
+
+    def test_one_that_tells_something_else_is_noticed(self) -> None:
+        fork = fork_rows(8)
+        fork["events"][5]["text"] = "Something else."
+        assert self.broken(chapter_rows(), fork) == ["forks read as their origin"]
+
+    def test_at_their_latest_turns_both_may_choose_otherwise(self) -> None:
+        fork = fork_rows(8)
+        fork["events"][15]["text"] = "Another reply."
+        assert self.broken(chapter_rows(), fork) == []
+
+    def test_two_of_one_form_are_noticed(self) -> None:
+        other = fork_rows(8, session_id="fork-2")
+        assert self.broken(chapter_rows(), fork_rows(8), other) == ["a form sent again is one fork"]
+
+    @pytest.mark.parametrize(("age", "rules"), [(170, []), (190, ["nothing is stuck"])])
+    def test_one_that_is_being_stored_may_take_its_lease_and_a_minute(
+        self, age: int, rules: list[str]
+    ) -> None:
+        half = fork_rows(8, session_id="fork-2", fork_key="new", state="IMPORTING", turns=[])
+        half["updated_at"] = NOW - age
+        assert self.broken(chapter_rows(), fork_rows(8), half) == rules
 
 
 @pytest.mark.parametrize(

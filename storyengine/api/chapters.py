@@ -67,7 +67,7 @@ def rename_session(request: HttpRequest, session_id: UUID, body: TitleBody) -> S
 
 @router.delete("/session/{uuid:session_id}", response={204: None, **CALL})
 def delete_session(request: HttpRequest, session_id: UUID) -> Status[None]:
-    """Delete the chapter with everything that belongs to it. There is no way back."""
+    """Delete the chapter with everything that belongs to it, for good. Its forks stay."""
     delete_chapter(session_id)
     return Status(204, None)
 
@@ -76,7 +76,7 @@ def delete_session(request: HttpRequest, session_id: UUID) -> Status[None]:
 def reset_session(
     request: HttpRequest, session_id: UUID, response: HttpResponse
 ) -> Status[SessionDocument]:
-    """Delete the chapter with all its texts and open a new one under a new id."""
+    """Delete the chapter with all its texts and open a new one under a new id. Its forks stay."""
     return _created(reset_chapter(session_id), response)
 
 

@@ -49,8 +49,6 @@ def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = ""
     """
     key = clean_key(submission_key)
     origin = get_chapter(session_id)
-    # A process may have died in the middle of this very fork.
-    remove_left_behind()
     if fork := _find_fork(origin, number, key):
         return fork
     _check_size(origin, number)
@@ -76,7 +74,12 @@ def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = ""
 
 def _find_fork(origin: Session, number: int, key: str) -> Session | None:
     """The fork that was made under this key."""
-    fork = Session.everything.filter(origin=origin, fork_key=key).first()
+    made = Session.everything.filter(origin=origin, fork_key=key)
+    fork = made.first()
+    if fork is not None and fork.state == State.IMPORTING:
+        # Whoever stores it may have died meanwhile.
+        remove_left_behind()
+        fork = made.first()
     if fork is None:
         return None
     if fork.forked_at_prompt != number:

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
@@ -34,6 +35,7 @@ from sessions import importing
 from sessions.access import get_chapter
 from sessions.attempts import open_prompt, pending_attempt
 from sessions.chapters import delete_chapter, reset_chapter
+from sessions.committing import find_turn
 from sessions.exceptions import KeyReused, UnknownChapter, UnknownTurn, WrongState
 from sessions.models import Attempt, Session, Turn
 from sessions.states import State
@@ -46,7 +48,7 @@ from sessions.tests.factories import (
 )
 from sessions.tests.racing import at_once, successes
 from sessions.transcript import read_transcript
-from storyengine.exchange import forking
+from storyengine.exchange import exporting, forking
 from storyengine.exchange import importing as file_importing
 from storyengine.exchange.exporting import export_chapter, export_until
 from storyengine.exchange.forking import ForkUnderWay, TooLargeToFork, fork_chapter
@@ -406,6 +408,13 @@ class TestHalfAFork:
         half_way = Session.everything.get()
         assert (half_way.origin_id, half_way.origin_title) == (None, "The Dark Lamp")
 
+    def test_what_names_it_as_its_origin_is_not_removed_with_it(self, half_way: Session) -> None:
+        named = make_chapter(origin=half_way)
+        let_lease_run_out()
+        recover()
+        assert not Session.everything.filter(pk=half_way.pk).exists()
+        assert get_chapter(named.pk).origin_id is None
+
     def test_one_that_fails_leaves_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         origin = make_whole_chapter()
         before = counts()
@@ -413,6 +422,50 @@ class TestHalfAFork:
         with pytest.raises(importing.ImportLost, match="Nothing was kept"):
             fork_chapter(origin.pk, 4)
         assert counts() == before
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("dies", [True, False])
+def test_whichever_write_fails_the_same_form_makes_one_whole_fork(
+    monkeypatch: pytest.MonkeyPatch, dies: bool
+) -> None:
+    """A process that dies removes nothing itself; one whose database fails does, where it can."""
+    origin = make_whole_chapter()
+    before = counts()
+    monkeypatch.setattr(importing, "PIECE_ROWS", 5)
+    whole = exported(fork_chapter(origin.pk, 4), *OWN)
+    after = counts()
+    for at in range(1, 1_000):
+        Session.objects.exclude(pk=origin.pk).delete()
+        assert counts() == before
+        failing = FailingWrite(at)
+        with monkeypatch.context() as patched, connection.execute_wrapper(failing):
+            if dies:
+                patched.setattr(importing, "_remove", lambda _chapter: None)
+            with suppress(OperationalError):
+                fork_chapter(origin.pk, 4, submission_key="form")
+        assert {one.prompt_index for one in Session.objects.all()} <= {4, 10}
+        let_lease_run_out()
+        fork = fork_chapter(origin.pk, 4, submission_key="form")
+        assert exported(fork, *OWN) == whole
+        assert counts() == after
+        if failing.at > 0:
+            break
+    assert at > 10
+
+
+class FailingWrite:
+    """Fails the write of this number; `at` is 0 once it has."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def __call__(self, execute: Callable[..., Any], sql: str, *args: Any) -> Any:
+        if sql.startswith(("INSERT", "UPDATE", "DELETE")) and self.at > 0:
+            self.at -= 1
+            if not self.at:
+                raise OperationalError("the disk is full")
+        return execute(sql, *args)
 
 
 class TestLimits:
@@ -544,6 +597,21 @@ class TestItsOrigin:
 
         monkeypatch.setattr(forking, "export_until", delete_afterwards)
         with pytest.raises(UnknownChapter, match="Nothing was stored"):
+            fork_chapter(origin.pk, 4)
+        assert not Session.everything.exists()
+
+    def test_one_that_goes_in_the_middle_of_the_reading_has_no_fork(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        origin = make_whole_chapter()
+
+        def delete_afterwards(*args: Any) -> Any:
+            found = find_turn(*args)
+            delete_chapter(origin.pk)
+            return found
+
+        monkeypatch.setattr(exporting, "find_turn", delete_afterwards)
+        with pytest.raises(UnknownChapter):
             fork_chapter(origin.pk, 4)
         assert not Session.everything.exists()
 
