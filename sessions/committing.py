@@ -29,6 +29,7 @@ from sessions.models import Attempt, Event, Session, Turn
 from sessions.roster import next_slot
 from sessions.states import PLAYABLE
 from sessions.text import clean_text, scrub_reply
+from sessions.world import copy_changes
 
 
 @transaction.atomic
@@ -124,6 +125,7 @@ def edit_reply(
     )
     note_attempt(edit, "attempt committed", prompt=number)
     _write_events(edit, text)
+    copy_changes(source, edit)
     _choose(chapter, turn, edit)
     return edit
 

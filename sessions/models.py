@@ -12,6 +12,7 @@ from django.utils import timezone
 from sessions.append_only import AppendOnly
 from sessions.limits import (
     AGENT_NAME_CHAR_LIMIT,
+    CHANGE_NAME_CHAR_LIMIT,
     CHUNK_SIZE_PROMPTS,
     DEFAULT_TARGET_WORDS,
     PRONOUNS_CHAR_LIMIT,
@@ -23,6 +24,8 @@ from sessions.roster import Character, character
 from sessions.states import PLAYABLE, State
 
 UNTITLED = "Untitled chapter"
+# The engine's own kinds of event. Of a thought only its thinker and the user know.
+SAID, THOUGHT = "said", "thought"
 
 
 class Chapters(models.Manager["Session"]):
@@ -54,6 +57,8 @@ class Session(models.Model):
     # Somebody of the cast has not witnessed an event, or does not read a ruling: what prompts have
     # in common is then composed for each character by itself.
     differs_by_reader = models.BooleanField(default=False)
+    # What chance is drawn from, with the turn's number and the name of what is drawn.
+    seed = models.UUIDField(default=uuid.uuid4, editable=False)
     # The panel that Tab 2 shows.
     next_agent_slot = models.PositiveSmallIntegerField(default=1)
     narrative_agent_definition_text = models.TextField(blank=True)
@@ -231,6 +236,8 @@ class Attempt(models.Model):
     witnesses = models.JSONField(null=True, blank=True)
     # The text so far of the last run that brought any.
     partial_text = models.TextField(blank=True)
+    # That run, whose changes go with the text where the attempt is kept.
+    text_run_id = models.UUIDField(null=True, blank=True)
     error = models.TextField(blank=True)
     run_id = models.UUIDField(default=uuid.uuid4)
     lease_until = models.DateTimeField()
@@ -310,9 +317,13 @@ class Event(AppendOnly):
     prompt_index = models.PositiveIntegerField()
     position = models.PositiveSmallIntegerField()
     role = models.CharField(max_length=8, choices=Role)
+    # What it is to those who witness it: SAID, THOUGHT, or what a way to play calls its own.
+    kind = models.CharField(max_length=40, default=SAID)
     # The member of the cast who speaks.
     agent_slot = models.PositiveSmallIntegerField(null=True, blank=True)
     text = models.TextField()
+    # A form of it that a page draws beyond its words.
+    shown = models.JSONField(null=True, blank=True)
     # The members of the cast who could perceive it, as it was when the event was written.
     witnesses = models.JSONField(default=list)
     created_at = models.DateTimeField(default=timezone.now)
@@ -328,3 +339,52 @@ class Event(AppendOnly):
 
     def __str__(self) -> str:
         return f"{self.prompt_index} {self.role}"
+
+
+class Change(AppendOnly):
+    """What a run of an attempt, or an act of the user after it, did to the world.
+
+    The world is folded from the initial state and the changes that count; see sessions.world.
+    """
+
+    change_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="changes")
+    # The index of its positions serves whoever asks for those of an attempt.
+    attempt = models.ForeignKey(
+        Attempt, on_delete=models.CASCADE, related_name="changes", db_index=False
+    )
+    # The run that it is of; None for an act.
+    run_id = models.UUIDField(null=True, blank=True)
+    # Its place among those of the run, or among the acts after the attempt.
+    position = models.PositiveIntegerField()
+    kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT)
+    # An object, whose fields the kind fixes.
+    payload = models.JSONField(default=dict)
+    # The tool, the rule or the act that it came from.
+    cause = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT, blank=True)
+    # The job whose late result it takes.
+    result = models.UUIDField(null=True, blank=True)
+    # The step that it came from, where the reply was written in several; 0 before the first.
+    step = models.PositiveSmallIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["position"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["attempt", "run_id", "position"], name="one_change_per_position"
+            ),
+            models.UniqueConstraint(
+                fields=["attempt", "position"],
+                condition=models.Q(run_id=None),
+                name="one_act_per_position",
+            ),
+            models.UniqueConstraint(
+                fields=["run_id", "result"],
+                condition=models.Q(result__isnull=False),
+                name="one_change_per_result_of_a_run",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} by {self.cause}"
