@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from sessions.access import get_chapter_to_change
 from sessions.breaking import recover_dead_attempts
-from sessions.cast import take_part_once
 from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
 from sessions.leases import LEASE
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN, PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
@@ -19,7 +18,7 @@ from sessions.log_lines import note_after_commit
 from sessions.models import Attempt, Session, Turn
 from sessions.states import PLAYABLE
 from sessions.text import clean_line, clean_text
-from sessions.world import is_closed
+from sessions.world import is_closed, take_part_once
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +87,7 @@ def open_reroll(
     # What was sent already means what it meant then, also when another attempt is chosen now.
     like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
     answering = like.actor if actor is None else actor
-    check_cast(chapter, answering, witnesses)
+    check_cast(chapter, answering, witnesses, before=turn.number)
     reroll = Attempt(
         session=chapter,
         turn=turn,
@@ -332,11 +331,14 @@ def _clean_words(words: str) -> str:
     return text
 
 
-def check_cast(chapter: Session, actor: int, witnesses: Sequence[int] | None) -> None:
-    """Raises InvalidInput unless these are agents of the chapter, each witness once."""
+def check_cast(
+    chapter: Session, actor: int, witnesses: Sequence[int] | None, *, before: int | None = None
+) -> None:
+    """Raises InvalidInput unless the actor is an agent of the chapter, and the witnesses take part,
+    each named once; with `before` at that turn."""
     if actor not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {actor} in this chapter. Nothing was sent.")
-    if witnesses is not None and not take_part_once(chapter, witnesses):
+    if witnesses is not None and not take_part_once(chapter, witnesses, before=before):
         raise InvalidInput(
             "The witnesses must be agents of this chapter, each once. Nothing was sent."
         )

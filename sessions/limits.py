@@ -24,6 +24,8 @@ MAX_ATTEMPTS_OF_A_TURN = 50
 MAX_AGENTS = 7
 # People of the world who have no panel.
 MAX_PEOPLE = 20
+# Those who appear in play, at all attempts together.
+MAX_PEOPLE_IN_PLAY = 500
 DEFAULT_TARGET_WORDS = 2_500
 MIN_TARGET_WORDS = 100
 MAX_TARGET_WORDS = 5_000

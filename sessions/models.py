@@ -1,8 +1,8 @@
 """A chapter: its setup, the attempts at its turns, and the record of what was said."""
 
 import uuid
-from collections.abc import Mapping
 from functools import cached_property
+from itertools import count
 from typing import Any, ClassVar
 
 from django.db import models
@@ -15,6 +15,8 @@ from sessions.limits import (
     CHANGE_NAME_CHAR_LIMIT,
     CHUNK_SIZE_PROMPTS,
     DEFAULT_TARGET_WORDS,
+    MAX_AGENTS,
+    MAX_PEOPLE,
     PRONOUNS_CHAR_LIMIT,
     PUBLIC_TEXT_CHAR_LIMIT,
     SUBMISSION_KEY_CHAR_LIMIT,
@@ -26,6 +28,11 @@ from sessions.states import PLAYABLE, State
 UNTITLED = "Untitled chapter"
 # The engine's own kinds of event. Of a thought only its thinker and the user know.
 SAID, THOUGHT = "said", "thought"
+# The engine's own kind of change: somebody without a panel appears in play and joins the cast. The
+# payload has name, pronouns, public_text, and the number that witnesses name the person by.
+PERSON = "person"
+# People of Tab 1 have the numbers after the slots, in their order; who appears in play those after.
+FIRST_NUMBER_IN_PLAY = MAX_AGENTS + MAX_PEOPLE + 1
 
 
 class Chapters(models.Manager["Session"]):
@@ -94,13 +101,26 @@ class Session(models.Model):
 
     @cached_property
     def everybody(self) -> tuple[Character, ...]:
-        """Those who take part: characters by slot, then people without a panel."""
-        return tuple(one.as_character() for one in self.cast if one.is_selected)
+        """Those who take part from the first turn on: characters by slot, then people without a
+        panel. Who has appeared since is among `sessions.world.everybody_at`.
+        """
+        return tuple(one for one, member in self._numbered_cast if member.is_selected)
 
     @cached_property
     def characters(self) -> list[Character]:
         """The characters of this chapter, in slot order."""
         return [one for one in self.everybody if one.slot]
+
+    @cached_property
+    def _numbered_cast(self) -> list[tuple[Character, "CastMember"]]:
+        """People without a panel count on from the slots."""
+        people = count(MAX_AGENTS + 1)
+        return [(one.as_character(one.slot or next(people)), one) for one in self.cast]
+
+    @property
+    def everybodys_numbers(self) -> list[int]:
+        """What witnesses name everybody of Tab 1 by, in ascending order."""
+        return [one.number for one in self.everybody]
 
     @property
     def selected_agent_slots(self) -> list[int]:
@@ -116,17 +136,26 @@ class Session(models.Model):
         texts = {one.slot: getattr(one, field) for one in self.cast if one.slot}
         return {str(slot): text for slot, text in texts.items() if text}
 
-    def character(self, slot: int) -> Character:
-        """The character of this slot, also of one that is not selected."""
-        return self._characters_by_slot.get(slot) or character(slot)
+    def character(self, number: int) -> Character:
+        """Whom events name by this number, also a slot that is not selected."""
+        known = self._characters_by_number
+        if number not in known and number >= FIRST_NUMBER_IN_PLAY:
+            # Of all attempts, for those that are not chosen are shown too.
+            known.update(
+                (payload["number"], character(**payload))
+                for payload in self.changes.filter(kind=PERSON).values_list("payload", flat=True)
+            )
+        return known.get(number) or character(number)
 
     @cached_property
-    def _characters_by_slot(self) -> Mapping[int, Character]:
-        return {one.slot: one.as_character() for one in self.cast if one.slot}
+    def _characters_by_number(self) -> dict[int, Character]:
+        return {one.number: one for one, _ in self._numbered_cast}
 
     def forget_cast(self) -> None:
         """Read the cast anew when it is next asked for."""
-        for name in ("cast", "everybody", "characters", "_characters_by_slot"):
+        for name in (
+            *("cast", "everybody", "characters", "_numbered_cast", "_characters_by_number"),
+        ):
             self.__dict__.pop(name, None)
 
     def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
@@ -179,10 +208,10 @@ class CastMember(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.as_character().name
+        return self.as_character(self.slot or 0).name
 
-    def as_character(self) -> Character:
-        return character(self.slot or 0, self.name, self.pronouns, self.public_text)
+    def as_character(self, number: int) -> Character:
+        return character(number, self.name, self.pronouns, self.public_text)
 
 
 class Attempt(models.Model):
@@ -319,12 +348,12 @@ class Event(AppendOnly):
     role = models.CharField(max_length=8, choices=Role)
     # What it is to those who witness it: SAID, THOUGHT, or what a way to play calls its own.
     kind = models.CharField(max_length=40, default=SAID)
-    # The member of the cast who speaks.
+    # The number of the member of the cast who speaks.
     agent_slot = models.PositiveSmallIntegerField(null=True, blank=True)
     text = models.TextField()
     # A form of it that a page draws beyond its words.
     shown = models.JSONField(null=True, blank=True)
-    # The members of the cast who could perceive it, as it was when the event was written.
+    # The numbers of those of the cast who could perceive it, as it was when the event was written.
     witnesses = models.JSONField(default=list)
     created_at = models.DateTimeField(default=timezone.now)
 

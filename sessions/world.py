@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from sessions.access import lock_chapter
+from sessions.access import lock_chapter, tell_readers_apart
 from sessions.breaking import run_of
+from sessions.cast import clean_person
 from sessions.exceptions import InvalidInput
-from sessions.limits import CHANGE_CHAR_LIMIT
-from sessions.models import Attempt, Change, Session, Turn
+from sessions.limits import CHANGE_CHAR_LIMIT, MAX_PEOPLE_IN_PLAY
+from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, Change, Session, Turn
+from sessions.roster import Character, character
 
 World = TypeVar("World")
 
@@ -54,7 +56,7 @@ def changes_that_count(
     """The changes of the chosen attempts in the order of their turns, the acts last in each.
 
     With `before` those of earlier turns alone. With an `attempt` those before its turn and then
-    those of its own run, also while it runs: the world as that attempt sees it.
+    those of its own run, also while it runs, and the acts after it: the world as it leaves it.
     """
     if attempt is not None and attempt.turn is not None:
         before = attempt.turn.number
@@ -63,7 +65,7 @@ def changes_that_count(
     if before is not None:
         counts &= Q(attempt__turn__number__lt=before)
     if attempt is not None:
-        counts |= Q(attempt=attempt, run_id=attempt.run_id)
+        counts |= Q(attempt=attempt) & (Q(run_id=None) | Q(run_id=attempt.run_id))
     # A first attempt has no turn before it is committed.
     number = F("attempt__turn__number").asc(nulls_last=True)
     return chapter.changes.filter(counts).order_by(
@@ -77,6 +79,25 @@ def fold_world(
     """The world after these changes; `apply` returns the one after a change, and keeps the one
     before as it was."""
     return reduce(apply, changes, initial)
+
+
+def everybody_at(
+    chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
+) -> tuple[Character, ...]:
+    """Those who take part: the cast of Tab 1, and who has appeared in play by changes that count;
+    see `changes_that_count`."""
+    # Somebody who appears has not witnessed what was before.
+    if not chapter.differs_by_reader:
+        return chapter.everybody
+    appeared = changes_that_count(chapter, before=before, attempt=attempt).filter(kind=PERSON)
+    people = (character(**payload) for payload in appeared.values_list("payload", flat=True))
+    return (*chapter.everybody, *people)
+
+
+def take_part_once(chapter: Session, numbers: Sequence[int], *, before: int | None = None) -> bool:
+    """Whether these are of those who take part, each named once; with `before` at that turn."""
+    everybody = {one.number for one in everybody_at(chapter, before=before)}
+    return len(set(numbers)) == len(numbers) and set(numbers) <= everybody
 
 
 def is_closed(turn: Turn) -> bool:
@@ -142,27 +163,44 @@ def add_changes(
     """Store changes of a run, or of an act, behind those that are there; the chapter's row has to
     be locked. Raises InvalidInput."""
     first = Change.objects.filter(attempt=attempt, run_id=run_id).count()
-    rows = [
-        Change(
+    rows: list[Change] = []
+    for position, one in enumerate(changes, start=first):
+        payload = dict(one.payload)
+        if one.kind == PERSON and "number" not in payload:
+            payload = _person(attempt, payload, rows)
+        if len(json.dumps(payload, ensure_ascii=False)) > CHANGE_CHAR_LIMIT:
+            raise InvalidInput(
+                f"A change to the world has more than {CHANGE_CHAR_LIMIT:,} characters. It was not "
+                "stored."
+            )
+        row = Change(
             session_id=attempt.session_id,
             attempt=attempt,
             run_id=run_id,
             position=position,
             kind=one.kind,
-            payload=_checked(one.payload),
+            payload=payload,
             cause=one.cause,
             step=one.step,
             result=one.result,
         )
-        for position, one in enumerate(changes, start=first)
-    ]
+        rows.append(row)
     return Change.objects.bulk_create(rows)
 
 
-def _checked(payload: Mapping[str, Any]) -> dict[str, Any]:
-    if len(json.dumps(payload, ensure_ascii=False)) > CHANGE_CHAR_LIMIT:
+def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
+    """The payload of who appears, with a number that nobody of the chapter has had: who reads by it
+    is never taken for somebody who appeared in another attempt."""
+    chapter = attempt.session
+    before = [one.payload for one in new if one.kind == PERSON]
+    everybody = (*everybody_at(chapter, attempt=attempt), *(character(**one) for one in before))
+    person = clean_person(everybody, **told)
+    known = chapter.changes.filter(kind=PERSON).values_list("payload", flat=True)
+    number = max((one["number"] for one in (*known, *before)), default=FIRST_NUMBER_IN_PLAY - 1) + 1
+    if number >= FIRST_NUMBER_IN_PLAY + MAX_PEOPLE_IN_PLAY:
         raise InvalidInput(
-            f"A change to the world has more than {CHANGE_CHAR_LIMIT:,} characters. It was not "
-            "stored."
+            f"At most {MAX_PEOPLE_IN_PLAY} people can appear in a chapter. Nobody was added."
         )
-    return dict(payload)
+    # Whoever comes now has missed what was before.
+    tell_readers_apart(chapter, ())
+    return {"number": number, **person}

@@ -11,6 +11,13 @@ def seed_chapters(apps, schema_editor):
     chapters.update(seed=models.F("session_id"))
 
 
+def tell_readers_apart(apps, schema_editor):
+    """People without a panel witness what everybody does, which they did not before."""
+    people = apps.get_model("story_sessions", "CastMember").objects.filter(slot=None)
+    chapters = apps.get_model("story_sessions", "Session").objects
+    chapters.filter(pk__in=people.values("session")).update(differs_by_reader=True)
+
+
 class Migration(migrations.Migration):
     dependencies = [("story_sessions", "0007_differs_by_reader")]
 
@@ -76,4 +83,5 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunPython(seed_chapters, migrations.RunPython.noop),
+        migrations.RunPython(tell_readers_apart, migrations.RunPython.noop),
     ]
