@@ -24,7 +24,7 @@ from sessions.attempts import (
 )
 from sessions.breaking import run_of
 from sessions.events import NewEvent, write_events
-from sessions.exceptions import InvalidInput, KeyReused, UnknownTurn
+from sessions.exceptions import InvalidInput, KeyReused, UnknownTurn, WrongState
 from sessions.limits import REPLY_CHAR_LIMIT
 from sessions.models import THOUGHT, Attempt, Event, Session, Turn
 from sessions.roster import next_slot
@@ -153,9 +153,12 @@ def find_committed(chapter: Session, number: int, attempt_id: uuid.UUID) -> Atte
 
 
 def reply_of(attempt: Attempt) -> Event:
-    """The last thing that was said aloud in a committed attempt."""
+    """The last thing that was said aloud in a committed attempt; raises WrongState for none."""
     said = attempt.events.filter(role=Event.Role.AGENT).exclude(kind=THOUGHT)
-    return said.latest("position")
+    reply = said.order_by("position").last()
+    if reply is None:
+        raise WrongState("Nothing was said here, so there is no reply. Nothing was changed.")
+    return reply
 
 
 def _land(attempt: Attempt, turn: Turn | None) -> bool:

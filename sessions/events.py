@@ -24,7 +24,7 @@ class NewEvent:
     text: str
     speaker: int | None = None
     kind: str = SAID
-    shown: Any = None
+    shown: dict[str, Any] | None = None
     witnesses: Sequence[int] | None = None
     role: str = Event.Role.AGENT
 
@@ -32,17 +32,15 @@ class NewEvent:
 def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
     """Store the words of a committed attempt, unless it has none, and then what came of them.
 
-    All get their witnesses, as the cast is now; an attempt without words has an outcome.
+    All get their witnesses, as the cast is now. The outcome is one event at least.
     """
     chapter, turn = attempt.session, attempt.turn
     assert turn is not None, "A committed attempt has a turn."
     witnesses = attempt.witnesses
     if witnesses is None:
         witnesses = [one.number for one in everybody_at(chapter, attempt=attempt)]
-    new = list(outcome)
-    if attempt.words:
-        new.insert(0, NewEvent(attempt.words, role=Event.Role.USER))
-    assert new, "A turn in which nothing is said would leave no trace in the record."
+    assert outcome, "An attempt of which nothing came would leave no trace in the record."
+    words = [NewEvent(attempt.words, role=Event.Role.USER)] if attempt.words else []
     now = timezone.now()
     rows = [
         Event(
@@ -58,7 +56,7 @@ def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
             witnesses=_witnesses_of(one, attempt, witnesses),
             created_at=attempt.submitted_at if one.role == Event.Role.USER else now,
         )
-        for position, one in enumerate(new)
+        for position, one in enumerate([*words, *outcome])
     ]
     for row in rows:
         tell_readers_apart(chapter, row.witnesses)
