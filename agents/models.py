@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from memory.stretches import Stretch
 from sessions.append_only import AppendOnly
+from sessions.limits import CHANGE_NAME_CHAR_LIMIT
 from sessions.models import Attempt, Session
 
 
@@ -126,11 +127,13 @@ class Job(models.Model):
     kind = models.CharField(max_length=10, choices=Kind)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
-    # Of a summary or a narration, the attempt at the last turn that it tells.
+    # Of a summary or a narration, the attempt at the last turn that it tells; of a job with a late
+    # result, the attempt that asked for it.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
     )
-    # Of a summary, the first and the last turn of its stretch.
+    # Of a summary, the first and the last turn of its stretch; of a late result, twice the turn of
+    # the attempt that asked for it.
     from_prompt_index = models.PositiveIntegerField(default=0)
     to_prompt_index = models.PositiveIntegerField(default=0)
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -150,6 +153,10 @@ class Job(models.Model):
     # What a resumed summary starts from, one for each call that is made:
     # {"audience": [int, ...], "payload": {...}, "finished_at": str}
     finished_deltas = models.JSONField(default=list, blank=True)
+    # The kind of change that its result becomes when a run takes it, where it has a late result.
+    result_kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT, blank=True, default="")
+    # That result, an object, once the job is done.
+    result = models.JSONField(null=True, blank=True)
     # The text so far, for the page that watches it grow.
     partial_text = models.TextField(blank=True)
     # What a narration was asked to write from, so that equal inputs can be resumed.

@@ -18,13 +18,13 @@ from memory.fold.records import Fold
 from memory.models import MemoryBlock
 from memory.telling.now_view import NowSection, now_view
 from sessions.access import get_chapter_to_change, tell_readers_apart
-from sessions.cast import take_part_once
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import CANON_CHAR_LIMIT
 from sessions.models import Session
 from sessions.roster import Character
 from sessions.states import PLAYABLE, State
 from sessions.text import clean_text
+from sessions.world import everybody_at, take_part_once
 
 
 @transaction.atomic
@@ -174,7 +174,7 @@ def _write(
     *,
     knew: Callable[[Fold], bool],
 ) -> MemoryBlock:
-    cast = chapter.selected_agent_slots
+    cast = [one.number for one in everybody_at(chapter)]
     if readers is None:
         knowing = cast
         if chapter.differs_by_reader:

@@ -18,7 +18,7 @@ from sessions.record import chosen_events
 # Play leaves one behind now and then, and a failure one more. More are written only once the GM has
 # accepted as many calls as they take.
 STRETCHES_UNASKED = 2
-# Slots in ascending order: the witnesses of an event, or those who know a block.
+# Numbers in ascending order: the witnesses of an event, or those who know a block.
 Audience = tuple[int, ...]
 
 
@@ -60,7 +60,7 @@ def audiences_in(
 def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
     """What `audiences_in` finds in each; the stretches follow one another without a gap."""
     if not (stretches and chapter.differs_by_reader):
-        return [[tuple(chapter.selected_agent_slots)] for _ in stretches]
+        return [[tuple(chapter.everybodys_numbers)] for _ in stretches]
     state = (chapter.updated_at, tuple(stretches))
     kept = _kept_audiences.get(chapter.pk)
     if kept is None or kept[0] != state:

@@ -79,6 +79,6 @@ def _get(chapters: QuerySet[Session], session_id: uuid.UUID) -> Session:
 
 def tell_readers_apart(chapter: Session, readers: Collection[int]) -> None:
     """Have prompts composed for each character by itself, where these are not all of the cast."""
-    if not (chapter.differs_by_reader or set(readers) >= set(chapter.selected_agent_slots)):
+    if not (chapter.differs_by_reader or set(readers) >= set(chapter.everybodys_numbers)):
         Session.objects.filter(pk=chapter.pk).update(differs_by_reader=True)
         chapter.differs_by_reader = True

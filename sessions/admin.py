@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
-from sessions.models import Attempt, CastMember, Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, CastMember, Change, Event, Session, Tab1Inputs, Turn
 from sessions.records_admin import RecordAdmin, related_records
 
 
@@ -52,13 +52,21 @@ class CastMemberAdmin(RecordAdmin):
 @admin.register(Event)
 class EventAdmin(RecordAdmin):
     list_display = ["__str__", "beginning", "chapter", "agent_slot", "created_at"]
-    list_filter = ["role", "agent_slot", "created_at"]
+    list_filter = ["role", "kind", "agent_slot", "created_at"]
     list_select_related = ["session"]
     search_fields = ["session__title", "session__session_id", "text"]
 
     @admin.display(description="text")
     def beginning(self, event: Event) -> str:
         return Truncator(event.text).chars(80)
+
+
+@admin.register(Change)
+class ChangeAdmin(RecordAdmin):
+    list_display = ["__str__", "chapter", "attempt", "position", "created_at"]
+    list_filter = ["kind", "created_at"]
+    list_select_related = ["session", "attempt"]
+    search_fields = ["session__title", "session__session_id", "kind", "cause"]
 
 
 @admin.register(Turn)

@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from sessions.access import get_chapter_to_change
 from sessions.breaking import recover_dead_attempts
-from sessions.cast import take_part_once
 from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
 from sessions.leases import LEASE
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN, PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
@@ -19,6 +18,7 @@ from sessions.log_lines import note_after_commit
 from sessions.models import Attempt, Session, Turn
 from sessions.states import PLAYABLE
 from sessions.text import clean_line, clean_text
+from sessions.world import is_closed, take_part_once
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +26,9 @@ KEY_REUSED = (
     "Something else was sent already under this id. Nothing was changed; send yours again under an "
     "id of its own."
 )
+
+
+_CLOSED = "you have acted in the world since, so this reply stays as it is."
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ def open_reroll(
     # What was sent already means what it meant then, also when another attempt is chosen now.
     like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
     answering = like.actor if actor is None else actor
-    check_cast(chapter, answering, witnesses)
+    check_cast(chapter, answering, witnesses, before=turn.number)
     reroll = Attempt(
         session=chapter,
         turn=turn,
@@ -128,11 +131,15 @@ def open_trial(
 
 
 def start_keeping(attempt: Attempt) -> Attempt:
-    """Put a broken attempt with text back in flight, so that its text can be committed."""
+    """Put a broken attempt with text back in flight, so that its text can be committed.
+
+    It is the run that brought the text which is committed then, with what its finished steps
+    changed.
+    """
     if not attempt.partial_text.strip():
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
     chapter = get_chapter_to_change(attempt.session_id)
-    return _start_run(chapter, attempt)
+    return _start_run(chapter, attempt, run_id=attempt.text_run_id)
 
 
 def latest_turn(chapter: Session) -> Turn:
@@ -154,6 +161,12 @@ def check_changeable(chapter: Session, number: int, *, in_flight: bool = False) 
         raise TurnInFlight("A reply is being written. Wait for it, or stop it first.")
 
 
+def check_open(turn: Turn) -> None:
+    """Raises WrongState once an act has followed the turn."""
+    if is_closed(turn):
+        raise WrongState(f"Nothing was changed: {_CLOSED}")
+
+
 def check_room_for_attempt(turn: Turn) -> None:
     """Raises WrongState once the turn has as many attempts as it may have."""
     if turn.attempts.count() >= MAX_ATTEMPTS_OF_A_TURN:
@@ -167,6 +180,8 @@ def why_not_changeable(chapter: Session, number: int) -> str:
     """Why no other attempt at this turn can be made or chosen; "" where one can."""
     if number != chapter.prompt_index:
         return "play has gone on, and only the latest reply can be replaced."
+    if any(map(is_closed, chapter.turns.filter(number=number))):
+        return _CLOSED
     if chapter.is_ending:
         return "the chapter is ending."
     if not chapter.is_playable:
@@ -223,6 +238,7 @@ def _open(chapter: Session, new: Attempt, *, said: Sequence[str]) -> OpenedAttem
     earlier = _find_earlier(chapter, new, said)
     if earlier is None:
         if new.turn is not None:
+            check_open(new.turn)
             check_room_for_attempt(new.turn)
         return OpenedAttempt(_start_run(chapter, new), must_run=True)
     if earlier.is_running:
@@ -242,9 +258,7 @@ def _find_earlier(chapter: Session, new: Attempt, said: Sequence[str]) -> Attemp
 
     `said` names the fields that the submission sets; raises KeyReused where one of them differs.
     """
-    if _has_dead_attempt(chapter):
-        recover_dead_attempts(chapter.pk)
-        chapter.refresh_from_db(fields=["turn_in_flight"])
+    free_from_dead_attempt(chapter)
     earlier = chapter.attempts.filter(submission_key=new.submission_key).first()
     if earlier is None:
         return None
@@ -255,12 +269,15 @@ def _find_earlier(chapter: Session, new: Attempt, said: Sequence[str]) -> Attemp
     return earlier
 
 
-def _has_dead_attempt(chapter: Session) -> bool:
+def free_from_dead_attempt(chapter: Session) -> None:
+    """Fail the attempts whose process died, so that none of them stands in the way."""
     running = chapter.attempts.filter(status=Attempt.Status.RUNNING)
-    return running.filter(lease_until__lt=timezone.now()).order_by().exists()
+    if running.filter(lease_until__lt=timezone.now()).order_by().exists():
+        recover_dead_attempts(chapter.pk)
+        chapter.refresh_from_db(fields=["turn_in_flight"])
 
 
-def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
+def _start_run(chapter: Session, attempt: Attempt, *, run_id: uuid.UUID | None = None) -> Attempt:
     unchanged = Attempt.objects.filter(
         pk=attempt.pk, run_id=attempt.run_id, status__in=Attempt.BROKEN
     )
@@ -271,7 +288,8 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
         set_broken_aside(chapter)
     now = timezone.now()
     # The text of the run before stays until this one brings text of its own.
-    attempt.status, attempt.run_id, attempt.error = Attempt.Status.RUNNING, uuid.uuid4(), ""
+    attempt.status, attempt.error = Attempt.Status.RUNNING, ""
+    attempt.run_id = run_id or uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = now, now + LEASE
     attempt.save()
     note_attempt(attempt, "attempt stored")
@@ -313,11 +331,14 @@ def _clean_words(words: str) -> str:
     return text
 
 
-def check_cast(chapter: Session, actor: int, witnesses: Sequence[int] | None) -> None:
-    """Raises InvalidInput unless these are agents of the chapter, each witness once."""
+def check_cast(
+    chapter: Session, actor: int, witnesses: Sequence[int] | None, *, before: int | None = None
+) -> None:
+    """Raises InvalidInput unless the actor is an agent of the chapter, and the witnesses take part,
+    each named once; with `before` at that turn."""
     if actor not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {actor} in this chapter. Nothing was sent.")
-    if witnesses is not None and not take_part_once(chapter, witnesses):
+    if witnesses is not None and not take_part_once(chapter, witnesses, before=before):
         raise InvalidInput(
             "The witnesses must be agents of this chapter, each once. Nothing was sent."
         )

@@ -44,7 +44,7 @@ def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
         broken = Attempt.objects.filter(
             pk=attempt.pk, run_id=attempt.run_id, status__in=Attempt.BROKEN
         )
-        broken.update(partial_text=scrub_reply(partial_text))
+        broken.update(partial_text=scrub_reply(partial_text), text_run_id=attempt.run_id)
 
 
 def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
@@ -85,6 +85,7 @@ def _break(
     changes: dict[str, object] = {"status": status, "error": error, "updated_at": timezone.now()}
     if partial_text:
         changes["partial_text"] = scrub_reply(partial_text)
+        changes["text_run_id"] = attempt.run_id
     if not run.update(**changes):
         return False
     ids = {"session_id": attempt.session_id, "attempt_id": attempt.pk}

@@ -70,9 +70,27 @@ def check_takes_part(chapter: Session, slot: int) -> None:
         raise InvalidInput(f"There is no agent {slot} in this chapter.")
 
 
-def take_part_once(chapter: Session, slots: Sequence[int]) -> bool:
-    """Whether these are agents of the chapter, each named once."""
-    return len(set(slots)) == len(slots) and set(slots) <= set(chapter.selected_agent_slots)
+def clean_person(
+    everybody: Iterable[Character], *, name: str, pronouns: str = "", public_text: str = ""
+) -> dict[str, str]:
+    """What is told of somebody without a panel who joins these; raises TooLong or InvalidInput."""
+    person = {"name": name, "pronouns": pronouns, "public_text": public_text}
+    limits = (AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT)
+    labels = ("The name", "The pronouns", "What everybody knows of somebody")
+    for field, limit, label in zip(person, limits, labels, strict=True):
+        line = person[field] = clean_line(person[field], limit=limit, label=label)
+        if is_mark(line) if field == "name" else holds_mark(line):
+            raise InvalidInput(
+                f"{label} cannot be “{line}”: it would look as if you, or the program itself, had "
+                "said something. Nothing was changed."
+            )
+    taken = {person_as_read(one.name) for one in everybody}
+    if not person["name"] or person_as_read(person["name"]) in taken:
+        raise InvalidInput(
+            f"Nobody can appear as “{person['name']}”: whoever does needs a name that nobody else "
+            "has. Nothing was changed."
+        )
+    return person
 
 
 def _check_slots(slots: Sequence[int]) -> Sequence[int]:

@@ -1,6 +1,7 @@
 """How an attempt becomes the story: it is committed as a turn, and one attempt is chosen."""
 
 import uuid
+from collections.abc import Sequence
 from datetime import timedelta
 
 from django.db import models, transaction
@@ -11,7 +12,6 @@ from sessions.access import (
     get_chapter,
     get_chapter_to_change,
     lock_chapter,
-    tell_readers_apart,
 )
 from sessions.attempts import (
     KEY_REUSED,
@@ -23,18 +23,21 @@ from sessions.attempts import (
     set_broken_aside,
 )
 from sessions.breaking import run_of
-from sessions.exceptions import InvalidInput, KeyReused, UnknownTurn
+from sessions.events import NewEvent, write_events
+from sessions.exceptions import InvalidInput, KeyReused, UnknownTurn, WrongState
 from sessions.limits import REPLY_CHAR_LIMIT
-from sessions.models import Attempt, Event, Session, Turn
+from sessions.models import THOUGHT, Attempt, Event, Session, Turn
 from sessions.roster import next_slot
 from sessions.states import PLAYABLE
-from sessions.text import clean_text, scrub_reply
+from sessions.text import clean_text
+from sessions.world import copy_changes
 
 
 @transaction.atomic
-def commit_attempt(attempt: Attempt, reply_text: str) -> list[Event] | None:
+def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[Event] | None:
     """Write the attempt's events, and choose it unless it is a trial.
 
+    The outcome is a text of the one who answers, or all that was said, shown and thought.
     Returns None, and writes nothing, when this run may no longer write to the attempt. Afterwards
     the attempt and its chapter are as they are stored, apart from the lease.
     """
@@ -67,7 +70,8 @@ def commit_attempt(attempt: Attempt, reply_text: str) -> list[Event] | None:
         setattr(attempt, name, value)
     took = (now - attempt.submitted_at) // timedelta(milliseconds=1)
     note_attempt(attempt, "attempt committed", prompt=turn.number, ms=took)
-    return _write_events(attempt, scrub_reply(reply_text))
+    events = _said(attempt, outcome) if isinstance(outcome, str) else outcome
+    return write_events(attempt, events)
 
 
 @transaction.atomic
@@ -123,7 +127,9 @@ def edit_reply(
         committed_at=timezone.now(),
     )
     note_attempt(edit, "attempt committed", prompt=number)
-    _write_events(edit, text)
+    # First, because who has appeared by then can witness the events.
+    copy_changes(source, edit)
+    write_events(edit, _with_text(source, text))
     _choose(chapter, turn, edit)
     return edit
 
@@ -147,8 +153,12 @@ def find_committed(chapter: Session, number: int, attempt_id: uuid.UUID) -> Atte
 
 
 def reply_of(attempt: Attempt) -> Event:
-    """The last thing that was said in a committed attempt."""
-    return attempt.events.filter(role=Event.Role.AGENT).latest("position")
+    """The last thing that was said aloud in a committed attempt; raises WrongState for none."""
+    said = attempt.events.filter(role=Event.Role.AGENT).exclude(kind=THOUGHT)
+    reply = said.order_by("position").last()
+    if reply is None:
+        raise WrongState("Nothing was said here, so there is no reply. Nothing was changed.")
+    return reply
 
 
 def _land(attempt: Attempt, turn: Turn | None) -> bool:
@@ -188,27 +198,22 @@ def _panel_after(chapter: Session, actor: int, turn: Turn | None) -> Case:
     )
 
 
-def _write_events(attempt: Attempt, reply_text: str) -> list[Event]:
-    """The words, then the reply; both with their witnesses, as the cast is now."""
-    chapter, turn = attempt.session, attempt.turn
-    assert turn is not None, "A committed attempt has a turn."
-    everybody = chapter.selected_agent_slots
-    witnesses = everybody if attempt.witnesses is None else attempt.witnesses
-    tell_readers_apart(chapter, witnesses)
-    about = {
-        "session": chapter,
-        "attempt": attempt,
-        "prompt_index": turn.number,
-        "witnesses": witnesses,
-    }
-    words = Event(
-        **about,
-        position=0,
-        role=Event.Role.USER,
-        text=attempt.words,
-        created_at=attempt.submitted_at,
-    )
-    reply = Event(
-        **about, position=1, role=Event.Role.AGENT, agent_slot=attempt.actor, text=reply_text
-    )
-    return Event.objects.bulk_create([words, reply])
+def _said(attempt: Attempt, text: str) -> list[NewEvent]:
+    """A reply of the one who answers."""
+    return [NewEvent(text, attempt.actor)]
+
+
+def _with_text(source: Attempt, text: str) -> list[NewEvent]:
+    """What came of this attempt, with another text as the last thing that was said."""
+    last = reply_of(source)
+    return [
+        NewEvent(
+            text if one == last else one.text,
+            one.agent_slot,
+            one.kind,
+            one.shown,
+            one.witnesses,
+            one.role,
+        )
+        for one in source.events.exclude(role=Event.Role.USER).order_by("position")
+    ]

@@ -76,5 +76,7 @@ def is_empty(chapter: Session) -> bool:
     """Whether nothing has been typed on Tab 1, hidden panels included."""
     tab1 = chapter.tab1
     texts = [tab1.world_text, tab1.chapter_text, *(one.identity_text for one in chapter.cast)]
-    is_default = (one.as_character() == character(one.slot or 0) for one in chapter.cast)
+    is_default = (
+        one.as_character(one.slot or 0) == character(one.slot or 0) for one in chapter.cast
+    )
     return not any(text.strip() for text in texts) and all(is_default)

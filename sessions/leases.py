@@ -27,12 +27,17 @@ def renew_attempts(texts: Sequence[tuple[Attempt, str]]) -> set[uuid.UUID]:
     with transaction.atomic():
         # The others do not wait for a row that somebody holds: it is renewed the next time.
         rows = list(
-            running.select_for_update(skip_locked=True).order_by().only("run_id", "partial_text")
+            running.select_for_update(skip_locked=True)
+            .order_by()
+            .only("run_id", "partial_text", "text_run_id")
         )
         for row in rows:
-            row.partial_text = scrub_reply(text_of[row.run_id]) or row.partial_text
+            if text := scrub_reply(text_of[row.run_id]):
+                row.partial_text, row.text_run_id = text, row.run_id
             row.lease_until, row.updated_at = now + LEASE, now
-        Attempt.objects.bulk_update(rows, ["partial_text", "lease_until", "updated_at"])
+        Attempt.objects.bulk_update(
+            rows, ["partial_text", "text_run_id", "lease_until", "updated_at"]
+        )
     if len(rows) == len(texts):
         return set()
     own = known.filter(status__in=(Attempt.Status.RUNNING, Attempt.Status.COMMITTED))

@@ -16,10 +16,16 @@ TITLE_CHAR_LIMIT = 120
 # The engine cuts no reply; this is far beyond what any model writes at once.
 REPLY_CHAR_LIMIT = 1_000_000
 SUBMISSION_KEY_CHAR_LIMIT = 100
+# The kind of a change, and what it came from.
+CHANGE_NAME_CHAR_LIMIT = 60
+# A change as JSON.
+CHANGE_CHAR_LIMIT = 20_000
 MAX_ATTEMPTS_OF_A_TURN = 50
 MAX_AGENTS = 7
 # People of the world who have no panel.
 MAX_PEOPLE = 20
+# Those who appear in play, at all attempts together.
+MAX_PEOPLE_IN_PLAY = 500
 DEFAULT_TARGET_WORDS = 2_500
 MIN_TARGET_WORDS = 100
 MAX_TARGET_WORDS = 5_000

@@ -1,8 +1,8 @@
 """A chapter: its setup, the attempts at its turns, and the record of what was said."""
 
 import uuid
-from collections.abc import Mapping
 from functools import cached_property
+from itertools import count
 from typing import Any, ClassVar
 
 from django.db import models
@@ -12,8 +12,11 @@ from django.utils import timezone
 from sessions.append_only import AppendOnly
 from sessions.limits import (
     AGENT_NAME_CHAR_LIMIT,
+    CHANGE_NAME_CHAR_LIMIT,
     CHUNK_SIZE_PROMPTS,
     DEFAULT_TARGET_WORDS,
+    MAX_AGENTS,
+    MAX_PEOPLE,
     PRONOUNS_CHAR_LIMIT,
     PUBLIC_TEXT_CHAR_LIMIT,
     SUBMISSION_KEY_CHAR_LIMIT,
@@ -23,6 +26,13 @@ from sessions.roster import Character, character
 from sessions.states import PLAYABLE, State
 
 UNTITLED = "Untitled chapter"
+# The engine's own kinds of event. Of a thought only its thinker and the user know.
+SAID, THOUGHT = "said", "thought"
+# The engine's own kind of change: somebody without a panel appears in play and joins the cast. The
+# payload has name, pronouns, public_text, and the number that witnesses name the person by.
+PERSON = "person"
+# People of Tab 1 have the numbers after the slots, in their order; who appears in play those after.
+FIRST_NUMBER_IN_PLAY = MAX_AGENTS + MAX_PEOPLE + 1
 
 
 class Chapters(models.Manager["Session"]):
@@ -54,6 +64,8 @@ class Session(models.Model):
     # Somebody of the cast has not witnessed an event, or does not read a ruling: what prompts have
     # in common is then composed for each character by itself.
     differs_by_reader = models.BooleanField(default=False)
+    # What chance is drawn from, with the turn's number and the name of what is drawn.
+    seed = models.UUIDField(default=uuid.uuid4, editable=False)
     # The panel that Tab 2 shows.
     next_agent_slot = models.PositiveSmallIntegerField(default=1)
     narrative_agent_definition_text = models.TextField(blank=True)
@@ -107,13 +119,26 @@ class Session(models.Model):
 
     @cached_property
     def everybody(self) -> tuple[Character, ...]:
-        """Those who take part: characters by slot, then people without a panel."""
-        return tuple(one.as_character() for one in self.cast if one.is_selected)
+        """Those who take part from the first turn on: characters by slot, then people without a
+        panel. Who has appeared since is among `sessions.world.everybody_at`.
+        """
+        return tuple(one for one, member in self._numbered_cast if member.is_selected)
 
     @cached_property
     def characters(self) -> list[Character]:
         """The characters of this chapter, in slot order."""
         return [one for one in self.everybody if one.slot]
+
+    @cached_property
+    def _numbered_cast(self) -> list[tuple[Character, "CastMember"]]:
+        """People without a panel count on from the slots."""
+        people = count(MAX_AGENTS + 1)
+        return [(one.as_character(one.slot or next(people)), one) for one in self.cast]
+
+    @property
+    def everybodys_numbers(self) -> list[int]:
+        """What witnesses name everybody of Tab 1 by, in ascending order."""
+        return [one.number for one in self.everybody]
 
     @property
     def selected_agent_slots(self) -> list[int]:
@@ -129,17 +154,26 @@ class Session(models.Model):
         texts = {one.slot: getattr(one, field) for one in self.cast if one.slot}
         return {str(slot): text for slot, text in texts.items() if text}
 
-    def character(self, slot: int) -> Character:
-        """The character of this slot, also of one that is not selected."""
-        return self._characters_by_slot.get(slot) or character(slot)
+    def character(self, number: int) -> Character:
+        """Whom events name by this number, also a slot that is not selected."""
+        known = self._characters_by_number
+        if number not in known and number >= FIRST_NUMBER_IN_PLAY:
+            # Of all attempts, for those that are not chosen are shown too.
+            known.update(
+                (payload["number"], character(**payload))
+                for payload in self.changes.filter(kind=PERSON).values_list("payload", flat=True)
+            )
+        return known.get(number) or character(number)
 
     @cached_property
-    def _characters_by_slot(self) -> Mapping[int, Character]:
-        return {one.slot: one.as_character() for one in self.cast if one.slot}
+    def _characters_by_number(self) -> dict[int, Character]:
+        return {one.number: one for one, _ in self._numbered_cast}
 
     def forget_cast(self) -> None:
         """Read the cast anew when it is next asked for."""
-        for name in ("cast", "everybody", "characters", "_characters_by_slot"):
+        for name in (
+            *("cast", "everybody", "characters", "_numbered_cast", "_characters_by_number"),
+        ):
             self.__dict__.pop(name, None)
 
     def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
@@ -192,10 +226,10 @@ class CastMember(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.as_character().name
+        return self.as_character(self.slot or 0).name
 
-    def as_character(self) -> Character:
-        return character(self.slot or 0, self.name, self.pronouns, self.public_text)
+    def as_character(self, number: int) -> Character:
+        return character(number, self.name, self.pronouns, self.public_text)
 
 
 class Attempt(models.Model):
@@ -249,6 +283,8 @@ class Attempt(models.Model):
     witnesses = models.JSONField(null=True, blank=True)
     # The text so far of the last run that brought any.
     partial_text = models.TextField(blank=True)
+    # That run, whose changes go with the text where the attempt is kept.
+    text_run_id = models.UUIDField(null=True, blank=True)
     error = models.TextField(blank=True)
     run_id = models.UUIDField(default=uuid.uuid4)
     lease_until = models.DateTimeField()
@@ -328,10 +364,14 @@ class Event(AppendOnly):
     prompt_index = models.PositiveIntegerField()
     position = models.PositiveSmallIntegerField()
     role = models.CharField(max_length=8, choices=Role)
-    # The member of the cast who speaks.
+    # What it is to those who witness it: SAID, THOUGHT, or what a way to play calls its own.
+    kind = models.CharField(max_length=40, default=SAID)
+    # The number of the member of the cast who speaks.
     agent_slot = models.PositiveSmallIntegerField(null=True, blank=True)
     text = models.TextField()
-    # The members of the cast who could perceive it, as it was when the event was written.
+    # A form of it that a page draws beyond its words.
+    shown = models.JSONField(null=True, blank=True)
+    # The numbers of those of the cast who could perceive it, as it was when the event was written.
     witnesses = models.JSONField(default=list)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -346,3 +386,52 @@ class Event(AppendOnly):
 
     def __str__(self) -> str:
         return f"{self.prompt_index} {self.role}"
+
+
+class Change(AppendOnly):
+    """What a run of an attempt, or an act of the user after it, did to the world.
+
+    The world is folded from the initial state and the changes that count; see sessions.world.
+    """
+
+    change_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="changes")
+    # The index of its positions serves whoever asks for those of an attempt.
+    attempt = models.ForeignKey(
+        Attempt, on_delete=models.CASCADE, related_name="changes", db_index=False
+    )
+    # The run that it is of; None for an act.
+    run_id = models.UUIDField(null=True, blank=True)
+    # Its place among those of the run, or among the acts after the attempt.
+    position = models.PositiveIntegerField()
+    kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT)
+    # An object, whose fields the kind fixes.
+    payload = models.JSONField(default=dict)
+    # The tool, the rule or the act that it came from.
+    cause = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT, blank=True)
+    # The job whose late result it takes.
+    result = models.UUIDField(null=True, blank=True)
+    # The step that it came from, where the reply was written in several; 0 before the first.
+    step = models.PositiveSmallIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["position"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["attempt", "run_id", "position"], name="one_change_per_position"
+            ),
+            models.UniqueConstraint(
+                fields=["attempt", "position"],
+                condition=models.Q(run_id=None),
+                name="one_act_per_position",
+            ),
+            models.UniqueConstraint(
+                fields=["run_id", "result"],
+                condition=models.Q(result__isnull=False),
+                name="one_change_per_result_of_a_run",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} by {self.cause}"

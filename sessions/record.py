@@ -4,7 +4,7 @@ import uuid
 
 from django.db.models import Q, QuerySet
 
-from sessions.models import Attempt, Event, Session, Turn
+from sessions.models import THOUGHT, Attempt, Event, Session, Turn
 
 
 def chosen_events(
@@ -13,8 +13,10 @@ def chosen_events(
     from_prompt: int = 1,
     to_prompt: int | None = None,
     last_attempt: uuid.UUID | None = None,
+    with_thoughts: bool = False,
 ) -> "QuerySet[Event]":
-    """The events of the chosen attempts at these turns, both ends included.
+    """The events of the chosen attempts at these turns, both ends included; thoughts only where
+    they are asked for.
 
     With a `last_attempt`, a committed attempt at turn `to_prompt`, as if that were chosen.
     """
@@ -24,16 +26,19 @@ def chosen_events(
     events = chapter.events.filter(told, prompt_index__gte=from_prompt)
     if to_prompt is not None:
         events = events.filter(prompt_index__lte=to_prompt)
+    if not with_thoughts:
+        events = events.exclude(kind=THOUGHT)
     return events.order_by("prompt_index", "position")
 
 
 def other_events(chapter: Session, *, from_prompt: int, to_prompt: int) -> "QuerySet[Event]":
-    """The events of the attempts at these turns that are not chosen, oldest attempt first."""
+    """The events of the attempts at these turns that are not chosen, oldest attempt first, without
+    thoughts."""
     events = chapter.events.filter(
         attempt__chosen_for__isnull=True,
         prompt_index__gte=from_prompt,
         prompt_index__lte=to_prompt,
-    )
+    ).exclude(kind=THOUGHT)
     return events.order_by("prompt_index", "attempt__committed_at", "attempt", "position")
 
 

@@ -12,7 +12,8 @@ SLOTS = tuple(range(1, MAX_AGENTS + 1))
 class Character:
     """A member of the cast as a page, a prompt or the transcript shows it.
 
-    Slot 0, and no colour, is for a person without a panel.
+    Slot 0, and no colour, is for a person without a panel. The number is what witnesses name it by:
+    its slot, or for a person without a panel a number above all slots.
     """
 
     slot: int
@@ -20,6 +21,7 @@ class Character:
     name: str
     pronouns: str = ""
     public_text: str = ""
+    number: int = 0
 
     @property
     def says_more(self) -> bool:
@@ -31,11 +33,12 @@ def default_name(slot: int) -> str:
     return f"Agent {COLORS[slot - 1].title()}"
 
 
-def character(slot: int, name: str = "", pronouns: str = "", public_text: str = "") -> Character:
-    """An empty name means the default of the slot."""
-    if not slot:
-        return Character(0, "", name, pronouns, public_text)
-    return Character(slot, COLORS[slot - 1], name or default_name(slot), pronouns, public_text)
+def character(number: int, name: str = "", pronouns: str = "", public_text: str = "") -> Character:
+    """An empty name means the default of the slot; a number above the slots is a person's."""
+    if number not in SLOTS:
+        return Character(0, "", name or "Somebody", pronouns, public_text, number)
+    told = name or default_name(number)
+    return Character(number, COLORS[number - 1], told, pronouns, public_text, number)
 
 
 def next_slot(slot: int, selected: list[int]) -> int:

@@ -7,6 +7,7 @@ import re
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from sessions.limits import TAB2_CHAR_LIMIT
 from sessions.models import Event, Session
@@ -16,7 +17,7 @@ from sessions.roster import Character
 DASHED_LINE = "-------------"
 TRUNCATION_NOTE = "(Earlier transcript truncated for display.)"
 BOUNDARY_ABOVE_NOTE = "(summary boundary above)"
-# Whether what these slots witnessed is told.
+# Whether what these of the cast witnessed is told.
 Perceived = Callable[[Collection[int]], bool]
 _SEPARATOR = "\n\n"
 _FEW_PROMPTS = 200
@@ -105,7 +106,8 @@ def read_transcript(
     count towards the limit.
     """
     events = chosen_events(chapter).reverse()
-    newest_first = (render_event(event, chapter) for event in events.iterator(chunk_size=200))
+    entries = (render_event(event, chapter) for event in events.iterator(chunk_size=200))
+    newest_first = _numbered(entries, newest_first=True)
     boundary = chapter.last_summarized_prompt_index
     if limit is None:
         transcript = Transcript(list(newest_first)[::-1], boundary)
@@ -119,7 +121,7 @@ def read_prompts(
 ) -> Transcript:
     """All of these prompts with their replies."""
     events = chosen_events(chapter, from_prompt=first, to_prompt=last)
-    entries = [render_event(event, chapter) for event in events]
+    entries = list(_numbered(render_event(event, chapter) for event in events))
     transcript = Transcript(entries, chapter.last_summarized_prompt_index)
     return _with_other_attempts(transcript, chapter) if with_all_replies else transcript
 
@@ -174,9 +176,9 @@ def _cut_start(entry: Entry, room: int) -> Entry:
 
 def render_event(event: Event, chapter: Session) -> Entry:
     entry = _render(chapter, event.prompt_index, event.role, event.agent_slot, event.text)
-    if entry.character is None or set(event.witnesses) >= set(chapter.selected_agent_slots):
+    if entry.character is None or set(event.witnesses) >= set(chapter.everybodys_numbers):
         return entry
-    names = [chapter.character(slot).name for slot in event.witnesses]
+    names = [chapter.character(number).name for number in event.witnesses]
     return replace(entry, perceived_by=", ".join(names))
 
 
@@ -203,25 +205,36 @@ def chosen_entries(
     to_prompt: int | None = None,
     last_attempt: uuid.UUID | None = None,
     perceived: Perceived | None = None,
+    with_thoughts: bool = False,
 ) -> Iterator[Entry]:
     """What `chosen_events` finds as it is shown, without its rows: there may be ten thousand.
 
     With `perceived` the events alone of whose witnesses it holds.
     """
     events = chosen_events(
-        chapter, from_prompt=from_prompt, to_prompt=to_prompt, last_attempt=last_attempt
+        chapter,
+        from_prompt=from_prompt,
+        to_prompt=to_prompt,
+        last_attempt=last_attempt,
+        with_thoughts=with_thoughts,
     )
     rows = events.values_list("prompt_index", "role", "agent_slot", "text", "witnesses")
     is_long = to_prompt is None or to_prompt - from_prompt > _FEW_PROMPTS
     # A cursor for a few rows would be asked three times for what one query brings.
     read = rows.iterator(chunk_size=500) if is_long else rows
-    return (
+    return _numbered(
         _render(chapter, number, role, slot, text)
         for number, role, slot, text, witnesses in read
         if perceived is None or perceived(witnesses)
     )
 
 
-def render_events(events: Iterable[Event], chapter: Session) -> str:
-    """Plain text of these events as a prompt or a download carries it."""
-    return _SEPARATOR.join(render_event(event, chapter).rendered for event in events)
+def _numbered(entries: Iterable[Entry], *, newest_first: bool = False) -> Iterator[Entry]:
+    """The entries, in which a turn whose words are not among them shows its number alone."""
+    for number, of_turn in groupby(entries, key=lambda entry: entry.prompt_index):
+        turn = list(of_turn)
+        first = turn[-1 if newest_first else 0]
+        if first.role != Event.Role.USER:
+            at = len(turn) if newest_first else 0
+            turn.insert(at, Entry(number, Event.Role.USER, f"{number})", ""))
+        yield from turn

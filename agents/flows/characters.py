@@ -26,7 +26,7 @@ def compose_reply(attempt: Attempt) -> list[Layer]:
     """The layers for the attempt's request: what came before its turn, and its words."""
     before = attempt.turn.number if attempt.turn else None
     words = {"USER_PROMPT": [Piece(attempt.words)]}
-    return _compose(Subject(attempt.session, attempt.actor, before, given=words))
+    return _compose(Subject(attempt.session, attempt.actor, before, attempt, given=words))
 
 
 def compose_start(session_id: uuid.UUID, agent_slot: int) -> list[Layer]:

@@ -5,6 +5,7 @@ import uuid
 from django.db import transaction
 
 from agents.flows.summarizing import cancel_waiting_summary, end_summarizing
+from agents.running.results import cancel_waiting_results
 from memory.blocks import settle_pointer
 from sessions import committing
 from sessions.models import Attempt
@@ -29,10 +30,11 @@ def edit_reply(
 
 
 def follow_choice(session_id: uuid.UUID) -> None:
-    """Let memory go as far as the chosen attempts have it.
+    """Let memory go as far as the chosen attempts have it, and late results be theirs.
 
     What is lacking then is asked for when the next prompt is stored, or when the chapter ends.
     """
     settle_pointer(session_id)
     cancel_waiting_summary(session_id)
+    cancel_waiting_results(session_id)
     end_summarizing(session_id)

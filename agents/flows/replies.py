@@ -22,6 +22,7 @@ from agents.providers.exceptions import ProviderError
 from agents.running.claims import keep_claim
 from agents.running.database import in_database, in_database_patiently
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded
+from agents.running.results import ask_for_cancelled_results, finished_results
 from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.storage import describe
 from sessions.access import get_chapter
@@ -38,6 +39,7 @@ from sessions.committing import commit_attempt
 from sessions.exceptions import ChapterError, WrongState
 from sessions.log_lines import current_ids, go_on_working_for
 from sessions.models import Attempt, Event
+from sessions.world import take_results
 
 logger = logging.getLogger(__name__)
 
@@ -140,10 +142,12 @@ def finished_text(actor: int, reply: Reply) -> str:
 
 @transaction.atomic
 def _open_prompt(session_id: uuid.UUID, **sent: object) -> OpenedAttempt:
-    """Store the prompt, and ask for the memory that a choice or an import has left lacking."""
+    """Store the prompt, and ask for what a choice or an import has left lacking."""
     opened = open_prompt(session_id, **sent)  # type: ignore[arg-type]
     chapter = opened.attempt.session
     # Memory that catches up is written on with each prompt that is committed.
+    if opened.must_run:
+        ask_for_cancelled_results(chapter.pk)
     if opened.must_run and not chapter.accepted_calls:
         queue_due_summary(chapter, notice_after=_SUMMARY_PAUSE_SECONDS)
     return opened
@@ -199,6 +203,7 @@ def _open_and_prepare(
         return opened, None
     attempt = opened.attempt
     try:
+        take_results(attempt, finished_results(attempt.session_id))
         return opened, let_reply_through(attempt.session_id, partial(prepare, attempt))
     except DatabaseError:
         fail_attempt(attempt, error=INTERRUPTED, partial_text="")

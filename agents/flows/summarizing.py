@@ -39,6 +39,7 @@ from memory.stretches import (
 from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
 from sessions.models import Session, Turn
 from sessions.states import State, try_move
+from sessions.world import everybody_at
 
 # The layer of what is summarised.
 CHUNK = "RECENT_CONTEXT_CHUNK"
@@ -226,7 +227,7 @@ def _empty_delta(job: Job) -> MemoryBlock:
     return make_delta(
         job.attempt,
         from_prompt_index=job.from_prompt_index,
-        audience=job.attempt.session.selected_agent_slots,
+        audience=[one.number for one in everybody_at(job.attempt.session, attempt=job.attempt)],
         payload={"memory_type": "turn_delta"},
     )
 
@@ -272,7 +273,10 @@ def compose_summary(
     """
     reminder = format_pieces(CONTEXT_SUMMARY, TurnDelta)
     given = {CHUNK: told_pieces(chapter, stretch, audience, last_attempt), "FORMAT": reminder}
-    subject = Subject(chapter, audience=audience, waiting=waiting, given=given)
+    # With it as if that were chosen: who appeared in another attempt is not told of.
+    attempts = chapter.attempts.select_related("turn")
+    attempt = attempts.get(pk=last_attempt) if last_attempt else None
+    subject = Subject(chapter, attempt=attempt, audience=audience, waiting=waiting, given=given)
     return compose(CONTEXT_SUMMARY.layers, subject, tier_of(CONTEXT_SUMMARY.agent_id))
 
 

@@ -91,7 +91,7 @@ def roster(subject: Subject, tier: Tier) -> list[Piece]:
     chapter = subject.chapter
     agents = [f"{one.slot}: {one.color}: {one.name}" for one in chapter.characters]
     pieces = [Piece("\n".join([f"{len(agents)} agents", *agents]))]
-    return [*pieces, *_known_cast(chapter.everybody)]
+    return [*pieces, *_known_cast(subject.everybody)]
 
 
 def title(subject: Subject, tier: Tier) -> list[Piece]:
@@ -149,7 +149,7 @@ def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
     """The cast, and every block in its own words; the lock and the newest delta stay."""
     blocks = recall(subject.chapter)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
-    return _known_cast(subject.chapter.everybody) + [
+    return _known_cast(subject.everybody) + [
         Piece(
             block.full,
             block.brief,
@@ -172,15 +172,16 @@ def transcript_pieces(
     *,
     last_attempt: uuid.UUID | None = None,
     perceived: Perceived | None = None,
+    with_thoughts: bool = False,
 ) -> tuple[Piece, ...]:
     """One piece a prompt: the GM's words with the chosen reply; in brief, without long middles.
 
     With a `last_attempt` at the last prompt, as if that were chosen. With `perceived` the events
-    alone of whose witnesses it holds.
+    alone of whose witnesses it holds; thoughts only where they are asked for.
     """
     cast = tuple(one.name for one in chapter.characters)
     pieces = []
-    for turn in _turns(chapter, first, last, last_attempt, perceived):
+    for turn in _turns(chapter, first, last, last_attempt, perceived, with_thoughts=with_thoughts):
         whole, brief = map("\n\n".join, zip(*(_told(entry, cast) for entry in turn), strict=True))
         pieces.append(Piece(whole, brief))
     return tuple(pieces)
@@ -221,6 +222,8 @@ def _turns(
     last: int,
     last_attempt: uuid.UUID | None = None,
     perceived: Perceived | None = None,
+    *,
+    with_thoughts: bool = False,
 ) -> Iterator[Iterator[Entry]]:
     """The entries of each prompt, each to be read before the next."""
     entries = chosen_entries(
@@ -229,6 +232,7 @@ def _turns(
         to_prompt=last,
         last_attempt=last_attempt,
         perceived=perceived,
+        with_thoughts=with_thoughts,
     )
     return (turn for _, turn in groupby(entries, key=lambda entry: entry.prompt_index))
 
@@ -257,7 +261,12 @@ def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
     kept = _kept_context.get(key)
     if kept is None or kept[0] != state:
         pieces = transcript_pieces(
-            chapter, start, subject.last_prompt, perceived=_witnessed_by(subject)
+            chapter,
+            start,
+            subject.last_prompt,
+            perceived=_witnessed_by(subject),
+            # A thought has its thinker as its only witness.
+            with_thoughts=subject.slot is not None,
         )
         kept = (state, pieces)
         _kept_context.set(key, kept, size=sum(len(piece.text) for piece in kept[1]))
@@ -287,7 +296,7 @@ def _memory(
 ) -> list[Piece]:
     chapter, key = subject.chapter, (subject.chapter.pk, subject.whose)
     lock = recall_lock(chapter) if detail is Detail.FULL else ""
-    known = _Memory(folded, chapter.everybody, detail, lock, tag, told_before)
+    known = _Memory(folded, subject.everybody, detail, lock, tag, told_before)
     kept = _kept_memory.get(key)
     if kept is None or not kept.is_like(known):
         kept = known

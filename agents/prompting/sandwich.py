@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from agents.prompting.escaping import is_guarded
 from agents.prompting.layers import TIERS, Layer, Piece, Tier, Trim, keep_last
@@ -14,12 +15,15 @@ from agents.prompting.sent_layers import BLANK_LINE, Role
 from memory.keeping import KeptRecent
 from memory.models import MemoryBlock
 from memory.stretches import Audience
-from sessions.models import Session
+from sessions.models import Attempt, Session
+from sessions.roster import Character
+from sessions.world import everybody_at
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What one prompt is about. `slot` is the character who is addressed.
+    """What one prompt is about. `slot` is the character who is addressed, and `attempt` the one
+    that the prompt is for or, of memory, the one with which its stretch ends.
 
     `before` leaves out that prompt and what came later, for a reply that is written again.
     `audience` are those for whom memory is written, and `waiting` the deltas of the same stretch
@@ -31,6 +35,7 @@ class Subject:
     chapter: Session
     slot: int | None = None
     before: int | None = None
+    attempt: Attempt | None = None
     budget_tokens: int | None = None
     audience: Audience | None = None
     waiting: Sequence[MemoryBlock] = ()
@@ -40,6 +45,11 @@ class Subject:
     def last_prompt(self) -> int:
         """The last prompt that has happened, as far as this subject is concerned."""
         return self.chapter.prompt_index if self.before is None else self.before - 1
+
+    @cached_property
+    def everybody(self) -> tuple[Character, ...]:
+        """Those who take part, as far as this subject is concerned."""
+        return everybody_at(self.chapter, before=self.before, attempt=self.attempt)
 
     @property
     def readers(self) -> Audience | None:
@@ -104,8 +114,9 @@ def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) 
 
 
 # What a chapter's layer was composed from: the tier, the state of the chapter, what is left out of
-# it, and the room. Whatever changes such a layer moves the chapter's `updated_at`.
-_LayerState = tuple[Tier, datetime, int | None, int | None]
+# it, the room, and who has appeared. Whatever else changes such a layer moves the chapter's
+# `updated_at`.
+_LayerState = tuple[Tier, datetime, int | None, int | None, tuple[Character, ...]]
 _Kept = tuple[_LayerState, Layer]
 # The newest of each chapter, and of each reader where they differ; so many pieces in all.
 _kept: KeptRecent[tuple[LayerDeclaration, uuid.UUID, Audience | None], _Kept] = KeptRecent(65_536)
@@ -116,7 +127,7 @@ def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer
         return declaration.layer(subject, tier)
     chapter = subject.chapter
     key = (declaration, chapter.pk, subject.whose)
-    state = (tier, chapter.updated_at, subject.before, subject.budget_tokens)
+    state = (tier, chapter.updated_at, subject.before, subject.budget_tokens, subject.everybody)
     kept = _kept.get(key)
     if kept is None or kept[0] != state:
         # From the chapter at hand and not from a newer one: all layers of a prompt show one state.

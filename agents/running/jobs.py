@@ -32,7 +32,7 @@ MAX_ATTEMPTS = 6
 
 
 def queue_job(
-    session_id: uuid.UUID, kind: Job.Kind, key: str, *, notice_after: float = 0, **fields: Any
+    session_id: uuid.UUID, kind: str, key: str, *, notice_after: float = 0, **fields: Any
 ) -> Job:
     """The job of this kind and key, due now; a finished attempt of it is queued again.
 
@@ -118,17 +118,28 @@ def due_jobs() -> "QuerySet[Job]":
     """Queued jobs that may run now.
 
     A summary may run only if it starts right after the summary pointer (so stretches are written in
-    order, one at a time) and the attempt at its last turn is chosen.
+    order, one at a time) and the attempt at its last turn is chosen. A job with a late result may
+    run only while its asker is chosen, and once those of its kind that earlier turns asked for are
+    done: one that has failed is queued again or cancelled first.
     """
     its_turn = Session.objects.filter(
         pk=OuterRef("session_id"),
         last_summarized_prompt_index=OuterRef("from_prompt_index") - 1,
         turns__chosen=OuterRef("attempt_id"),
     )
+    is_asked_for = Turn.objects.filter(chosen=OuterRef("attempt_id"))
+    earlier = Job.objects.filter(
+        session=OuterRef("session_id"),
+        result_kind=OuterRef("result_kind"),
+        to_prompt_index__lt=OuterRef("to_prompt_index"),
+        attempt__chosen_for__isnull=False,
+        status__in=(Job.Status.QUEUED, Job.Status.RUNNING, Job.Status.FAILED),
+    )
     # Conditions on the job itself stay outside the subquery: PostgreSQL checks them again when a
     # second claim has waited for the first.
     return Job.objects.filter(
         ~Q(kind=Job.Kind.SUMMARIZE) | Exists(its_turn),
+        Q(result_kind="") | (Exists(is_asked_for) & ~Exists(earlier)),
         status=Job.Status.QUEUED,
         run_after__lte=timezone.now(),
     )
@@ -254,7 +265,7 @@ class Expired:
 def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
     """Queue the jobs of dead workers again, unless they were tried too often; gives no notice.
 
-    The summary of an attempt that is not chosen now is cancelled, as one that waits is.
+    What works for an attempt that is not chosen now is cancelled, as what waits for one is.
     """
     now = timezone.now()
     expired = Job.objects.filter(status=Job.Status.RUNNING, lease_until__lt=now)
@@ -265,7 +276,8 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
         if job.attempts >= MAX_ATTEMPTS:
             hopeless.append(job)
             continue
-        is_void = job.kind == Job.Kind.SUMMARIZE and not _is_chosen(job)
+        follows_choice = job.kind == Job.Kind.SUMMARIZE or job.result_kind
+        is_void = follows_choice and not _is_chosen(job)
         status = Job.Status.CANCELLED if is_void else Job.Status.QUEUED
         changes = {"status": status, "lease_token": None, "run_after": now, "updated_at": now}
         if owned(job).filter(lease_until__lt=now).update(**changes) and not is_void:
@@ -283,7 +295,7 @@ def latest_jobs(chapter: Session) -> dict[str, Job]:
     Summaries of attempts that are not chosen are left out.
     """
     jobs: dict[str, Job] = {}
-    light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "finished_deltas")
+    light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "finished_deltas", "result")
     # Every seventh prompt leaves a summary: those before the last written one say nothing any more.
     covered = chapter.last_summarized_prompt_index
     recent = Q(

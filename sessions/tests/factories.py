@@ -111,7 +111,7 @@ def add_reply(
 
 def add_events(attempt: Attempt, number: int, reply: str) -> None:
     chapter = attempt.session
-    everybody = chapter.selected_agent_slots
+    everybody = chapter.everybodys_numbers
     witnesses = everybody if attempt.witnesses is None else attempt.witnesses
     tell_readers_apart(chapter, witnesses)
     about = {

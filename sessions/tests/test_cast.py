@@ -25,8 +25,8 @@ def test_a_deselected_character_keeps_its_texts_and_is_told_to_nobody() -> None:
     saved = save_setup(chapter.pk, SetupChange(selected_agent_slots=[1, 2]))
     assert [one.slot for one in saved.everybody] == saved.selected_agent_slots == [1, 2]
     assert saved.agent_texts("identity_text")["3"] == "A child."
-    assert saved.character(3) == Character(3, "yellow", "Tom")
-    assert saved.character(7) == Character(7, "violet", "Agent Violet")
+    assert saved.character(3) == Character(3, "yellow", "Tom", number=3)
+    assert saved.character(7) == Character(7, "violet", "Agent Violet", number=7)
 
 
 def test_people_without_a_panel_stand_behind_the_characters() -> None:
@@ -34,7 +34,7 @@ def test_people_without_a_panel_stand_behind_the_characters() -> None:
     CastMember.objects.create(session=chapter, name="Ilse", pronouns="she/her")
     make_cast(chapter, [1, 2])
     assert chapter.selected_agent_slots == [1, 2]
-    assert chapter.everybody == (*chapter.characters, Character(0, "", "Ilse", "she/her"))
+    assert chapter.everybody == (*chapter.characters, Character(0, "", "Ilse", "she/her", number=8))
     copy = copy_setup(chapter.pk)
     assert copy.everybody == chapter.everybody
     assert copy.agent_texts("identity_text") == chapter.agent_texts("identity_text")
@@ -46,7 +46,7 @@ def test_pronouns_and_a_public_sentence_are_saved_as_one_line_each() -> None:
         agent_public_text={"1": "Ferrywoman\tof Harl.", "5": "x"},
     )
     saved = save_setup(make_chapter().pk, change)
-    told = Character(1, "red", "Agent Red", "she / her", "Ferrywoman of Harl.")
+    told = Character(1, "red", "Agent Red", "she / her", "Ferrywoman of Harl.", 1)
     assert saved.character(1) == told
     assert saved.everybody[0] == get_chapter(saved.pk).everybody[0] == told
     assert saved.agent_texts("public_text") == {"1": "Ferrywoman of Harl.", "5": "x"}

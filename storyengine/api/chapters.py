@@ -52,10 +52,13 @@ def create_session(
     return _created(create_chapter(body.title if body else ""), response)
 
 
-@router.get("/session/{uuid:session_id}", response={200: SessionDocument, **READ})
-def get_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
-    """A chapter whole: state, setup, events, memory, drafts, the pending turn, the jobs."""
-    return read_session(session_id)
+@router.get("/session/{uuid:session_id}", response={200: SessionDocument, **READ, **refusals(422)})
+def get_session(request: HttpRequest, session_id: UUID, thoughts: bool = False) -> SessionDocument:
+    """A chapter whole: state, setup, events, memory, drafts, the pending turn, the jobs.
+
+    With `thoughts` its events have what was only thought, too.
+    """
+    return read_session(session_id, with_thoughts=thoughts)
 
 
 @router.patch("/session/{uuid:session_id}", response={200: SessionDocument, **WRITE})

@@ -42,8 +42,27 @@ class EventDocument(Document):
     attempt_id: UUID
     prompt_index: int
     role: Literal["user", "agent", "system"]
-    agent_slot: int | None
+    kind: str = Field(
+        description='"said", "thought", or what a way to play calls its own. Thoughts are left out '
+        "unless they are asked for."
+    )
+    agent_slot: int | None = Field(
+        description="Who speaks: a slot, or the number of a person without a panel; null where "
+        "nobody of the cast does."
+    )
     text: str
+    shown: Any = Field(description="A form of it that a page draws beyond its words, or null.")
+    created_at: datetime
+
+
+class ChangeDocument(Document):
+    """What an attempt, or an act of the user after it, did to the world."""
+
+    is_act: bool
+    kind: str
+    payload: dict[str, Any]
+    cause: str = Field(description="The tool, the rule or the act that it came from.")
+    step: int = Field(description="The call of the model within the reply; 0 before the first.")
     created_at: datetime
 
 
@@ -149,7 +168,7 @@ class JobDocument(Document):
     """The newest background job of its kind."""
 
     job_id: UUID
-    kind: Literal["lock", "summarize", "narrate"]
+    kind: str = Field(description="lock, summarize, narrate, or that of a way to play.")
     status: Literal["queued", "running", "done", "failed", "cancelled"]
     error: str
     refusal: str = Field(
@@ -247,8 +266,12 @@ class AttemptDocument(Document):
     agent_slot: int
     words: str
     events: list[EventDocument] = Field(description="Empty until the attempt is committed.")
+    changes: list[ChangeDocument] = Field(
+        description="What it did to the world, in order; acts last. They count while it is chosen."
+    )
     witnesses: list[int] | None = Field(
-        description="The slots of those who can perceive it; null where everybody can."
+        description="The slots of those who can perceive it; null where everybody can. A person "
+        "without a panel has a number above the slots."
     )
 
 

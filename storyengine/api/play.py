@@ -92,10 +92,15 @@ async def reroll(
     return await _answer(request, opened)
 
 
-@router.get("/session/{uuid:session_id}/turns/{int:number}", response={200: TurnDocument, **READ})
-def get_turn(request: HttpRequest, session_id: UUID, number: int) -> TurnDocument:
-    """A turn with all attempts at it."""
-    return read_turn(session_id, number)
+@router.get(
+    "/session/{uuid:session_id}/turns/{int:number}",
+    response={200: TurnDocument, **READ, **refusals(422)},
+)
+def get_turn(
+    request: HttpRequest, session_id: UUID, number: int, thoughts: bool = False
+) -> TurnDocument:
+    """A turn with all attempts at it; with `thoughts` also what was only thought."""
+    return read_turn(session_id, number, with_thoughts=thoughts)
 
 
 @router.post(

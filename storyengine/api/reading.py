@@ -1,6 +1,7 @@
 """Reading what the API answers with, in a number of queries that does not grow with the chapter."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
@@ -18,10 +19,11 @@ from sessions.attempts import pending_attempt
 from sessions.committing import find_turn
 from sessions.exceptions import UnknownChapter
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB1_CHAR_LIMIT, TAB2_CHAR_LIMIT
-from sessions.models import Attempt, Event, Session
+from sessions.models import THOUGHT, Attempt, Event, Session
 from sessions.record import chosen_events
 from storyengine.api.documents import (
     AttemptDocument,
+    ChangeDocument,
     ConsentDocument,
     ConsentedHost,
     EventDocument,
@@ -38,10 +40,10 @@ from storyengine.api.documents import (
 )
 
 
-def read_session(session_id: UUID) -> SessionDocument:
+def read_session(session_id: UUID, *, with_thoughts: bool = False) -> SessionDocument:
     """The chapter as it was at one moment."""
     recover(session_id)
-    return read_at_one_moment(session_id, _document)
+    return read_at_one_moment(session_id, partial(_document, with_thoughts=with_thoughts))
 
 
 async def read_whole_session(session_id: UUID) -> SessionDocument:
@@ -49,7 +51,7 @@ async def read_whole_session(session_id: UUID) -> SessionDocument:
     return await sync_to_async(read_session)(session_id)
 
 
-def _document(chapter: Session) -> SessionDocument:
+def _document(chapter: Session, *, with_thoughts: bool) -> SessionDocument:
     pending = pending_attempt(chapter)
     summary = SessionSummary.model_validate(chapter)
     return SessionDocument(
@@ -70,7 +72,10 @@ def _document(chapter: Session) -> SessionDocument:
             "prompt_char_limit": PROMPT_CHAR_LIMIT,
         },
         tab1=tab1_texts(chapter),
-        events=[EventDocument.model_validate(event) for event in chosen_events(chapter)],
+        events=[
+            EventDocument.model_validate(event)
+            for event in chosen_events(chapter, with_thoughts=with_thoughts)
+        ],
         memory_blocks=[
             MemoryBlockDocument.model_validate(block) for block in counting_blocks(chapter)
         ],
@@ -110,15 +115,15 @@ def answer_of(attempt: Attempt, events: Sequence[Event]) -> TurnAnswer:
         attempt_id=attempt.pk,
         kind=attempt.kind,
         prompt_index=attempt.turn.number,
-        events=[EventDocument.model_validate(event) for event in events],
+        events=_event_documents(events, with_thoughts=False),
     )
 
 
-def read_turn(session_id: UUID, number: int) -> TurnDocument:
+def read_turn(session_id: UUID, number: int, *, with_thoughts: bool = False) -> TurnDocument:
     """All attempts at the turn, trials and broken ones too; raises UnknownTurn."""
     recover(session_id)
     turn = find_turn(get_chapter(session_id), number)
-    attempts = turn.attempts.order_by("submitted_at").prefetch_related("events")
+    attempts = turn.attempts.order_by("submitted_at").prefetch_related("events", "changes")
     return TurnDocument(
         number=turn.number,
         attempts=[
@@ -129,12 +134,34 @@ def read_turn(session_id: UUID, number: int) -> TurnDocument:
                 status=one.status,
                 agent_slot=one.actor,
                 words=one.words,
-                events=[EventDocument.model_validate(event) for event in one.events.all()],
+                events=_event_documents(one.events.all(), with_thoughts=with_thoughts),
+                changes=_change_documents(one),
                 witnesses=one.witnesses,
             )
             for one in attempts
         ],
     )
+
+
+def _event_documents(events: Iterable[Event], *, with_thoughts: bool) -> list[EventDocument]:
+    told = (event for event in events if with_thoughts or event.kind != THOUGHT)
+    return [EventDocument.model_validate(event) for event in told]
+
+
+def _change_documents(attempt: Attempt) -> list[ChangeDocument]:
+    """Those of its latest run, and the acts after it."""
+    own = [one for one in attempt.changes.all() if one.run_id in (attempt.run_id, None)]
+    return [
+        ChangeDocument(
+            is_act=one.run_id is None,
+            kind=one.kind,
+            payload=one.payload,
+            cause=one.cause,
+            step=one.step,
+            created_at=one.created_at,
+        )
+        for one in sorted(own, key=lambda one: (one.run_id is None, one.position))
+    ]
 
 
 def read_job(job_id: UUID) -> JobDocument:

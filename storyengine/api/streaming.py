@@ -77,7 +77,8 @@ async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator
                 else:
                     answer = await _answer(part)
                     # What was not followed word for word, such as a reply of another process.
-                    whole = ReplyText(answer.events[-1].text, is_restart=True)
+                    said = (event.text for event in answer.events if event.role == "agent")
+                    whole = ReplyText("\n\n".join(said), is_restart=True)
                     if token := _token(whole, shown):
                         yield _event("token", token)
                     yield _event("turn", answer.model_dump())

@@ -6,6 +6,7 @@ storyengine.exchange.invariants. A file of version 1 becomes one of these when i
 
 import json
 from functools import cached_property
+from itertools import chain
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -16,24 +17,29 @@ from sessions.limits import (
     MAX_PEOPLE,
     MIN_CHUNK_SIZE_PROMPTS,
 )
+from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, SAID
 from storyengine.exchange.file_parts import (
+    MOST_MEMBERS,
     BlockParts,
     ChapterParts,
     DraftParts,
     ErrorText,
+    Member,
     ModelText,
     Name,
     Number,
     Part,
     Payload,
-    PromptText,
     Pronouns,
     PublicText,
+    Seed,
     Slot,
     SourceSnapshot,
     Tab1,
     Tab1Text,
+    Term,
     Time,
+    Words,
     at_most,
     keys_of,
 )
@@ -46,11 +52,12 @@ GAME_MASTER: Final = "gamemaster"
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
 # The words, a reply, and what the system says to them, of which the engine itself says nothing.
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
+MAX_CHANGES_OF_AN_ATTEMPT: Final = 1_000
 
-Witnesses = Annotated[list[Slot], Field(max_length=MAX_AGENTS, fail_fast=True)]
+Witnesses = Annotated[list[Member], Field(max_length=MOST_MEMBERS, fail_fast=True)]
 Audience = Annotated[
     Witnesses | None,
-    Field(description="Those who know the block, slots in ascending order; null for the lock."),
+    Field(description="Those who know the block, in ascending order; null for the lock."),
 ]
 _Place = Annotated[
     Number | None,
@@ -69,8 +76,10 @@ class CastEntry(Part):
 
 class EventEntry(Part):
     role: Literal["user", "agent", "system"]
-    agent_slot: Slot | None
+    kind: Term = SAID
+    agent_slot: Member | None
     text: ModelText
+    shown: Payload | None = Field(None, description="A form of it beyond its words.")
     witnesses: Witnesses
     created_at: Time
 
@@ -84,6 +93,40 @@ class TrialChange(Part):
     text: ModelText
 
 
+class ChangeEntry(Part):
+    """What an attempt, or an act of the user after it, did to the world."""
+
+    is_act: bool
+    kind: Term
+    payload: Payload
+    cause: Term
+    step: Number
+    result: Number | None = Field(description="The place of the late result that it takes.")
+    created_at: Time
+
+
+class PersonChange(Part):
+    """The `payload` of a change of the kind `person`: who appears in play."""
+
+    number: Annotated[int, Field(ge=FIRST_NUMBER_IN_PLAY, le=MOST_MEMBERS)]
+    name: Annotated[Name, Field(min_length=1)]
+    pronouns: Pronouns
+    public_text: PublicText
+
+
+class ResultEntry(Part):
+    """What a job worked out beside play for the attempt that asked, taken or not."""
+
+    job_kind: Annotated[Term, Field(max_length=10)]
+    turn: Number
+    attempt: Number = Field(description="The place of the attempt that asked.")
+    kind: Term = Field(description="The kind of the change that it becomes.")
+    payload: Payload
+
+
+Changes = Annotated[list[ChangeEntry], Field(max_length=MAX_CHANGES_OF_AN_ATTEMPT, fail_fast=True)]
+
+
 class AttemptEntry(Part):
     """A committed attempt at a turn."""
 
@@ -92,12 +135,13 @@ class AttemptEntry(Part):
         description="The place of the attempt that an edit or a trial was made from."
     )
     actor: Slot
-    words: PromptText
+    words: Words
     given: Payload | None = Field(description="Of a trial, what it changed.")
     witnesses: Witnesses | None
     submitted_at: Time
     committed_at: Time
     events: Annotated[list[EventEntry], Field(max_length=MAX_EVENTS_OF_AN_ATTEMPT, fail_fast=True)]
+    changes: Changes = []
 
 
 class TurnEntry(Part):
@@ -125,9 +169,10 @@ class UnansweredEntry(Part):
     status: Literal["failed", "stopped", "set_aside"]
     turn: Number | None = Field(description="The turn at which a re-roll was another attempt.")
     actor: Slot
-    words: PromptText
+    words: Words
     witnesses: Witnesses | None
     partial_text: ModelText
+    changes: Changes = []
     error: ErrorText
     submitted_at: Time
 
@@ -141,7 +186,9 @@ class Chapter(ChapterParts):
         list[CastEntry],
         Field(min_length=1, max_length=MAX_AGENTS + MAX_PEOPLE, fail_fast=True),
     ]
+    seed: Seed | None = Field(None, description="What chance is drawn from.")
     turns: Annotated[list[TurnEntry], *at_most("turns")]
+    results: Annotated[list[ResultEntry], *at_most("results")] = []
     memory_blocks: Annotated[list[MemoryBlockEntry], *at_most("memory_blocks")]
     narrative_drafts: Annotated[list[DraftEntry], *at_most("narrative_drafts")]
     unanswered_attempts: Annotated[list[UnansweredEntry], *at_most("unanswered_attempts")]
@@ -149,6 +196,23 @@ class Chapter(ChapterParts):
     @cached_property
     def selected_agent_slots(self) -> list[int]:
         return sorted(one.slot for one in self.cast if one.slot and one.is_selected)
+
+    @cached_property
+    def everybodys_numbers(self) -> list[int]:
+        """What witnesses name everybody of Tab 1 by, as a chapter counts them."""
+        people = sum(one.slot is None for one in self.cast)
+        return [*self.selected_agent_slots, *range(MAX_AGENTS + 1, MAX_AGENTS + 1 + people)]
+
+    @cached_property
+    def members(self) -> frozenset[int]:
+        """The numbers of all who are there, or appear in any attempt."""
+        attempts = [one for turn in self.turns for one in turn.attempts]
+        lists = [one.changes for one in attempts] + [
+            one.changes for one in self.unanswered_attempts
+        ]
+        changes = chain.from_iterable(lists)
+        people = {one.payload["number"] for one in changes if one.kind == PERSON}
+        return frozenset({*self.everybodys_numbers, *people})
 
 
 class ChapterFile(Part):
@@ -166,5 +230,14 @@ class ChapterFile(Part):
 # The only words of a file that a message about it may repeat.
 KNOWN_KEYS = keys_of(
     *(ChapterFile, Chapter, Tab1, CastEntry, TurnEntry, AttemptEntry, EventEntry),
-    *(UnansweredEntry, MemoryBlockEntry, DraftEntry, SourceSnapshot, TrialChange),
+    *(
+        ChangeEntry,
+        PersonChange,
+        ResultEntry,
+        UnansweredEntry,
+        MemoryBlockEntry,
+        DraftEntry,
+        SourceSnapshot,
+        TrialChange,
+    ),
 )

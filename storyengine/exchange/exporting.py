@@ -9,10 +9,11 @@ from collections import defaultdict
 from copy import copy
 from typing import Any
 
-from django.db.models import Model
+from django.db.models import Case, F, Model, Q, When
 from django.utils import timezone
 from pydantic import BaseModel
 
+from agents.models import Job
 from memory.blocks import covered_until
 from memory.models import MemoryBlock
 from sessions.access import read_at_one_moment
@@ -29,11 +30,13 @@ from storyengine.exchange.chapter_file import (
     VERSION,
     AttemptEntry,
     CastEntry,
+    ChangeEntry,
     Chapter,
     ChapterFile,
     DraftEntry,
     EventEntry,
     MemoryBlockEntry,
+    ResultEntry,
     TurnEntry,
     UnansweredEntry,
 )
@@ -121,6 +124,8 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         attempt.pk: place for at_turn in attempts.values() for place, attempt in enumerate(at_turn)
     }
     blocks = _blocks(chapter, set(places)) if state != State.DRAFT_TAB1 else []
+    results = _results(chapter, set(places))
+    changes = _changes(chapter, results)
     fields = _copy(
         chapter,
         Chapter,
@@ -131,7 +136,9 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
         mode=GAME_MASTER,
         mode_content={},
-        turns=_turns(chapter, turns, attempts, places),
+        seed=chapter.seed.hex,
+        turns=_turns(chapter, turns, attempts, places, changes),
+        results=[_result(one, places) for one in results],
         memory_blocks=[
             MemoryBlockEntry.model_construct(
                 **_copy(block, MemoryBlockEntry, attempt=_place_of(block.attempt_id, places))
@@ -139,7 +146,7 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
             for block in blocks
         ],
         narrative_drafts=_drafts(chapter, blocks, places) if is_whole else [],
-        unanswered_attempts=_unanswered(chapter, turns) if is_whole else [],
+        unanswered_attempts=_unanswered(chapter, turns, changes) if is_whole else [],
     )
     return Chapter.model_construct(**fields)
 
@@ -164,6 +171,7 @@ def _turns(
     turns: list[Turn],
     attempts: dict[uuid.UUID | None, list[Attempt]],
     places: dict[uuid.UUID, int],
+    changes: dict[uuid.UUID, list[ChangeEntry]],
 ) -> list[TurnEntry]:
     events = _events(chapter)
     return [
@@ -178,6 +186,7 @@ def _turns(
                         source=_place_of(attempt.source_id, places),
                         given=_given(attempt),
                         events=events[attempt.pk],
+                        changes=changes[attempt.pk],
                     )
                 )
                 for attempt in attempts[turn.pk]
@@ -197,6 +206,42 @@ def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
         entry = EventEntry.model_construct(**_copy(event, EventEntry))
         of_attempts[event.attempt_id].append(entry)
     return of_attempts
+
+
+def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[ChangeEntry]]:
+    """Of each committed attempt those of the run that was committed and the acts after it; of
+    another those of the run that brought its text."""
+    run = Case(
+        When(attempt__status=Attempt.Status.COMMITTED, then=F("attempt__run_id")),
+        default=F("attempt__text_run_id"),
+    )
+    counting = chapter.changes.filter(Q(run_id=None) | Q(run_id=run))
+    places = {job.pk: place for place, job in enumerate(results)}
+    of_attempts: dict[uuid.UUID, list[ChangeEntry]] = defaultdict(list)
+    for one in counting.order_by("attempt", F("run_id").asc(nulls_last=True), "position"):
+        taken = None if one.result is None else places.get(one.result)
+        fields = _copy(one, ChangeEntry, is_act=one.run_id is None, result=taken)
+        entry = ChangeEntry.model_construct(**fields)
+        of_attempts[one.attempt_id].append(entry)
+    return of_attempts
+
+
+def _results(chapter: Session, attempts: set[uuid.UUID]) -> list[Job]:
+    """The jobs that are done and have a late result."""
+    done = chapter.jobs.filter(status=Job.Status.DONE).exclude(result_kind="")
+    ordered = done.order_by("to_prompt_index", "created_at", "pk")
+    return [job for job in ordered if job.attempt_id in attempts]
+
+
+def _result(job: Job, places: dict[uuid.UUID, int]) -> ResultEntry:
+    assert job.attempt_id is not None, "Somebody asked for a result."
+    return ResultEntry.model_construct(
+        job_kind=job.kind,
+        turn=job.to_prompt_index,
+        attempt=places[job.attempt_id],
+        kind=job.result_kind,
+        payload=job.result or {},
+    )
 
 
 def _given(attempt: Attempt) -> dict[str, Any] | None:
@@ -245,7 +290,9 @@ def _snapshot(stored: dict[str, Any], places: dict[str, int]) -> SourceSnapshot:
     )
 
 
-def _unanswered(chapter: Session, turns: list[Turn]) -> list[UnansweredEntry]:
+def _unanswered(
+    chapter: Session, turns: list[Turn], changes: dict[uuid.UUID, list[ChangeEntry]]
+) -> list[UnansweredEntry]:
     """A reply that is being written stands as one that was stopped: its words are in no event."""
     number_of = {turn.pk: turn.number for turn in turns}
     attempts = chapter.attempts.filter(status__in=_UNANSWERED, kind__in=Attempt.IN_PLAY)
@@ -258,6 +305,7 @@ def _unanswered(chapter: Session, turns: list[Turn]) -> list[UnansweredEntry]:
                 # A turn that came while the chapter was read is met by the next reading.
                 turn=None if attempt.turn_id is None else number_of.get(attempt.turn_id),
                 error=scrub_reply(attempt.error)[:ERROR_CHAR_LIMIT],
+                changes=changes[attempt.pk],
             )
         )
         for attempt in attempts.order_by("submitted_at", "pk")

@@ -24,7 +24,9 @@ from pydantic_core import PydanticCustomError
 from agents.prompting.forms.schemas import InvalidReply, check_storable
 from sessions.limits import (
     AGENT_NAME_CHAR_LIMIT,
+    CHANGE_NAME_CHAR_LIMIT,
     MAX_AGENTS,
+    MAX_PEOPLE_IN_PLAY,
     MAX_TARGET_WORDS,
     MIN_TARGET_WORDS,
     NARRATIVE_AGENT_CHAR_LIMIT,
@@ -34,6 +36,7 @@ from sessions.limits import (
     TAB1_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
+from sessions.models import FIRST_NUMBER_IN_PLAY
 from sessions.text import scrub_reply
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
@@ -139,6 +142,19 @@ Title = Annotated[
     AfterValidator(_check_words),
 ]
 Payload = Annotated[dict[str, Any], AfterValidator(_check_payload)]
+# None at all where somebody acts without any.
+Words = Annotated[
+    str,
+    Field(max_length=PROMPT_CHAR_LIMIT),
+    AfterValidator(_check_text),
+    AfterValidator(lambda value: value and _check_words(value)),
+]
+# The names of kinds and causes.
+Term = Annotated[str, Field(max_length=CHANGE_NAME_CHAR_LIMIT), *_IS_LINE]
+Seed = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+# Who witnesses and speaks: a slot, or the number of a person without a panel.
+MOST_MEMBERS = FIRST_NUMBER_IN_PLAY + MAX_PEOPLE_IN_PLAY - 1
+Member = Annotated[int, Field(ge=1, le=MOST_MEMBERS)]
 Slot = Annotated[int, Field(ge=1, le=MAX_AGENTS)]
 Number = Annotated[int, Field(ge=0, le=_LARGEST_NUMBER)]
 TargetWords = Annotated[int, Field(ge=MIN_TARGET_WORDS, le=MAX_TARGET_WORDS)]

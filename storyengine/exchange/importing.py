@@ -7,21 +7,25 @@ after the GM has accepted the calls (agents.flows.memory_calls).
 
 import uuid
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 from django.db import models
 from django.utils import timezone
 
+from agents.models import Job
 from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
 from sessions.importing import importing, store_groups, store_rows
-from sessions.models import Attempt, CastMember, Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, CastMember, Change, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
+    ChangeEntry,
     Chapter,
     DraftEntry,
+    ResultEntry,
     TurnEntry,
     UnansweredEntry,
 )
@@ -41,7 +45,7 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
     """
     session = _session(chapter, fields)
     block_ids = _new_ids(chapter.memory_blocks)
-    names = NewNames(chapter.turns)
+    names = NewNames(chapter.turns, chapter.results)
     tab1 = Tab1Inputs(session=session, **dict(chapter.tab1))
     cast = [
         CastMember(member_id=member_id, session=session, **dict(one))
@@ -49,16 +53,18 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
     ]
     with importing(session, tab1, cast):
         store_groups(session, _turns(session, chapter.turns, names))
+        store_rows(session, _results(session, chapter.results, names))
         store_rows(session, _blocks(session, chapter, block_ids, names))
         store_rows(session, _drafts(session, chapter.narrative_drafts, block_ids, names))
-        store_rows(session, _unanswered(session, chapter.unanswered_attempts, names))
+        store_groups(session, _unanswered(session, chapter.unanswered_attempts, names))
     return get_chapter(session.pk)
 
 
 class NewNames:
-    """The ids that turns and their attempts get here, by number and place."""
+    """The ids that turns, their attempts and late results get here, by number and place."""
 
-    def __init__(self, turns: Sequence[TurnEntry]) -> None:
+    def __init__(self, turns: Sequence[TurnEntry], results: Sequence[ResultEntry]) -> None:
+        self.of_results = _new_ids(results)
         self._turns = [uuid.uuid4() for _ in turns]
         self._attempts = [_new_ids(turn.attempts) for turn in turns]
 
@@ -91,12 +97,14 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
         "created_at": chapter.created_at,
         "last_played_at": chapter.last_played_at,
         "differs_by_reader": _differs_by_reader(chapter),
+        # An older file says none.
+        "seed": uuid.UUID(chapter.seed) if chapter.seed else uuid.uuid4(),
     }
     return Session(**(named | fields))
 
 
 def _differs_by_reader(chapter: Chapter) -> bool:
-    cast = set(chapter.selected_agent_slots)
+    cast = set(chapter.everybodys_numbers)
     told = (
         event.witnesses
         for turn in chapter.turns
@@ -110,7 +118,7 @@ def _differs_by_reader(chapter: Chapter) -> bool:
 def _turns(
     session: Session, turns: Sequence[TurnEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Each turn with its attempts, which name each other, and then the events of each."""
+    """Each turn with its attempts, which name each other, and then what each of them left."""
     for entry in turns:
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
         attempts = list(zip(ids, entry.attempts, strict=True))
@@ -129,16 +137,19 @@ def _turns(
         for attempt_id, attempt in attempts:
             for event in _events(session, attempt, entry.number, attempt_id):
                 yield [event]
+            for change in _changes(session, attempt.changes, attempt_id, names):
+                yield [change]
 
 
 def _attempt(
     session: Session, entry: AttemptEntry, number: int, attempt_id: uuid.UUID, names: NewNames
 ) -> Attempt:
     fields = dict(entry)
-    del fields["events"]
+    del fields["events"], fields["changes"]
     source = fields.pop("source")
     return Attempt(
         attempt_id=attempt_id,
+        run_id=_run_of(attempt_id),
         session=session,
         turn_id=names.of_turn(number),
         source_id=names.of_attempt(number, source),
@@ -147,6 +158,44 @@ def _attempt(
         lease_until=entry.committed_at,
         **fields,
     )
+
+
+def _run_of(attempt_id: uuid.UUID) -> uuid.UUID:
+    """The run that the changes of an imported attempt name: any that is its own."""
+    return uuid.uuid5(attempt_id, "run")
+
+
+def _changes(
+    session: Session, entries: Sequence[ChangeEntry], attempt_id: uuid.UUID, names: NewNames
+) -> Iterator[Change]:
+    positions = {True: count(), False: count()}
+    for entry in entries:
+        fields = dict(entry)
+        is_act, result = fields.pop("is_act"), fields.pop("result")
+        yield Change(
+            session=session,
+            attempt_id=attempt_id,
+            run_id=None if is_act else _run_of(attempt_id),
+            position=next(positions[is_act]),
+            result=None if result is None else names.of_results[result],
+            **fields,
+        )
+
+
+def _results(session: Session, entries: Sequence[ResultEntry], names: NewNames) -> Iterator[Job]:
+    for job_id, entry in zip(names.of_results, entries, strict=True):
+        yield Job(
+            job_id=job_id,
+            session=session,
+            kind=entry.job_kind,
+            key=f"imported {job_id}",
+            status=Job.Status.DONE,
+            attempt_id=names.of_attempt(entry.turn, entry.attempt),
+            from_prompt_index=entry.turn,
+            to_prompt_index=entry.turn,
+            result_kind=entry.kind,
+            result=entry.payload,
+        )
 
 
 def _events(
@@ -202,15 +251,18 @@ def _drafts(
 
 def _unanswered(
     session: Session, attempts: Sequence[UnansweredEntry], names: NewNames
-) -> Iterator[Attempt]:
+) -> Iterator[list[models.Model]]:
+    """Each with what the run that brought its text changed."""
     for attempt_id, entry in zip(_new_ids(attempts), attempts, strict=True):
         fields = dict(entry)
-        number = fields.pop("turn")
-        yield Attempt(
+        number, changes = fields.pop("turn"), fields.pop("changes")
+        attempt = Attempt(
             attempt_id=attempt_id,
+            text_run_id=_run_of(attempt_id),
             session=session,
             turn_id=None if number is None else names.of_turn(number),
             submission_key=str(uuid.uuid4()),
             lease_until=timezone.now(),
             **fields,
         )
+        yield [attempt, *_changes(session, changes, attempt_id, names)]

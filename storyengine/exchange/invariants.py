@@ -1,17 +1,20 @@
 """What holds of every chapter, checked before one is taken from a file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Protocol
 
 from pydantic import ValidationError
 
 from sessions.limits import MAX_PEOPLE
+from sessions.models import PERSON
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
+    ChangeEntry,
     Chapter,
     EventEntry,
     MemoryBlockEntry,
+    PersonChange,
     TrialChange,
     TurnEntry,
     UnansweredEntry,
@@ -34,7 +37,9 @@ def check_invariants(chapter: Chapter) -> None:
     if chapter.state == "DRAFT_TAB1":
         _check_not_begun(chapter)
         return
+    _check_people(chapter)
     _check_turns(chapter)
+    _check_results(chapter)
     _check_blocks(chapter)
     _check_drafts(chapter)
     _check_unanswered(chapter)
@@ -62,6 +67,48 @@ def _check_cast(chapter: Chapter) -> None:
             refuse(f"cast[{at}]", "is a person without a slot, who must have a name and take part")
 
 
+def _check_people(chapter: Chapter) -> None:
+    """Who appears in play: a number means one person, also where an edit has copied the change."""
+    known: dict[object, object] = {}
+    for place, one in _all_changes(chapter):
+        if one.kind != PERSON:
+            continue
+        try:
+            person = PersonChange.model_validate(one.payload)
+        except ValidationError:
+            keys = ", ".join(PersonChange.model_fields)
+            refuse(f"{place}.payload", f"must be a person, with the keys {keys}")
+        if known.setdefault(person.number, person) != person:
+            refuse(f"{place}.payload", "has the number of another person")
+
+
+def _all_changes(chapter: Chapter) -> Iterator[tuple[str, ChangeEntry]]:
+    for at, turn in enumerate(chapter.turns):
+        for number, attempt in enumerate(turn.attempts):
+            for place, one in enumerate(attempt.changes):
+                yield f"turns[{at}].attempts[{number}].changes[{place}]", one
+    for at, unanswered in enumerate(chapter.unanswered_attempts):
+        for place, one in enumerate(unanswered.changes):
+            yield f"unanswered_attempts[{at}].changes[{place}]", one
+
+
+def _check_results(chapter: Chapter) -> None:
+    for at, result in enumerate(chapter.results):
+        place = f"results[{at}]"
+        if not 1 <= result.turn <= chapter.prompt_index:
+            refuse(f"{place}.turn", "must be the number of a turn")
+        _check_attempt_of(result.attempt, result.turn, chapter, f"{place}.attempt")
+
+
+def _check_changes(changes: list[ChangeEntry], chapter: Chapter, place: str) -> None:
+    """Acts come last, and no result is taken twice."""
+    if sorted(changes, key=lambda one: one.is_act) != changes:
+        refuse(place, "must have the acts last")
+    taken = [one.result for one in changes if one.result is not None]
+    if len(set(taken)) != len(taken) or max(taken, default=-1) >= len(chapter.results):
+        refuse(place, "must take entries of results, each once")
+
+
 def check_speaker(role: str, slot: int | None, chapter: WithSlots, place: str) -> None:
     if role == "agent":
         check_slot(slot, chapter, place)
@@ -78,7 +125,9 @@ def _check_not_begun(chapter: Chapter) -> None:
     for name in ("prompt_index", "last_summarized_prompt_index"):
         if getattr(chapter, name):
             refuse(name, "must be 0 before a chapter has begun")
-    check_empty(chapter, "turns", "memory_blocks", "narrative_drafts", "unanswered_attempts")
+    check_empty(
+        chapter, "turns", "results", "memory_blocks", "narrative_drafts", "unanswered_attempts"
+    )
 
 
 def check_empty(chapter: WithSlots, *names: str) -> None:
@@ -102,6 +151,8 @@ def _check_turns(chapter: Chapter) -> None:
             of_attempt = f"{place}.attempts[{number}]"
             _check_source(attempt, number, turn, of_attempt)
             _check_attempt(attempt, chapter, of_attempt)
+            if number != turn.chosen and any(one.is_act for one in attempt.changes):
+                refuse(f"{of_attempt}.changes", "must hold no act, since another attempt is chosen")
 
 
 def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: str) -> None:
@@ -123,18 +174,29 @@ def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: st
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
     check_slot(attempt.actor, chapter, f"{place}.actor")
     _check_witnesses(attempt.witnesses, chapter, f"{place}.witnesses")
+    _check_changes(attempt.changes, chapter, f"{place}.changes")
     for at, event in enumerate(attempt.events):
         _check_event(event, chapter, f"{place}.events[{at}]")
     roles = [event.role for event in attempt.events]
-    if roles[:2] != ["user", "agent"] or "user" in roles[1:]:
+    # Somebody who acts without any words has no event of them.
+    begin = ["user", "agent"] if attempt.words else ["agent"]
+    if roles[: len(begin)] != begin or "user" in roles[1:]:
         refuse(f"{place}.events", "must begin with the words of the prompt and a reply to them")
-    if attempt.events[0].text != attempt.words:
+    if attempt.words and attempt.events[0].text != attempt.words:
         refuse(f"{place}.events[0].text", "must be the words of the attempt")
 
 
 def _check_event(event: EventEntry, chapter: Chapter, place: str) -> None:
     _check_witnesses(event.witnesses, chapter, f"{place}.witnesses")
-    check_speaker(event.role, event.agent_slot, chapter, f"{place}.agent_slot")
+    if event.agent_slot is not None:
+        if event.role != "agent":
+            refuse(f"{place}.agent_slot", "must be null where no agent speaks")
+        _check_member(event.agent_slot, chapter, f"{place}.agent_slot")
+
+
+def _check_member(number: int, chapter: Chapter, place: str) -> None:
+    if number not in chapter.members:
+        refuse(place, "is none of the selected agents")
 
 
 def _check_witnesses(witnesses: list[int] | None, chapter: Chapter, place: str) -> None:
@@ -142,8 +204,8 @@ def _check_witnesses(witnesses: list[int] | None, chapter: Chapter, place: str) 
         return
     if len(set(witnesses)) != len(witnesses):
         refuse(place, "must name each agent once")
-    for slot in witnesses:
-        check_slot(slot, chapter, place)
+    for number in witnesses:
+        _check_member(number, chapter, place)
 
 
 def _check_attempt_named(place: int, turn: TurnEntry, where: str) -> None:
@@ -246,6 +308,9 @@ def _check_unanswered(chapter: Chapter) -> None:
         place = f"unanswered_attempts[{at}]"
         check_slot(attempt.actor, chapter, f"{place}.actor")
         _check_witnesses(attempt.witnesses, chapter, f"{place}.witnesses")
+        _check_changes(attempt.changes, chapter, f"{place}.changes")
+        if any(one.is_act for one in attempt.changes):
+            refuse(f"{place}.changes", "must hold no act, since the attempt was never chosen")
         if not _is_turn_of(attempt, chapter):
             refuse(f"{place}.turn", "must be a turn for a reroll, and null for a prompt")
 

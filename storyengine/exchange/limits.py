@@ -17,6 +17,8 @@ class Limits:
     turns: int
     attempts: int
     events: int
+    changes: int
+    results: int
     memory_blocks: int
     narrative_drafts: int
     unanswered_attempts: int
@@ -44,6 +46,8 @@ OVER_THE_NETWORK: Final = Limits(
     turns=50_000,
     attempts=50_000,
     events=100_000,
+    changes=100_000,
+    results=10_000,
     memory_blocks=20_000,
     narrative_drafts=1_000,
     unanswered_attempts=10_000,
@@ -55,6 +59,8 @@ OF_THE_OPERATOR: Final = Limits(
     turns=500_000,
     attempts=500_000,
     events=1_000_000,
+    changes=1_000_000,
+    results=100_000,
     memory_blocks=200_000,
     narrative_drafts=10_000,
     unanswered_attempts=100_000,

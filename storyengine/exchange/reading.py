@@ -139,7 +139,10 @@ def _check_mode(data: dict[str, Any]) -> None:
 def _check_totals(data: dict[str, Any], limits: Limits) -> None:
     """Asked before any of them is looked at, since each takes far more memory then."""
     attempts = _all_of("attempts", _all_of("turns", [data.get("chapter")]))
-    for name, entries in (("attempts", attempts), ("events", _all_of("events", attempts))):
+    unanswered = _all_of("unanswered_attempts", [data.get("chapter")])
+    changes = _all_of("changes", [*attempts, *unanswered])
+    events = _all_of("events", attempts)
+    for name, entries in (("attempts", attempts), ("events", events), ("changes", changes)):
         most = getattr(limits, name)
         if len(entries) > most:
             refuse("turns", limits.refuse(f"have more than {most:,} {name} together"))

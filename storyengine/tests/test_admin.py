@@ -25,8 +25,10 @@ from agents.models import (
 )
 from agents.prompting.sent_layers import SentLayer
 from memory.models import MemoryBlock, NarrativeDraft
+from sessions.acts import act
 from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from sessions.tests.factories import add_attempt, add_prompts, make_active_chapter
+from sessions.world import NewChange
 
 MODELS = [
     model
@@ -54,6 +56,7 @@ def chapter() -> Session:
 
 def add_records(chapter: Session, number: int = 1) -> None:
     add_prompts(chapter, number, reply=f"The lantern swings {HOSTILE}")
+    act(chapter.pk, [NewChange("note", {"text": HOSTILE}, cause=HOSTILE)])
     for index in range(number):
         at = chapter.prompt_index + index
         payload = {"established_facts": ["The lantern is lit"], "note": HOSTILE}

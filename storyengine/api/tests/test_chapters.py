@@ -128,8 +128,10 @@ class TestGet:
             "attempt_id",
             "prompt_index",
             "role",
+            "kind",
             "agent_slot",
             "text",
+            "shown",
             "created_at",
         }
 

@@ -144,7 +144,7 @@ def test_the_largest_honest_tab1_fits() -> None:
 def test_a_bug_is_answered_as_a_problem_and_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def break_down(_: Any) -> None:
+    def break_down(_: Any, **_how: Any) -> None:
         raise ZeroDivisionError("the words of a story")
 
     monkeypatch.setattr("storyengine.api.chapters.read_session", break_down)

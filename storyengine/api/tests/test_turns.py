@@ -13,8 +13,13 @@ from pytest_django import DjangoAssertNumQueries
 from agents.models import LLMArtifact
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import Script, ScriptedProvider
+from sessions.acts import act
+from sessions.attempts import open_prompt
+from sessions.breaking import fail_attempt
+from sessions.committing import commit_attempt
+from sessions.events import NewEvent
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN
-from sessions.models import Attempt, Session
+from sessions.models import THOUGHT, Attempt, Session
 from sessions.tests.factories import (
     add_attempt,
     add_prompts,
@@ -22,6 +27,7 @@ from sessions.tests.factories import (
     make_active_chapter,
     make_chapter,
 )
+from sessions.world import NewChange, store_changes
 from storyengine.api.tests.calling import (
     acall,
     address,
@@ -92,6 +98,7 @@ class TestReading:
             "agent_slot",
             "words",
             "events",
+            "changes",
             "witnesses",
         }
         assert [(one["kind"], one["is_chosen"]) for one in (first, second)] == [
@@ -124,11 +131,11 @@ class TestReading:
     def test_queries_do_not_grow_with_the_attempts(
         self, chapter: Session, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
-        with django_assert_num_queries(7):
+        with django_assert_num_queries(8):
             turn(chapter)
         for number in range(20):
             add_reply(chapter, 2, f"reply {number}")
-        with django_assert_num_queries(7):
+        with django_assert_num_queries(8):
             assert len(attempts(chapter)) == 22
 
 
@@ -418,3 +425,64 @@ def test_while_a_reply_is_in_flight_nothing_changes(
 def test_before_the_first_turn_there_is_none(action: str) -> None:
     body = {"attempt_id": str(uuid.uuid4())} if "choose" in action else {"text": "By hand."}
     assert_problem(call("POST", address(make_chapter(), action), body), 404, "unknown-turn")
+
+
+class TestTheWorld:
+    """What a turn leaves beyond its words."""
+
+    @pytest.fixture
+    def deep(self) -> Session:
+        """A turn with a thought, something shown, a change of a step, and an act after it."""
+        chapter = make_active_chapter()
+        attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
+        store_changes(attempt, [NewChange("lost", {})])
+        fail_attempt(attempt, error="No answer.", partial_text="")
+        attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
+        store_changes(attempt, [NewChange("went", {"to": "quay"}, cause="go", step=1)])
+        outcome = [
+            NewEvent("I go.", 1, shown={"frame": "quay"}),
+            NewEvent("I will not come back.", 1, kind=THOUGHT),
+        ]
+        commit_attempt(attempt, outcome)
+        act(chapter.pk, [NewChange("took", {"what": "rope"}, cause="act")])
+        return chapter
+
+    def test_an_event_tells_its_kind_and_what_is_shown_of_it(self, deep: Session) -> None:
+        [_, reply] = attempts(deep, 1)[0]["events"]
+        assert (reply["kind"], reply["shown"]) == ("said", {"frame": "quay"})
+
+    def test_thoughts_are_told_only_when_asked_for(self, deep: Session) -> None:
+        for query, kinds in (
+            ("", ["said", "said"]),
+            ("?thoughts=0", ["said", "said"]),
+            ("?thoughts=1", ["said", "said", "thought"]),
+        ):
+            session = call("GET", address(deep) + query).json()
+            [attempt] = call("GET", address(deep, "turns/1") + query).json()["attempts"]
+            for events in (session["events"], attempt["events"]):
+                assert [event["kind"] for event in events] == kinds
+        for path in ("", "turns/1"):
+            answer = call("GET", address(deep, path) + "?thoughts=x")
+            assert_problem(answer, 422, "invalid-input")
+
+    def test_an_attempt_lists_the_changes_of_its_last_run_and_the_acts(self, deep: Session) -> None:
+        changes = attempts(deep, 1)[0]["changes"]
+        assert [
+            (one["kind"], one["is_act"], one["payload"], one["cause"], one["step"])
+            for one in changes
+        ] == [
+            ("went", False, {"to": "quay"}, "go", 1),
+            ("took", True, {"what": "rope"}, "act", 0),
+        ]
+
+    def test_a_turn_is_closed_by_an_act(self, deep: Session) -> None:
+        chosen = {"attempt_id": attempts(deep, 1)[0]["attempt_id"]}
+        for answer in (
+            call("POST", address(deep, "reroll"), {}),
+            call("POST", address(deep, "turns/1/choose"), chosen),
+            call("POST", address(deep, "turns/1/edit"), {"text": "I stay."}),
+        ):
+            assert (
+                "you have acted in the world since"
+                in assert_problem(answer, 409, "wrong-state")["detail"]
+            )

@@ -103,7 +103,7 @@ def long_chapter_file(prompts: int) -> bytes:
 def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
     """The file as the program before version 2 would have written it."""
     chapter = dict(file["chapter"])
-    for name in ("mode", "mode_content", "chunk_size_prompts"):
+    for name in ("mode", "mode_content", "chunk_size_prompts", "seed", "results"):
         del chapter[name]
     cast = {str(one["slot"]): one for one in chapter.pop("cast") if one["slot"]}
     identities = {slot: one["identity_text"] for slot, one in cast.items()}
@@ -143,7 +143,7 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         for draft in chapter["narrative_drafts"]
     ]
     chapter["unanswered_turns"] = [
-        _without(entry, "turn", "actor", "words", "witnesses")
+        _without(entry, "turn", "actor", "words", "witnesses", "changes")
         | {
             "prompt_index": entry["turn"],
             "agent_slot": entry["actor"],
@@ -164,7 +164,8 @@ def _events_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
     events = [words, *(event for one in attempts for event in one["events"][1:])]
     times = sorted(event["created_at"] for event in events)
     return [
-        _without(event, "witnesses") | {"prompt_index": turn["number"], "created_at": time}
+        _without(event, "witnesses", "kind", "shown")
+        | {"prompt_index": turn["number"], "created_at": time}
         for event, time in zip(events, times, strict=True)
     ]
 

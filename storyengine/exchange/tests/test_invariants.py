@@ -150,10 +150,6 @@ def speaker_absent(chapter: Chapter) -> None:
     first_events(chapter)[1]["agent_slot"] = 4
 
 
-def no_speaker(chapter: Chapter) -> None:
-    first_events(chapter)[1]["agent_slot"] = None
-
-
 def speaking_words(chapter: Chapter) -> None:
     first_events(chapter)[0]["agent_slot"] = 1
 
@@ -310,7 +306,6 @@ IN_VERSION_2: list[tuple[Change, str]] = [
     (system_first, "chapter.turns[0].attempts[0].events must begin with the words"),
     (other_words, "chapter.turns[0].attempts[0].events[0].text must be the words of the attempt"),
     (speaker_absent, "chapter.turns[0].attempts[0].events[1].agent_slot is none of the selected"),
-    (no_speaker, "chapter.turns[0].attempts[0].events[1].agent_slot is none of the selected"),
     (speaking_words, "chapter.turns[0].attempts[0].events[0].agent_slot must be null"),
     (delta_of_no_attempt, "chapter.memory_blocks[1].attempt must name an attempt for a turn_delta"),
     (delta_beyond_attempts, "memory_blocks[1].attempt must be the place of one of the attempts at"),

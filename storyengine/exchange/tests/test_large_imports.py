@@ -176,7 +176,7 @@ class TestOthers:
         assert most <= importing.PIECE_ROWS + 5
 
     def test_long_texts_make_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(importing, "PIECE_CHARACTERS", 20)
+        monkeypatch.setattr(importing, "PIECE_CHARACTERS", 28)
         events = [Event(text="x" * length) for length in (8, 8, 8, 40, 1)]
         sizes = [
             [len(event.text) for event in piece]

@@ -53,7 +53,7 @@ _OWN = {
     Turn: {"turn_id", "session_id", "chosen_id"},
     Attempt: {
         *("attempt_id", "session_id", "turn_id", "source_id"),
-        *("submission_key", "run_id", "lease_until", "updated_at"),
+        *("submission_key", "run_id", "text_run_id", "lease_until", "updated_at"),
     },
 }
 

@@ -1,0 +1,12 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("agents", "0017_job_finished_deltas")]
+
+    operations = [
+        migrations.AddField(
+            "job", "result_kind", models.CharField(blank=True, default="", max_length=60)
+        ),
+        migrations.AddField("job", "result", models.JSONField(blank=True, null=True)),
+    ]

@@ -1,0 +1,146 @@
+"""A late result is worked out once its turn has come, and taken by the next run that begins."""
+
+import pytest
+
+from agents.calling.tests.bookkeeping import expire
+from agents.flows.choosing import choose_reply, edit_reply
+from agents.flows.ending import request_end
+from agents.flows.tests.playing import play
+from agents.models import Job
+from agents.providers.exceptions import ProviderTimeout
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.running.jobs import claim, fail, requeue_expired
+from agents.running.results import ask_for_result, finish_with_result, finished_results
+from agents.tests.replies import world_lock
+from memory.tests.factories import add_lock
+from sessions.models import Attempt, Session
+from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
+from sessions.world import changes_that_count
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chapter(provider: ScriptedProvider) -> Session:
+    chapter = make_active_chapter()
+    add_lock(chapter, world_lock())
+    add_prompts(chapter, 1)
+    return chapter
+
+
+def latest(chapter: Session) -> Attempt:
+    return chapter.turns.select_related("chosen__turn").latest("number").chosen
+
+
+def ask(attempt: Attempt, result_kind: str = "tide") -> Job:
+    return ask_for_result(attempt, "simulate", result_kind)
+
+
+def finish(job: Job, **payload: object) -> None:
+    claimed = claim(job.pk)
+    assert claimed is not None
+    assert finish_with_result(claimed, payload)
+
+
+def status_of(job: Job) -> str:
+    job.refresh_from_db()
+    return job.status
+
+
+def taken(chapter: Session) -> list[object]:
+    return list(changes_that_count(chapter).values_list("kind", "payload", "cause"))
+
+
+def test_a_prompt_takes_a_finished_result_first(chapter: Session) -> None:
+    finish(ask(latest(chapter)), level=3)
+    play(chapter)
+    assert taken(chapter) == [("tide", {"level": 3}, "result")]
+    play(chapter)
+    assert len(taken(chapter)) == 1
+
+
+def test_a_retry_takes_it_again_and_it_counts_once(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    finish(ask(latest(chapter)), level=3)
+    provider.enqueue(Script(error=ProviderTimeout("too slow")))
+    play(chapter, key="k")
+    assert taken(chapter) == []
+    play(chapter, key="k")
+    assert chapter.changes.count() == 2
+    assert taken(chapter) == [("tide", {"level": 3}, "result")]
+
+
+def test_it_is_asked_for_once(chapter: Session) -> None:
+    assert ask(latest(chapter)) == ask(latest(chapter))
+    assert ask(latest(chapter)) != ask(latest(chapter), "weather")
+
+
+def test_results_of_a_kind_are_finished_in_the_order_of_their_turns(chapter: Session) -> None:
+    first = ask(latest(chapter))
+    add_prompts(chapter, 1)
+    second, other = ask(latest(chapter)), ask(latest(chapter), "weather")
+    assert claim(second.pk) is None
+    finish(other, wind="north")
+    running = claim(first.pk)
+    assert running is not None
+    assert claim(second.pk) is None
+    fail(running, "It went wrong.")
+    assert claim(second.pk) is None
+    ask_for_result(running.attempt or latest(chapter), "simulate", "tide")
+    finish(first, level=1)
+    finish(second, level=2)
+    assert [one.payload for one in finished_results(chapter.pk)] == [
+        {"level": 1},
+        {"level": 2},
+        {"wind": "north"},
+    ]
+
+
+def test_what_an_attempt_asked_for_that_is_not_chosen_waits_or_is_void(chapter: Session) -> None:
+    asker = latest(chapter)
+    waiting = ask(asker)
+    other = add_reply(chapter, 1, "Otherwise.", is_chosen=False)
+    choose_reply(chapter.pk, 1, other.pk)
+    assert status_of(waiting) == Job.Status.CANCELLED
+    assert claim(waiting.pk) is None
+    choose_reply(chapter.pk, 1, asker.pk)
+    play(chapter)
+    assert status_of(waiting) == Job.Status.QUEUED
+    finish(waiting, level=3)
+    play(chapter)
+    assert taken(chapter) == [("tide", {"level": 3}, "result")]
+
+
+def test_one_that_runs_when_another_is_chosen_may_end_and_is_not_taken(chapter: Session) -> None:
+    asker = latest(chapter)
+    running = claim(ask(asker).pk)
+    assert running is not None
+    edit_reply(chapter.pk, 1, "By hand.")
+    assert finish_with_result(running, {"level": 3})
+    play(chapter)
+    assert taken(chapter) == []
+    assert latest(chapter).changes.count() == 0
+
+
+def test_one_whose_worker_died_is_queued_again_only_for_a_chosen_asker(chapter: Session) -> None:
+    lost = claim(ask(latest(chapter)).pk)
+    assert lost is not None
+    expire(lost)
+    requeue_expired()
+    assert status_of(lost) == Job.Status.QUEUED
+    lost = claim(lost.pk)
+    assert lost is not None
+    edit_reply(chapter.pk, 1, "By hand.")
+    expire(lost)
+    requeue_expired()
+    assert status_of(lost) == Job.Status.CANCELLED
+
+
+def test_the_end_asks_again_for_what_was_cancelled(chapter: Session) -> None:
+    asker = latest(chapter)
+    waiting = ask(asker)
+    choose_reply(chapter.pk, 1, add_reply(chapter, 1, "Otherwise.", is_chosen=False).pk)
+    choose_reply(chapter.pk, 1, asker.pk)
+    request_end(chapter.pk)
+    assert status_of(waiting) == Job.Status.QUEUED

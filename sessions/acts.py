@@ -1,0 +1,41 @@
+"""What the user does to the world without a model: a move on a map, a thing picked up."""
+
+import uuid
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.utils import timezone
+
+from sessions.access import get_chapter_to_change
+from sessions.attempts import free_from_dead_attempt, set_broken_aside
+from sessions.exceptions import TurnInFlight, WrongState
+from sessions.models import Change, Session
+from sessions.world import NewChange, add_changes
+
+
+@transaction.atomic
+def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
+    """Change the world at once, after the latest turn, which is closed to other attempts from then
+    on; a broken attempt is set aside.
+
+    Refused with TurnInFlight while a reply is being written, and with WrongState outside play and
+    before the first turn. Raises InvalidInput for a change that cannot be stored.
+    """
+    chapter = get_chapter_to_change(session_id)
+    if chapter.is_ending or not chapter.is_playable:
+        raise WrongState(
+            f"The chapter is not in play ({chapter.get_state_display()}). Nothing was changed."
+        )
+    free_from_dead_attempt(chapter)
+    if chapter.turn_in_flight is not None:
+        raise TurnInFlight(
+            "A reply is being written. Nothing was changed; wait for it, or stop it first."
+        )
+    turn = chapter.turns.select_related("chosen").order_by("-number").first()
+    if turn is None:
+        raise WrongState("Nothing has happened yet that this could follow. Send a prompt first.")
+    made = add_changes(turn.chosen, changes, run_id=None)
+    set_broken_aside(chapter)
+    now = timezone.now()
+    Session.objects.filter(pk=chapter.pk).update(last_played_at=now, updated_at=now)
+    return made

@@ -1,0 +1,72 @@
+"""Writing the events of a committed attempt: its words, and what was said and shown in it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from sessions.access import tell_readers_apart
+from sessions.models import SAID, THOUGHT, Attempt, Event
+from sessions.text import scrub_reply
+from sessions.world import everybody_at
+
+
+@dataclass(frozen=True)
+class NewEvent:
+    """Something that was said, shown or thought, by a member of the cast or by nobody of it.
+
+    `witnesses` are those who could perceive it; None is those of the attempt. Who speaks and the
+    attempt's actor always do; a thought is its thinker's alone. `shown` is a form of it that a page
+    draws beyond its words.
+    """
+
+    text: str
+    speaker: int | None = None
+    kind: str = SAID
+    shown: dict[str, Any] | None = None
+    witnesses: Sequence[int] | None = None
+    role: str = Event.Role.AGENT
+
+
+def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
+    """Store the words of a committed attempt, unless it has none, and then what came of them.
+
+    All get their witnesses, as the cast is now. The outcome is one event at least.
+    """
+    chapter, turn = attempt.session, attempt.turn
+    assert turn is not None, "A committed attempt has a turn."
+    witnesses = attempt.witnesses
+    if witnesses is None:
+        witnesses = [one.number for one in everybody_at(chapter, attempt=attempt)]
+    assert outcome, "An attempt of which nothing came would leave no trace in the record."
+    words = [NewEvent(attempt.words, role=Event.Role.USER)] if attempt.words else []
+    now = timezone.now()
+    rows = [
+        Event(
+            session=chapter,
+            attempt=attempt,
+            prompt_index=turn.number,
+            position=position,
+            role=one.role,
+            kind=one.kind,
+            agent_slot=one.speaker,
+            text=scrub_reply(one.text),
+            shown=one.shown,
+            witnesses=_witnesses_of(one, attempt, witnesses),
+            created_at=attempt.submitted_at if one.role == Event.Role.USER else now,
+        )
+        for position, one in enumerate([*words, *outcome])
+    ]
+    for row in rows:
+        tell_readers_apart(chapter, row.witnesses)
+    return Event.objects.bulk_create(rows)
+
+
+def _witnesses_of(one: NewEvent, attempt: Attempt, everybody: Sequence[int]) -> list[int]:
+    if one.kind == THOUGHT:
+        assert one.speaker is not None, "Somebody has the thought."
+        return [one.speaker]
+    told = everybody if one.witnesses is None else one.witnesses
+    present = {*told, attempt.actor, one.speaker}
+    return sorted(number for number in present if number is not None)

@@ -1,0 +1,372 @@
+"""The world of a chapter: which changes count, in what order, and what closes a turn."""
+
+import uuid
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from sessions.acts import act
+from sessions.attempts import (
+    open_prompt,
+    open_reroll,
+    open_trial,
+    start_keeping,
+)
+from sessions.breaking import extend_broken_text, fail_attempt, stop_attempt
+from sessions.committing import choose_attempt, commit_attempt, edit_reply
+from sessions.exceptions import ChapterError, InvalidInput, TurnInFlight, WrongState
+from sessions.leases import renew_attempts
+from sessions.limits import CHANGE_CHAR_LIMIT
+from sessions.models import Attempt, Change, Session
+from sessions.states import State
+from sessions.tests.factories import make_active_chapter
+from sessions.world import (
+    LateResult,
+    NewChange,
+    changes_that_count,
+    fold_world,
+    store_changes,
+    take_results,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter()
+
+
+def note(*names: str) -> list[NewChange]:
+    return [NewChange("note", {"name": name}, cause="test") for name in names]
+
+
+def world_of(chapter: Session, **how: Any) -> list[str]:
+    """The names of all notes that count, in order."""
+
+    def add(world: list[str], change: Change) -> list[str]:
+        return [*world, change.payload["name"]]
+
+    return fold_world([], changes_that_count(chapter, **how), add)
+
+
+def begin(chapter: Session, *names: str, key: str = "k") -> Attempt:
+    """A prompt that is being answered, with these changes so far."""
+    attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key=key).attempt
+    assert store_changes(attempt, note(*names))
+    return attempt
+
+
+def play(chapter: Session, *names: str) -> Attempt:
+    attempt = begin(chapter, *names, key=str(uuid.uuid4()))
+    assert commit_attempt(attempt, "I go.")
+    return attempt
+
+
+def play_again(chapter: Session, *names: str) -> Attempt:
+    attempt = open_reroll(chapter.pk, submission_key=str(uuid.uuid4())).attempt
+    assert store_changes(attempt, note(*names))
+    assert commit_attempt(attempt, "I go otherwise.")
+    return attempt
+
+
+def result(asked_by: Attempt, name: str = "done") -> LateResult:
+    return LateResult(uuid.uuid4(), asked_by.pk, "note", {"name": name})
+
+
+class TestChangesThatCount:
+    def test_the_world_follows_the_chosen_attempts_in_order(self, chapter: Session) -> None:
+        first = play(chapter, "a", "b")
+        again = play_again(chapter, "c")
+        assert world_of(chapter) == ["c"]
+        choose_attempt(chapter.pk, 1, first.pk)
+        play(chapter, "d")
+        assert world_of(chapter) == ["a", "b", "d"]
+        assert world_of(chapter, before=2) == ["a", "b"]
+        assert world_of(chapter, attempt=again) == ["c"]
+
+    def test_a_run_sees_its_own_steps_and_nobody_else_does(self, chapter: Session) -> None:
+        play(chapter, "a")
+        attempt = begin(chapter, "b")
+        store_changes(attempt, note("c"))
+        assert world_of(chapter) == ["a"]
+        assert world_of(chapter, attempt=attempt) == ["a", "b", "c"]
+
+    def test_another_attempt_begins_before_its_turn(self, chapter: Session) -> None:
+        play(chapter, "a")
+        play(chapter, "b")
+        attempt = open_reroll(chapter.pk, submission_key="r").attempt
+        store_changes(attempt, note("c"))
+        assert world_of(chapter, attempt=attempt) == ["a", "c"]
+
+    def test_a_retry_begins_from_the_world_before(self, chapter: Session) -> None:
+        broken = begin(chapter, "lost")
+        fail_attempt(broken, error="No answer.", partial_text="")
+        retry = begin(chapter, "a")
+        assert retry.pk == broken.pk
+        assert world_of(chapter, attempt=retry) == ["a"]
+        commit_attempt(retry, "I go.")
+        assert world_of(chapter) == ["a"]
+
+    def test_a_run_that_lost_its_claim_stores_nothing(self, chapter: Session) -> None:
+        lost = begin(chapter, "a")
+        Attempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+        retry = begin(chapter, "b")
+        assert not store_changes(lost, note("late"))
+        commit_attempt(retry, "I go.")
+        assert not store_changes(retry, note("later"))
+        assert not store_changes(lost, note("late"))
+        assert world_of(chapter) == ["b"]
+
+    def test_no_run_has_a_position_or_a_result_twice(self, chapter: Session) -> None:
+        attempt = play(chapter, "a")
+        [stored] = chapter.changes.all()
+        act(chapter.pk, note("b"))
+        act_row = chapter.changes.get(run_id=None)
+        doubled: list[dict[str, Any]] = [
+            {"run_id": stored.run_id, "position": 0},
+            {"run_id": None, "position": act_row.position},
+        ]
+        for fields in doubled:
+            with pytest.raises(IntegrityError), transaction.atomic():
+                Change.objects.create(session=chapter, attempt=attempt, kind="note", **fields)
+        taken = {"run_id": stored.run_id, "result": uuid.uuid4()}
+        Change.objects.create(session=chapter, attempt=attempt, kind="note", position=1, **taken)
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Change.objects.create(
+                session=chapter, attempt=attempt, kind="note", position=2, **taken
+            )
+
+    def test_a_change_is_never_changed(self, chapter: Session) -> None:
+        play(chapter, "a")
+        with pytest.raises(TypeError):
+            chapter.changes.get().save()
+
+    def test_a_change_that_is_too_long_is_refused(self, chapter: Session) -> None:
+        attempt = begin(chapter)
+        with pytest.raises(InvalidInput):
+            store_changes(attempt, note("a", "x" * CHANGE_CHAR_LIMIT))
+        assert not chapter.changes.exists()
+
+
+class TestKeptAndEdited:
+    def test_an_edited_reply_has_the_changes_of_its_source(self, chapter: Session) -> None:
+        asker = play(chapter, "a")
+        source = begin(chapter, key="k2")
+        take_results(source, [result(asker)])
+        store_changes(source, [NewChange("note", {"name": "b"}, cause="go", step=2)])
+        commit_attempt(source, "I go.")
+        edit = edit_reply(chapter.pk, 2, "By hand.")
+        assert world_of(chapter) == ["a", "done", "b"]
+        copied = ("position", "kind", "payload", "cause", "step", "result")
+        of_source, of_edit = (list(one.changes.values_list(*copied)) for one in (source, edit))
+        assert of_edit == of_source
+
+    def test_an_edit_takes_nothing_more(self, chapter: Session) -> None:
+        asker = play(chapter)
+        play(chapter, "a")
+        late = result(asker)
+        edit_reply(chapter.pk, 2, "By hand.")
+        assert world_of(chapter) == ["a"]
+        attempt = begin(chapter)
+        take_results(attempt, [late])
+        assert world_of(chapter, attempt=attempt) == ["a", "done"]
+
+    @pytest.mark.parametrize("how", ["failed", "stopped", "renewed", "extended"])
+    def test_a_kept_reply_has_the_steps_of_the_run_that_brought_its_text(
+        self, chapter: Session, how: str
+    ) -> None:
+        broken = begin(chapter, "a")
+        match how:
+            case "failed":
+                fail_attempt(broken, error="No answer.", partial_text="I go")
+            case "stopped":
+                stop_attempt(broken, partial_text="I go")
+            case "renewed":
+                renew_attempts([(broken, "I go")])
+                fail_attempt(broken, error="No answer.", partial_text="")
+            case "extended":
+                stop_attempt(broken)
+                extend_broken_text(broken, "I go")
+        # The retry has changed something, and brought no text of its own.
+        fail_attempt(begin(chapter, "b"), error="No answer.", partial_text="")
+        broken.refresh_from_db()
+        kept = start_keeping(broken)
+        assert commit_attempt(kept, kept.partial_text)
+        assert world_of(chapter) == ["a"]
+
+    def test_a_retry_that_brought_text_is_what_is_kept(self, chapter: Session) -> None:
+        fail_attempt(begin(chapter, "a"), error="No answer.", partial_text="I go")
+        retry = begin(chapter, "b")
+        fail_attempt(retry, error="No answer.", partial_text="I stay")
+        retry.refresh_from_db()
+        kept = start_keeping(retry)
+        commit_attempt(kept, kept.partial_text)
+        assert world_of(chapter) == ["b"]
+
+
+class TestActs:
+    def test_an_act_counts_at_once_and_last_in_its_turn(self, chapter: Session) -> None:
+        play(chapter, "a")
+        act(chapter.pk, note("b"))
+        act(chapter.pk, note("c"))
+        assert world_of(chapter) == ["a", "b", "c"]
+        play(chapter, "d")
+        assert world_of(chapter) == ["a", "b", "c", "d"]
+
+    def test_before_the_first_turn_there_is_none(self, chapter: Session) -> None:
+        with pytest.raises(WrongState, match="Nothing has happened yet"):
+            act(chapter.pk, note("a"))
+        assert not chapter.changes.exists()
+
+    def test_an_act_waits_while_a_reply_is_being_written(self, chapter: Session) -> None:
+        play(chapter, "a")
+        attempt = begin(chapter, "b")
+        with pytest.raises(TurnInFlight):
+            act(chapter.pk, note("c"))
+        commit_attempt(attempt, "I go.")
+        act(chapter.pk, note("c"))
+        assert world_of(chapter) == ["a", "b", "c"]
+
+    def test_an_attempt_whose_process_died_holds_no_act_up(self, chapter: Session) -> None:
+        play(chapter, "a")
+        begin(chapter, "b")
+        Attempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+        act(chapter.pk, note("c"))
+        assert world_of(chapter) == ["a", "c"]
+
+    @pytest.mark.parametrize(
+        "fields", [{"state": State.ENDED}, {"is_ending": True}, {"state": State.NARRATING}]
+    )
+    def test_there_is_none_outside_play(self, chapter: Session, fields: dict[str, Any]) -> None:
+        play(chapter, "a")
+        Session.objects.filter(pk=chapter.pk).update(**fields)
+        with pytest.raises(WrongState, match="not in play"):
+            act(chapter.pk, note("b"))
+        assert world_of(chapter) == ["a"]
+
+    def test_an_act_sets_a_broken_attempt_aside(self, chapter: Session) -> None:
+        play(chapter)
+        broken = begin(chapter)
+        fail_attempt(broken, error="No answer.", partial_text="I go")
+        act(chapter.pk, note("a"))
+        broken.refresh_from_db()
+        assert broken.status == Attempt.Status.SET_ASIDE
+        with pytest.raises(WrongState):
+            begin(chapter)
+        with pytest.raises(ChapterError):
+            start_keeping(broken)
+
+    def test_an_act_closes_its_turn(self, chapter: Session) -> None:
+        first = play(chapter, "a")
+        chosen = play_again(chapter, "b")
+        trial = open_trial(chapter.pk, source=chosen, given={}, submission_key="t").attempt
+        act(chapter.pk, note("c"))
+        # A trial that runs may come to its end, and cannot be chosen any more.
+        assert commit_attempt(trial, "Another way.")
+        refused: Sequence[Any] = [
+            lambda: choose_attempt(chapter.pk, 1, first.pk),
+            lambda: choose_attempt(chapter.pk, 1, trial.pk),
+            lambda: edit_reply(chapter.pk, 1, "By hand."),
+            lambda: open_reroll(chapter.pk, submission_key="r"),
+            lambda: open_trial(chapter.pk, source=chosen, given={}, submission_key="t2"),
+        ]
+        for refuse in refused:
+            with pytest.raises(WrongState, match="you have acted in the world since"):
+                refuse()
+        assert world_of(chapter) == ["b", "c"]
+        chapter.refresh_from_db()
+        assert chapter.turn_in_flight is None
+        play(chapter, "d")
+        play_again(chapter, "e")
+        assert world_of(chapter) == ["b", "c", "e"]
+
+    def test_what_was_sent_before_the_act_is_answered_as_before(self, chapter: Session) -> None:
+        play(chapter, "a")
+        reroll = open_reroll(chapter.pk, submission_key="r").attempt
+        commit_attempt(reroll, "I go otherwise.")
+        act(chapter.pk, note("b"))
+        again = open_reroll(chapter.pk, submission_key="r")
+        assert (again.attempt, again.must_run) == (reroll, False)
+
+
+class TestLateResults:
+    def test_the_next_run_takes_a_result_first_and_once(self, chapter: Session) -> None:
+        late = result(play(chapter, "a"))
+        attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
+        assert take_results(attempt, [late])
+        store_changes(attempt, note("b"))
+        commit_attempt(attempt, "I go.")
+        assert world_of(chapter) == ["a", "done", "b"]
+        after = begin(chapter, key="k2")
+        take_results(after, [late])
+        assert world_of(chapter, attempt=after) == ["a", "done", "b"]
+
+    def test_only_the_committed_run_took_it(self, chapter: Session) -> None:
+        late = result(play(chapter, "a"))
+        broken = begin(chapter)
+        take_results(broken, [late])
+        fail_attempt(broken, error="No answer.", partial_text="")
+        retry = begin(chapter)
+        take_results(retry, [late])
+        commit_attempt(retry, "I go.")
+        assert world_of(chapter) == ["a", "done"]
+
+    def test_another_attempt_at_the_turn_takes_it_too(self, chapter: Session) -> None:
+        late = result(play(chapter, "a"))
+        first = begin(chapter)
+        take_results(first, [late])
+        commit_attempt(first, "I go.")
+        reroll = open_reroll(chapter.pk, submission_key="r").attempt
+        take_results(reroll, [late])
+        commit_attempt(reroll, "I go otherwise.")
+        assert world_of(chapter) == ["a", "done"]
+        choose_attempt(chapter.pk, 2, first.pk)
+        assert world_of(chapter) == ["a", "done"]
+
+    def test_a_result_that_nobody_chosen_took_waits(self, chapter: Session) -> None:
+        late = result(play(chapter, "a"))
+        first = begin(chapter)
+        commit_attempt(first, "I go.")
+        reroll = open_reroll(chapter.pk, submission_key="r").attempt
+        take_results(reroll, [late])
+        commit_attempt(reroll, "I go otherwise.")
+        choose_attempt(chapter.pk, 2, first.pk)
+        assert world_of(chapter) == ["a"]
+        after = begin(chapter, key="k2")
+        take_results(after, [late])
+        commit_attempt(after, "I go on.")
+        assert world_of(chapter) == ["a", "done"]
+
+    def test_a_result_of_an_attempt_that_is_not_chosen_waits_or_is_void(
+        self, chapter: Session
+    ) -> None:
+        late = result(play(chapter, "a"))
+        play_again(chapter, "b")
+        attempt = begin(chapter)
+        take_results(attempt, [late])
+        commit_attempt(attempt, "I go.")
+        assert world_of(chapter) == ["b"]
+
+    def test_an_attempt_takes_nothing_of_its_own_turn(self, chapter: Session) -> None:
+        late = result(play(chapter, "a"))
+        reroll = open_reroll(chapter.pk, submission_key="r").attempt
+        assert take_results(reroll, [late])
+        assert world_of(chapter, attempt=reroll) == []
+
+    def test_results_are_taken_in_the_order_of_the_turns_that_asked(self, chapter: Session) -> None:
+        first, second = result(play(chapter), "1"), result(play(chapter), "2")
+        attempt = begin(chapter)
+        take_results(attempt, [second, first])
+        assert world_of(chapter, attempt=attempt) == ["1", "2"]
+
+    def test_a_run_that_lost_its_claim_takes_nothing(self, chapter: Session) -> None:
+        late = result(play(chapter))
+        lost = begin(chapter)
+        stop_attempt(lost)
+        assert not take_results(lost, [late])
+        assert not chapter.changes.exists()

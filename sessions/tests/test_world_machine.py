@@ -1,0 +1,392 @@
+"""However a chapter was played, its world is that of one in which only the chosen were made."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from sessions.acts import act
+from sessions.attempts import open_prompt, open_reroll, open_trial, start_keeping
+from sessions.breaking import fail_attempt, recover_dead_attempts, stop_attempt
+from sessions.committing import choose_attempt, commit_attempt, edit_reply
+from sessions.exceptions import WrongState
+from sessions.models import Attempt, Session
+from sessions.states import State
+from sessions.tests.factories import make_active_chapter
+from sessions.world import (
+    LateResult,
+    NewChange,
+    changes_that_count,
+    fold_world,
+    pending_results,
+    store_changes,
+    take_results,
+)
+
+
+@dataclass
+class Run:
+    """What a run has done: the results that were finished when it began, and its own steps."""
+
+    finished: list[uuid.UUID]
+    taken: list[str]
+    steps: list[str] = field(default_factory=list)
+
+    @property
+    def changes(self) -> list[str]:
+        return self.taken + self.steps
+
+
+@dataclass
+class Try:
+    """An attempt as the chapter should have it; `kept` is the run that brought its text."""
+
+    row: Attempt
+    turn: int
+    run: Run
+    kept: Run | None = None
+
+
+@dataclass
+class Step:
+    """A turn with its committed attempts."""
+
+    tries: list[Try]
+    chosen: Try
+    acts: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    asker: Try
+    name: str
+    is_finished: bool = False
+    pk: uuid.UUID = field(default_factory=uuid.uuid4)
+
+
+def notes(*names: str) -> list[NewChange]:
+    return [NewChange("note", {"name": name}) for name in names]
+
+
+def world_of(session_id: uuid.UUID, **how: Any) -> list[str]:
+    changes = changes_that_count(Session.objects.get(pk=session_id), **how)
+    initial: list[str] = []
+    return fold_world(initial, changes, lambda world, one: [*world, one.payload["name"]])
+
+
+class Play(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pk = make_active_chapter().pk
+        self.turns: list[Step] = []
+        self.results: list[Result] = []
+        self.trials: list[Try] = []
+        self.in_flight: Try | None = None
+        self.broken: Try | None = None
+        # Runs that are over, whose processes do not know it yet.
+        self.lost: list[Attempt] = []
+        self.has_ended = False
+        self.count = 0
+
+    # What should be.
+
+    def name(self, what: str) -> str:
+        self.count += 1
+        return f"{what} {self.count}"
+
+    def world(self, before: int | None = None) -> list[str]:
+        told: list[str] = []
+        for step in self.turns[: None if before is None else before - 1]:
+            told += step.chosen.run.changes + step.acts
+        return told
+
+    def waiting(self, number: int) -> list[Result]:
+        """The results for an attempt at this turn."""
+        taken = self.world(before=number)
+        chosen = {id(step.chosen) for step in self.turns[: number - 1]}
+        found = [
+            one
+            for one in self.results
+            if one.is_finished and id(one.asker) in chosen and one.name not in taken
+        ]
+        return sorted(found, key=lambda one: one.asker.turn)
+
+    def finished(self) -> list[LateResult]:
+        return [
+            LateResult(one.pk, one.asker.row.pk, "note", {"name": one.name})
+            for one in self.results
+            if one.is_finished
+        ]
+
+    @property
+    def latest(self) -> Step:
+        return self.turns[-1]
+
+    @property
+    def can_change(self) -> bool:
+        """Whether another attempt at the latest turn can be made or chosen."""
+        return not (self.has_ended or self.in_flight or self.latest.acts)
+
+    def begin(self, row: Attempt, number: int) -> Try:
+        waiting = self.waiting(number)
+        assert take_results(row, self.finished())
+        run = Run([one.result_id for one in self.finished()], [one.name for one in waiting])
+        return Try(row, number, run)
+
+    def refused_unless(self, is_allowed: bool, do: Callable[[], Any]) -> Any:
+        if is_allowed:
+            return do()
+        with pytest.raises(WrongState):
+            do()
+        return None
+
+    # Attempts.
+
+    @rule()
+    def send_prompt(self) -> None:
+        opened = self.refused_unless(
+            not (self.has_ended or self.in_flight),
+            lambda: (
+                open_prompt(self.pk, actor=1, words="Go.", submission_key=self.name("key")).attempt
+            ),
+        )
+        if opened:
+            self.in_flight, self.broken = self.begin(opened, len(self.turns) + 1), None
+
+    @precondition(lambda self: self.turns)
+    @rule()
+    def reroll(self) -> None:
+        opened = self.refused_unless(
+            self.can_change,
+            lambda: open_reroll(self.pk, submission_key=self.name("key")).attempt,
+        )
+        if opened:
+            self.in_flight, self.broken = self.begin(opened, len(self.turns)), None
+
+    @precondition(lambda self: self.turns)
+    @rule()
+    def try_beside_play(self) -> None:
+        opened = self.refused_unless(
+            not (self.has_ended or self.latest.acts),
+            lambda: (
+                open_trial(
+                    self.pk,
+                    source=self.latest.chosen.row,
+                    given={},
+                    submission_key=self.name("key"),
+                ).attempt
+            ),
+        )
+        if opened:
+            self.trials.append(self.begin(opened, len(self.turns)))
+
+    @precondition(lambda self: self.in_flight or self.trials)
+    @rule(data=st.data(), count=st.integers(1, 2))
+    def take_a_step(self, data: st.DataObject, count: int) -> None:
+        running = [*self.trials, *([self.in_flight] if self.in_flight else [])]
+        one = data.draw(st.sampled_from(running))
+        names = [self.name("step") for _ in range(count)]
+        assert store_changes(one.row, notes(*names))
+        one.run.steps += names
+
+    @precondition(lambda self: self.in_flight)
+    @rule()
+    def commit(self) -> None:
+        one, self.in_flight = self.in_flight, None
+        assert one is not None
+        assert commit_attempt(one.row, "I go.")
+        if one.turn > len(self.turns):
+            self.turns.append(Step([one], one))
+        else:
+            self.latest.tries.append(one)
+            self.latest.chosen = one
+
+    @precondition(lambda self: self.trials)
+    @rule(is_committed=st.booleans())
+    def end_a_trial(self, is_committed: bool) -> None:
+        one = self.trials.pop(0)
+        if is_committed:
+            assert commit_attempt(one.row, "On trial.")
+            self.turns[one.turn - 1].tries.append(one)
+        else:
+            assert fail_attempt(one.row, error="No answer.", partial_text="On tri")
+            self.lost.append(one.row)
+
+    @precondition(lambda self: self.in_flight)
+    @rule(text=st.sampled_from(["", "I go"]), how=st.sampled_from(["fail", "stop", "kill"]))
+    def break_off(self, text: str, how: str) -> None:
+        one, self.in_flight = self.in_flight, None
+        assert one is not None
+        if how == "fail":
+            assert fail_attempt(one.row, error="No answer.", partial_text=text)
+        elif how == "stop":
+            assert stop_attempt(one.row, partial_text=text)
+        else:
+            past = timezone.now() - timedelta(seconds=1)
+            Attempt.objects.filter(pk=one.row.pk).update(lease_until=past)
+            assert recover_dead_attempts(self.pk) == 1
+            text = ""
+        self.lost.append(one.row)
+        if text:
+            one.kept = one.run
+        self.broken = one
+
+    @precondition(lambda self: self.broken)
+    @rule()
+    def retry(self) -> None:
+        one = self.broken
+        assert one is not None
+        key, is_reroll = one.row.submission_key, one.row.kind == Attempt.Kind.REROLL
+        opened = self.refused_unless(
+            not (self.has_ended or self.in_flight),
+            lambda: (
+                (
+                    open_reroll(self.pk, submission_key=key)
+                    if is_reroll
+                    else open_prompt(self.pk, actor=1, words="Go.", submission_key=key)
+                ).attempt
+            ),
+        )
+        if opened:
+            again = self.begin(opened, one.turn)
+            again.kept = one.kept
+            self.in_flight, self.broken = again, None
+
+    @precondition(lambda self: self.broken and self.broken.kept and not self.has_ended)
+    @rule()
+    def keep(self) -> None:
+        one = self.broken
+        assert one is not None
+        assert one.kept is not None
+        row = start_keeping(Attempt.objects.get(pk=one.row.pk))
+        self.in_flight, self.broken = Try(row, one.turn, one.kept), None
+        self.commit()
+
+    @precondition(lambda self: self.lost)
+    @rule(data=st.data())
+    def write_without_a_claim(self, data: st.DataObject) -> None:
+        lost = data.draw(st.sampled_from(self.lost))
+        assert not store_changes(lost, notes("late"))
+        assert commit_attempt(lost, "Late.") is None
+
+    # What the user does at the latest turn.
+
+    @precondition(lambda self: self.turns)
+    @rule(data=st.data())
+    def choose(self, data: st.DataObject) -> None:
+        number = data.draw(st.integers(max(1, len(self.turns) - 1), len(self.turns)))
+        one = data.draw(st.sampled_from(self.turns[number - 1].tries))
+        is_allowed = self.can_change and number == len(self.turns)
+        done = self.refused_unless(is_allowed, lambda: choose_attempt(self.pk, number, one.row.pk))
+        if done and self.latest.chosen is not one:
+            self.latest.chosen, self.broken = one, None
+
+    @precondition(lambda self: self.turns)
+    @rule()
+    def edit(self) -> None:
+        number = len(self.turns)
+        row = self.refused_unless(self.can_change, lambda: edit_reply(self.pk, number, "By hand."))
+        if row:
+            source = self.latest.chosen.run
+            run = Run(list(source.finished), list(source.taken), list(source.steps))
+            edited = Try(row, number, run)
+            self.latest.tries.append(edited)
+            self.latest.chosen, self.broken = edited, None
+
+    @rule()
+    def act(self) -> None:
+        name = self.name("act")
+        is_allowed = bool(self.turns) and not (self.has_ended or self.in_flight)
+        if self.refused_unless(is_allowed, lambda: act(self.pk, notes(name))):
+            self.latest.acts.append(name)
+            self.broken = None
+
+    @precondition(lambda self: not self.in_flight)
+    @rule()
+    def end_or_reopen(self) -> None:
+        self.has_ended = not self.has_ended
+        state = State.ENDED if self.has_ended else State.ACTIVE
+        Session.objects.filter(pk=self.pk).update(state=state)
+
+    # Late results.
+
+    @precondition(lambda self: self.turns)
+    @rule(data=st.data())
+    def ask(self, data: st.DataObject) -> None:
+        asker = data.draw(st.sampled_from([one for step in self.turns for one in step.tries]))
+        self.results.append(Result(asker, self.name("result")))
+
+    @precondition(lambda self: any(not one.is_finished for one in self.results))
+    @rule(data=st.data())
+    def finish(self, data: st.DataObject) -> None:
+        unfinished = [one for one in self.results if not one.is_finished]
+        data.draw(st.sampled_from(unfinished)).is_finished = True
+
+    # What holds at each moment.
+
+    @invariant()
+    def the_world_is_that_of_the_chosen(self) -> None:
+        assert world_of(self.pk) == self.world()
+
+    @invariant()
+    def each_attempt_sees_the_world_before_it_and_what_it_did(self) -> None:
+        for one in (*self.trials, *([self.in_flight] if self.in_flight else [])):
+            seen = world_of(self.pk, attempt=one.row)
+            assert seen == self.world(before=one.turn) + one.run.changes
+
+    @invariant()
+    def each_result_is_taken_once_or_waits_or_is_void(self) -> None:
+        told = world_of(self.pk)
+        chosen = {id(step.chosen) for step in self.turns}
+        following = Attempt(session=Session.objects.get(pk=self.pk))
+        waiting = {one.result_id for one in pending_results(following, self.finished())}
+        for one in self.results:
+            is_void = id(one.asker) not in chosen
+            times = told.count(one.name)
+            assert times <= (0 if is_void or not one.is_finished else 1)
+            is_waiting = one.is_finished and not (is_void or times)
+            assert is_waiting == (one.pk in waiting)
+
+    def teardown(self) -> None:
+        """Make the chosen alone, in another chapter."""
+        other = make_active_chapter().pk
+        rows: dict[int, uuid.UUID] = {}
+        for step in self.turns:
+            run = step.chosen.run
+            sent = {"actor": 1, "words": "Go.", "submission_key": str(uuid.uuid4())}
+            attempt = open_prompt(other, **sent).attempt  # type: ignore[arg-type]
+            finished = [
+                LateResult(one.pk, rows.get(id(one.asker), uuid.uuid4()), "n", {"name": one.name})
+                for one in self.results
+                if one.pk in run.finished
+            ]
+            assert take_results(attempt, finished)
+            assert store_changes(attempt, notes(*run.steps))
+            assert commit_attempt(attempt, "I go.")
+            rows[id(step.chosen)] = attempt.pk
+            for name in step.acts:
+                act(other, notes(name))
+        assert world_of(other) == world_of(self.pk)
+
+
+@pytest.mark.django_db
+def test_the_world_is_that_of_a_chapter_in_which_only_the_chosen_were_made() -> None:
+    run_state_machine_as_test(
+        Play,
+        settings=settings(
+            max_examples=40, stateful_step_count=40, suppress_health_check=list(HealthCheck)
+        ),
+    )

@@ -1,0 +1,206 @@
+"""The world of a chapter: the changes that count, folded from its initial state on.
+
+A change is stored as its step ends. It counts once its run is committed, for as long as its attempt
+is chosen; an act counts at once. Nothing is rolled back: another attempt has other changes.
+"""
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeVar
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+
+from sessions.access import lock_chapter, tell_readers_apart
+from sessions.breaking import run_of
+from sessions.cast import clean_person
+from sessions.exceptions import InvalidInput
+from sessions.limits import CHANGE_CHAR_LIMIT, MAX_PEOPLE_IN_PLAY
+from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, Change, Session, Turn
+from sessions.roster import Character, character
+
+World = TypeVar("World")
+
+
+@dataclass(frozen=True)
+class NewChange:
+    """A change that is not stored yet; `payload` is an object of JSON.
+
+    `cause` names the tool or the rule that it came from, and `step` the call of the model within
+    the reply. `result` is the job whose late result it takes.
+    """
+
+    kind: str
+    payload: Mapping[str, Any]
+    cause: str = ""
+    step: int = 0
+    result: uuid.UUID | None = None
+
+
+@dataclass(frozen=True)
+class LateResult:
+    """What a job worked out beside play, which becomes a change of this kind when it is taken."""
+
+    result_id: uuid.UUID
+    asked_by: uuid.UUID
+    kind: str
+    payload: Mapping[str, Any]
+
+
+def changes_that_count(
+    chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
+) -> "QuerySet[Change]":
+    """The changes of the chosen attempts in the order of their turns, the acts last in each.
+
+    With `before` those of earlier turns alone. With an `attempt` those before its turn and then
+    those of its own run, also while it runs, and the acts after it: the world as it leaves it.
+    """
+    if attempt is not None and attempt.turn is not None:
+        before = attempt.turn.number
+    counts = Q(attempt__chosen_for__isnull=False)
+    counts &= Q(run_id=None) | Q(run_id=F("attempt__run_id"))
+    if before is not None:
+        counts &= Q(attempt__turn__number__lt=before)
+    if attempt is not None:
+        counts |= Q(attempt=attempt) & (Q(run_id=None) | Q(run_id=attempt.run_id))
+    # A first attempt has no turn before it is committed.
+    number = F("attempt__turn__number").asc(nulls_last=True)
+    return chapter.changes.filter(counts).order_by(
+        number, F("run_id").asc(nulls_last=True), "position"
+    )
+
+
+def fold_world(
+    initial: World, changes: Iterable[Change], apply: Callable[[World, Change], World]
+) -> World:
+    """The world after these changes; `apply` returns the one after a change, and keeps the one
+    before as it was."""
+    return reduce(apply, changes, initial)
+
+
+def everybody_at(
+    chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
+) -> tuple[Character, ...]:
+    """Those who take part: the cast of Tab 1, and who has appeared in play by changes that count;
+    see `changes_that_count`."""
+    # Somebody who appears has not witnessed what was before.
+    if not chapter.differs_by_reader:
+        return chapter.everybody
+    appeared = changes_that_count(chapter, before=before, attempt=attempt).filter(kind=PERSON)
+    people = (character(**payload) for payload in appeared.values_list("payload", flat=True))
+    return (*chapter.everybody, *people)
+
+
+def take_part_once(chapter: Session, numbers: Sequence[int], *, before: int | None = None) -> bool:
+    """Whether these are of those who take part, each named once; with `before` at that turn."""
+    everybody = {one.number for one in everybody_at(chapter, before=before)}
+    return len(set(numbers)) == len(numbers) and set(numbers) <= everybody
+
+
+def is_closed(turn: Turn) -> bool:
+    """Whether an act was made after the turn, which then takes no other attempt and no choice."""
+    return Change.objects.filter(attempt=turn.chosen_id, run_id=None).exists()
+
+
+@transaction.atomic
+def store_changes(attempt: Attempt, changes: Sequence[NewChange]) -> bool:
+    """Store what a step of this run did to the world, behind what its earlier steps did.
+
+    Returns False, and stores nothing, where the run may no longer write to the attempt. Raises
+    InvalidInput for a change that cannot be stored.
+    """
+    if not (lock_chapter(attempt.session_id) and run_of(attempt).exists()):
+        return False
+    add_changes(attempt, changes, run_id=attempt.run_id)
+    return True
+
+
+def take_results(attempt: Attempt, finished: Iterable[LateResult]) -> bool:
+    """Take what waits of the finished results as the first changes of this run.
+
+    A result waits for the attempt if the chosen attempt of an earlier turn asked for it, and no
+    chosen attempt of an earlier turn took it. Returns what `store_changes` returns.
+    """
+    waiting = [
+        NewChange(one.kind, one.payload, cause="result", result=one.result_id)
+        for one in pending_results(attempt, finished)
+    ]
+    return store_changes(attempt, waiting) if waiting else True
+
+
+def pending_results(attempt: Attempt, finished: Iterable[LateResult]) -> list[LateResult]:
+    """Those that wait for the attempt, in the order of the turns that asked."""
+    results = list(finished)
+    if not results:
+        return []
+    before = attempt.turn.number if attempt.turn else None
+    earlier = attempt.session.turns.filter(chosen__in={one.asked_by for one in results})
+    if before is not None:
+        earlier = earlier.filter(number__lt=before)
+    asked = dict(earlier.values_list("chosen", "number"))
+    counting = changes_that_count(attempt.session, before=before)
+    taken = set(counting.exclude(result=None).values_list("result", flat=True))
+    waiting = [one for one in results if one.asked_by in asked and one.result_id not in taken]
+    return sorted(waiting, key=lambda one: asked[one.asked_by])
+
+
+def copy_changes(source: Attempt, copy: Attempt) -> None:
+    """Give a committed copy the changes of the run that was committed, results included."""
+    changes = source.changes.filter(run_id=source.run_id).order_by("position")
+    add_changes(
+        copy,
+        [NewChange(one.kind, one.payload, one.cause, one.step, one.result) for one in changes],
+        run_id=copy.run_id,
+    )
+
+
+def add_changes(
+    attempt: Attempt, changes: Sequence[NewChange], *, run_id: uuid.UUID | None
+) -> list[Change]:
+    """Store changes of a run, or of an act, behind those that are there; the chapter's row has to
+    be locked. Raises InvalidInput."""
+    first = Change.objects.filter(attempt=attempt, run_id=run_id).count()
+    rows: list[Change] = []
+    for position, one in enumerate(changes, start=first):
+        payload = dict(one.payload)
+        if one.kind == PERSON and "number" not in payload:
+            payload = _person(attempt, payload, rows)
+        if len(json.dumps(payload, ensure_ascii=False)) > CHANGE_CHAR_LIMIT:
+            raise InvalidInput(
+                f"A change to the world has more than {CHANGE_CHAR_LIMIT:,} characters. It was not "
+                "stored."
+            )
+        row = Change(
+            session_id=attempt.session_id,
+            attempt=attempt,
+            run_id=run_id,
+            position=position,
+            kind=one.kind,
+            payload=payload,
+            cause=one.cause,
+            step=one.step,
+            result=one.result,
+        )
+        rows.append(row)
+    return Change.objects.bulk_create(rows)
+
+
+def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
+    """The payload of who appears, with a number that nobody of the chapter has had: who reads by it
+    is never taken for somebody who appeared in another attempt."""
+    chapter = attempt.session
+    before = [one.payload for one in new if one.kind == PERSON]
+    everybody = (*everybody_at(chapter, attempt=attempt), *(character(**one) for one in before))
+    person = clean_person(everybody, **told)
+    known = chapter.changes.filter(kind=PERSON).values_list("payload", flat=True)
+    number = max((one["number"] for one in (*known, *before)), default=FIRST_NUMBER_IN_PLAY - 1) + 1
+    if number >= FIRST_NUMBER_IN_PLAY + MAX_PEOPLE_IN_PLAY:
+        raise InvalidInput(
+            f"At most {MAX_PEOPLE_IN_PLAY} people can appear in a chapter. Nobody was added."
+        )
+    # Whoever comes now has missed what was before.
+    tell_readers_apart(chapter, ())
+    return {"number": number, **person}

@@ -1,0 +1,243 @@
+"""What turns did to the world comes back from a file, with results that wait and who appeared."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agents.models import Job
+from agents.running.results import finished_results
+from agents.tests.replies import world_lock
+from memory.tests.factories import add_lock
+from sessions.acts import act
+from sessions.attempts import broken_attempt, open_prompt, open_reroll, start_keeping
+from sessions.breaking import fail_attempt
+from sessions.chance import chance
+from sessions.committing import commit_attempt
+from sessions.events import NewEvent
+from sessions.exceptions import WrongState
+from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, THOUGHT, Attempt, Session
+from sessions.record import chosen_events
+from sessions.tests.factories import make_active_chapter
+from sessions.transcript import read_transcript
+from sessions.world import (
+    NewChange,
+    changes_that_count,
+    everybody_at,
+    pending_results,
+    store_changes,
+    take_results,
+)
+from storyengine.exchange.exceptions import BadChapterFile
+from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.importing import import_chapter
+
+pytestmark = pytest.mark.django_db
+
+JON = FIRST_NUMBER_IN_PLAY
+
+
+def result_of(attempt: Attempt, level: int) -> Job:
+    assert attempt.turn is not None
+    return Job.objects.create(
+        session=attempt.session,
+        kind="simulate",
+        key=f"tide {attempt.pk} {level}",
+        status=Job.Status.DONE,
+        attempt=attempt,
+        from_prompt_index=attempt.turn.number,
+        to_prompt_index=attempt.turn.number,
+        result_kind="tide",
+        result={"level": level},
+    )
+
+
+def begin(chapter: Session, key: str) -> Attempt:
+    attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key=key).attempt
+    take_results(attempt, finished_results(chapter.pk))
+    return attempt
+
+
+@pytest.fixture
+def chapter() -> Session:
+    """Two results, of which one was taken; a person, a thought, an act, and a broken attempt."""
+    chapter = make_active_chapter()
+    add_lock(chapter, world_lock())
+    first = begin(chapter, "1")
+    store_changes(first, [NewChange(PERSON, {"name": "Old Jon"}, cause="meet", step=1)])
+    outcome = [
+        NewEvent("Evening.", JON, shown={"frame": "quay"}),
+        NewEvent("Him again.", 2, kind=THOUGHT),
+    ]
+    commit_attempt(first, outcome)
+    result_of(first, 1)
+    second = begin(chapter, "2")
+    commit_attempt(second, "I go.")
+    reroll = open_reroll(chapter.pk, submission_key="r").attempt
+    take_results(reroll, finished_results(chapter.pk))
+    store_changes(reroll, [NewChange("went", {"to": "quay"})])
+    commit_attempt(reroll, "I run.")
+    act(chapter.pk, [NewChange("took", {"what": "rope"}, cause="act")])
+    result_of(reroll, 2)
+    broken = begin(chapter, "3")
+    store_changes(broken, [NewChange("went", {"to": "sea"}, step=1)])
+    fail_attempt(broken, error="No answer.", partial_text="I swim")
+    chapter.refresh_from_db()
+    return chapter
+
+
+def again(chapter: Session) -> Session:
+    return import_chapter(export_chapter(chapter.pk).to_json())
+
+
+def world_of(chapter: Session, **how: Any) -> list[Any]:
+    fields = ("kind", "payload", "cause", "step", "created_at")
+    return list(changes_that_count(chapter, **how).values_list(*fields))
+
+
+def test_the_copy_has_the_same_world(chapter: Session) -> None:
+    copy = again(chapter)
+    assert world_of(copy) == world_of(chapter)
+    assert len(world_of(copy)) == 4
+    for number in (1, 2):
+        assert world_of(copy, before=number) == world_of(chapter, before=number)
+        turns = [one.turns.get(number=number) for one in (chapter, copy)]
+        worlds = [
+            [world_of(one.session, attempt=attempt) for attempt in one.attempts.order_by("pk")]
+            for one in turns
+        ]
+        assert sorted(worlds[0], key=str) == sorted(worlds[1], key=str)
+    assert everybody_at(copy) == everybody_at(chapter)
+    assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text
+    told = ("kind", "shown", "agent_slot", "witnesses", "text")
+    events = [
+        list(chosen_events(one, with_thoughts=True).values_list(*told)) for one in (copy, chapter)
+    ]
+    assert events[0] == events[1]
+    assert copy.differs_by_reader
+
+
+def test_the_copy_has_the_same_luck(chapter: Session) -> None:
+    drawn = [chance(one, 3, "dice").random() for one in (chapter, again(chapter))]
+    assert drawn[0] == drawn[1]
+
+
+def test_a_result_that_waits_does_so_in_the_copy_and_a_taken_one_is_taken(
+    chapter: Session,
+) -> None:
+    copy = again(chapter)
+    assert len(finished_results(copy.pk)) == 2
+    attempt = open_prompt(copy.pk, actor=1, words="Go.", submission_key="k").attempt
+    waiting = pending_results(attempt, finished_results(copy.pk))
+    assert [one.payload for one in waiting] == [{"level": 2}]
+
+
+def test_an_act_closes_its_turn_in_the_copy(chapter: Session) -> None:
+    copy = again(chapter)
+    with pytest.raises(WrongState, match="you have acted"):
+        open_reroll(copy.pk, submission_key="r")
+
+
+def test_a_broken_attempt_can_be_kept_with_its_steps(chapter: Session) -> None:
+    copy = again(chapter)
+    for one in (copy, chapter):
+        kept = start_keeping(broken_attempt(one))
+        commit_attempt(kept, kept.partial_text)
+    assert [kind for kind, *_ in world_of(copy)] == [kind for kind, *_ in world_of(chapter)]
+    assert [kind for kind, *_ in world_of(copy)][-2:] == ["tide", "went"]
+
+
+def test_a_file_from_before_has_none_of_it(chapter: Session) -> None:
+    file = json.loads(export_chapter(chapter.pk).to_json())
+    content = file["chapter"]
+    del content["seed"], content["results"]
+    attempts = [one for turn in content["turns"] for one in turn["attempts"]]
+    for one in (*attempts, *content["unanswered_attempts"]):
+        del one["changes"]
+    for one in attempts:
+        one["witnesses"] = None
+        for event in one["events"]:
+            del event["kind"], event["shown"]
+            event["witnesses"] = [1, 2, 3]
+            event["agent_slot"] = event["agent_slot"] and 1
+    copy = import_chapter(json.dumps(file).encode())
+    assert not copy.changes.exists()
+    assert set(copy.events.values_list("kind", "shown")) == {("said", None)}
+    assert copy.seed != chapter.seed
+
+
+def act_of_another(content: Any) -> None:
+    first, second = content["turns"][1]["attempts"]
+    first["changes"] = second["changes"][-1:]
+    content["turns"][1]["chosen"] = 1
+
+
+def act_first(content: Any) -> None:
+    content["turns"][1]["attempts"][1]["changes"].reverse()
+
+
+def result_twice(content: Any) -> None:
+    changes = content["turns"][1]["attempts"][1]["changes"]
+    changes.insert(0, changes[0])
+
+
+def result_beyond(content: Any) -> None:
+    content["turns"][1]["attempts"][1]["changes"][0]["result"] = 2
+
+
+def result_of_no_turn(content: Any) -> None:
+    content["results"][0]["turn"] = 3
+
+
+def result_of_no_attempt(content: Any) -> None:
+    content["results"][0]["attempt"] = 1
+
+
+def person_without_name(content: Any) -> None:
+    content["turns"][0]["attempts"][0]["changes"][0]["payload"]["name"] = ""
+
+
+def two_of_one_number(content: Any) -> None:
+    [change] = content["turns"][0]["attempts"][0]["changes"]
+    other = change | {"payload": change["payload"] | {"name": "Ann"}}
+    content["turns"][1]["attempts"][0]["changes"].append(other)
+
+
+def speaker_who_never_appears(content: Any) -> None:
+    content["turns"][0]["attempts"][0]["changes"] = []
+
+
+def broken_act(content: Any) -> None:
+    content["unanswered_attempts"][0]["changes"][0]["is_act"] = True
+
+
+def no_seed(content: Any) -> None:
+    content["seed"] = "luck"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "refusal"),
+    [
+        (act_of_another, "attempts[0].changes must hold no act"),
+        (act_first, "attempts[1].changes must have the acts last"),
+        (result_twice, "attempts[1].changes must take entries of results, each once"),
+        (result_beyond, "attempts[1].changes must take entries of results, each once"),
+        (result_of_no_turn, "results[0].turn must be the number of a turn"),
+        (result_of_no_attempt, "results[0].attempt must be the place of one of the attempts"),
+        (person_without_name, "changes[0].payload must be a person, with the keys number, name"),
+        (two_of_one_number, "changes[1].payload has the number of another person"),
+        (speaker_who_never_appears, "witnesses is none of the selected agents"),
+        (broken_act, "unanswered_attempts[0].changes must"),
+        (no_seed, "chapter.seed"),
+    ],
+)
+def test_what_does_not_fit_together(
+    chapter: Session, spoil: Callable[[Any], None], refusal: str
+) -> None:
+    file = json.loads(export_chapter(chapter.pk).to_json())
+    spoil(file["chapter"])
+    with pytest.raises(BadChapterFile) as caught:
+        import_chapter(json.dumps(file).encode())
+    assert refusal in str(caught.value)
+    assert Session.everything.count() == 1
