@@ -163,7 +163,7 @@ def check_changeable(chapter: Session, number: int, *, in_flight: bool = False) 
 
 def check_open(turn: Turn) -> None:
     """Raises WrongState once an act has followed the turn."""
-    if is_closed(turn):
+    if is_closed(turn.session, turn.number):
         raise WrongState(f"Nothing was changed: {_CLOSED}")
 
 
@@ -180,7 +180,7 @@ def why_not_changeable(chapter: Session, number: int) -> str:
     """Why no other attempt at this turn can be made or chosen; "" where one can."""
     if number != chapter.prompt_index:
         return "play has gone on, and only the latest reply can be replaced."
-    if any(map(is_closed, chapter.turns.filter(number=number))):
+    if is_closed(chapter, number):
         return _CLOSED
     if chapter.is_ending:
         return "the chapter is ending."

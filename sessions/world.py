@@ -19,7 +19,7 @@ from sessions.breaking import run_of
 from sessions.cast import clean_person
 from sessions.exceptions import InvalidInput
 from sessions.limits import CHANGE_CHAR_LIMIT, MAX_PEOPLE_IN_PLAY
-from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, Change, Session, Turn
+from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, Change, Session
 from sessions.roster import Character, character
 
 World = TypeVar("World")
@@ -100,9 +100,9 @@ def take_part_once(chapter: Session, numbers: Sequence[int], *, before: int | No
     return len(set(numbers)) == len(numbers) and set(numbers) <= everybody
 
 
-def is_closed(turn: Turn) -> bool:
+def is_closed(chapter: Session, number: int) -> bool:
     """Whether an act was made after the turn, which then takes no other attempt and no choice."""
-    return Change.objects.filter(attempt=turn.chosen_id, run_id=None).exists()
+    return chapter.changes.filter(attempt__chosen_for__number=number, run_id=None).exists()
 
 
 @transaction.atomic

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -144,6 +145,8 @@ class Play(RuleBasedStateMachine):
         waiting = self.waiting(number)
         assert take_results(row, self.finished())
         run = Run([one.result_id for one in self.finished()], [one.name for one in waiting])
+        run.steps.append(self.name("step"))
+        assert store_changes(row, notes(*run.steps))
         return Try(row, number, run)
 
     def refused_unless(self, is_allowed: bool, do: Callable[[], Any]) -> Any:
@@ -155,7 +158,25 @@ class Play(RuleBasedStateMachine):
 
     # Attempts.
 
-    @rule()
+    @initialize()
+    def play_one(self) -> None:
+        self.send_prompt()
+        self.commit()
+
+    @precondition(lambda self: not self.in_flight)
+    @rule(is_committed=st.booleans())
+    def play(self, is_committed: bool) -> None:
+        self.send_prompt()
+        if is_committed:
+            self.commit()
+
+    @precondition(lambda self: self.turns and self.can_change)
+    @rule(is_committed=st.booleans())
+    def play_again(self, is_committed: bool) -> None:
+        self.reroll()
+        if is_committed:
+            self.commit()
+
     def send_prompt(self) -> None:
         opened = self.refused_unless(
             not (self.has_ended or self.in_flight),
@@ -166,8 +187,6 @@ class Play(RuleBasedStateMachine):
         if opened:
             self.in_flight, self.broken = self.begin(opened, len(self.turns) + 1), None
 
-    @precondition(lambda self: self.turns)
-    @rule()
     def reroll(self) -> None:
         opened = self.refused_unless(
             self.can_change,
@@ -176,7 +195,7 @@ class Play(RuleBasedStateMachine):
         if opened:
             self.in_flight, self.broken = self.begin(opened, len(self.turns)), None
 
-    @precondition(lambda self: self.turns)
+    @precondition(lambda self: not self.latest.acts)
     @rule()
     def try_beside_play(self) -> None:
         opened = self.refused_unless(
@@ -244,7 +263,31 @@ class Play(RuleBasedStateMachine):
             one.kept = one.run
         self.broken = one
 
-    @precondition(lambda self: self.broken)
+    @precondition(lambda self: not self.in_flight)
+    @rule(
+        text=st.sampled_from(["", "I go"]),
+        how=st.sampled_from(["fail", "stop", "kill"]),
+        then=st.sampled_from(["retry", "keep", "act", "fail again and keep"]),
+        is_again=st.booleans(),
+    )
+    def break_off_and_go_on(self, text: str, how: str, then: str, is_again: bool) -> None:
+        if is_again and self.can_change:
+            self.reroll()
+        else:
+            self.send_prompt()
+        self.break_off(text, how)
+        if then == "fail again and keep":
+            self.retry()
+            self.break_off("", "fail")
+        if then == "act":
+            self.act()
+        elif then != "retry" and self.broken and self.broken.kept:
+            self.keep()
+        else:
+            self.retry()
+            self.commit()
+
+    @precondition(lambda self: self.broken and not self.in_flight)
     @rule()
     def retry(self) -> None:
         one = self.broken
@@ -265,7 +308,7 @@ class Play(RuleBasedStateMachine):
             again.kept = one.kept
             self.in_flight, self.broken = again, None
 
-    @precondition(lambda self: self.broken and self.broken.kept and not self.has_ended)
+    @precondition(lambda self: self.broken and self.broken.kept)
     @rule()
     def keep(self) -> None:
         one = self.broken
@@ -284,17 +327,20 @@ class Play(RuleBasedStateMachine):
 
     # What the user does at the latest turn.
 
-    @precondition(lambda self: self.turns)
+    @precondition(lambda self: self.can_change)
     @rule(data=st.data())
     def choose(self, data: st.DataObject) -> None:
-        number = data.draw(st.integers(max(1, len(self.turns) - 1), len(self.turns)))
-        one = data.draw(st.sampled_from(self.turns[number - 1].tries))
-        is_allowed = self.can_change and number == len(self.turns)
-        done = self.refused_unless(is_allowed, lambda: choose_attempt(self.pk, number, one.row.pk))
+        if len(self.turns) > 1:
+            with pytest.raises(WrongState):
+                choose_attempt(self.pk, 1, self.turns[0].tries[0].row.pk)
+        number, one = len(self.turns), data.draw(st.sampled_from(self.latest.tries))
+        done = self.refused_unless(
+            self.can_change, lambda: choose_attempt(self.pk, number, one.row.pk)
+        )
         if done and self.latest.chosen is not one:
             self.latest.chosen, self.broken = one, None
 
-    @precondition(lambda self: self.turns)
+    @precondition(lambda self: self.can_change)
     @rule()
     def edit(self) -> None:
         number = len(self.turns)
@@ -306,6 +352,7 @@ class Play(RuleBasedStateMachine):
             self.latest.tries.append(edited)
             self.latest.chosen, self.broken = edited, None
 
+    @precondition(lambda self: not self.in_flight)
     @rule()
     def act(self) -> None:
         name = self.name("act")
@@ -314,20 +361,42 @@ class Play(RuleBasedStateMachine):
             self.latest.acts.append(name)
             self.broken = None
 
+    @precondition(lambda self: self.in_flight or self.latest.acts)
+    @rule(data=st.data())
+    def do_what_is_refused(self, data: st.DataObject) -> None:
+        self.reroll()
+        self.edit()
+        self.choose(data)
+        if self.in_flight:
+            self.send_prompt()
+            self.act()
+        else:
+            self.try_beside_play()
+
     @precondition(lambda self: not self.in_flight)
-    @rule()
-    def end_or_reopen(self) -> None:
-        self.has_ended = not self.has_ended
-        state = State.ENDED if self.has_ended else State.ACTIVE
-        Session.objects.filter(pk=self.pk).update(state=state)
+    @rule(data=st.data())
+    def end_and_reopen(self, data: st.DataObject) -> None:
+        """In between nothing can be done; a trial may come to its end."""
+        self.has_ended = True
+        Session.objects.filter(pk=self.pk).update(state=State.ENDED)
+        for refused in (self.send_prompt, self.reroll, self.try_beside_play, self.edit, self.act):
+            refused()
+        self.choose(data)
+        if self.broken:
+            self.retry()
+        if self.trials:
+            self.end_a_trial(True)
+        self.has_ended = False
+        Session.objects.filter(pk=self.pk).update(state=State.ACTIVE)
 
     # Late results.
 
-    @precondition(lambda self: self.turns)
-    @rule(data=st.data())
-    def ask(self, data: st.DataObject) -> None:
-        asker = data.draw(st.sampled_from([one for step in self.turns for one in step.tries]))
-        self.results.append(Result(asker, self.name("result")))
+    @rule(data=st.data(), is_finished=st.booleans())
+    def ask(self, data: st.DataObject, is_finished: bool) -> None:
+        """Mostly for the latest turn."""
+        steps = data.draw(st.sampled_from([self.turns, self.turns[-1:]]))
+        asker = data.draw(st.sampled_from([one for step in steps for one in step.tries]))
+        self.results.append(Result(asker, self.name("result"), is_finished))
 
     @precondition(lambda self: any(not one.is_finished for one in self.results))
     @rule(data=st.data())
@@ -387,6 +456,6 @@ def test_the_world_is_that_of_a_chapter_in_which_only_the_chosen_were_made() -> 
     run_state_machine_as_test(
         Play,
         settings=settings(
-            max_examples=40, stateful_step_count=40, suppress_health_check=list(HealthCheck)
+            max_examples=30, stateful_step_count=40, suppress_health_check=list(HealthCheck)
         ),
     )

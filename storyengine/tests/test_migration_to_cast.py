@@ -72,6 +72,8 @@ def test_every_character_is_a_row_and_comes_back_from_a_file(chapters: dict[str,
     for title, (slots, names, identities, _, size) in CHAPTERS.items():
         chapter = chapters[title]
         check(chapter, slots, names, identities, size)
+        # Its chance can be drawn again the same way.
+        assert chapter.seed == chapter.pk
         if title != "being imported":
             assert get_chapter(chapter.pk).tab1.world_text == "A world."
             copy = import_chapter(export_chapter(chapter.pk).to_json())

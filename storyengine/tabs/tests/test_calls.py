@@ -180,7 +180,7 @@ class TestBehindAReply:
         self, client: Client, played: Session, django_assert_max_num_queries: Any
     ) -> None:
         for _ in range(3):
-            with django_assert_max_num_queries(9):
+            with django_assert_max_num_queries(10):
                 html_of(client, played, "prompt-calls", 1)
             reroll(played)
 
