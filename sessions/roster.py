@@ -1,4 +1,4 @@
-"""The seven character slots: number and colour are fixed, the rest is the GM's."""
+"""The seven character slots, each with a fixed number and colour; the GM chooses the rest."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ SLOTS = tuple(range(1, MAX_AGENTS + 1))
 class Character:
     """A member of the cast as a page, a prompt or the transcript shows it.
 
-    Slot 0, and no colour, is for a person without a panel.
+    A person without a panel has slot 0 and no colour.
     """
 
     slot: int
@@ -23,7 +23,7 @@ class Character:
 
     @property
     def says_more(self) -> bool:
-        """Whether more can be told of it than slot, colour and name."""
+        """Whether the character has more to show than slot, colour and name."""
         return bool(self.pronouns or self.public_text or not self.slot)
 
 
@@ -32,12 +32,12 @@ def default_name(slot: int) -> str:
 
 
 def character(slot: int, name: str = "", pronouns: str = "", public_text: str = "") -> Character:
-    """An empty name means the default of the slot."""
+    """Return the character of a slot; an empty name means the slot's default name."""
     if not slot:
         return Character(0, "", name, pronouns, public_text)
     return Character(slot, COLORS[slot - 1], name or default_name(slot), pronouns, public_text)
 
 
 def next_slot(slot: int, selected: list[int]) -> int:
-    """The next higher slot of those selected, wrapping round to the lowest."""
+    """Return the next higher selected slot, or the lowest one after the highest."""
     return min((s for s in selected if s > slot), default=min(selected))
