@@ -1,4 +1,4 @@
-"""Keeps text from imitating the marks by which a prompt tells who speaks.
+"""Keeps text from imitating the marks by which a request tells who speaks.
 
 The transcript begins the Game Master's words with "2) " and Tom's with "Tom: ". The templates of
 chat models have their own marks. Only text that imitates a mark is changed, by one sign, and text
@@ -26,7 +26,7 @@ _BLANK_MARKS = re.compile(
 # Characters that Python counts as letters although they are blank or only mark the letter before.
 UNSEEN_LETTERS = "\u115f\u1160\u3164\uff9e\uff9f\uffa0"
 
-# Signs that read as a colon or a closing parenthesis, and a pattern for all characters that are
+# Signs that look like a colon or a closing parenthesis. `_BETWEEN` matches all characters that are
 # neither such a sign nor a letter.
 _SIGN = (
     r":)\u02d0\u05c3\u207e\u208e\u2236\u2474-\u2487\u2769\u2a74\ua789"
@@ -62,8 +62,8 @@ _HEADING = re.compile(r"\s*#+\s*[^\W\d]")
 
 
 def without_chat_marks(text: str) -> str:
-    """Return the text without the marks of chat templates for speakers, thoughts and tool calls,
-    which local servers obey anywhere in a prompt."""
+    """Return the text with the marks of chat templates for speakers, thoughts and tool calls made
+    ineffective, because local servers obey them anywhere in a request."""
     if "[" in text:
         text = _SQUARE.sub(r"\g<0>\\", text)
     return _ANGLED.sub("&lt;", text) if "<" in text else text
@@ -79,12 +79,12 @@ def without_cues(text: str, names: Sequence[str] = ()) -> str:
 
 def is_mark(name: str) -> bool:
     """Return whether a character's words would pass for the Game Master's, or for a part of a
-    prompt, because of this name."""
+    request, because of this name."""
     return holds_mark(f"{name}: ")
 
 
 def holds_mark(line: str) -> bool:
-    """Return whether the line begins like the Game Master's words or like a part of a prompt, or
+    """Return whether the line begins like the Game Master's words or like a part of a request, or
     contains a mark of a chat template."""
     guarded = without_chat_marks(without_cues(line))
     return guarded != line or bool(_HEADING.match(as_read(line)))

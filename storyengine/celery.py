@@ -78,7 +78,7 @@ def end_with_what_started_it(**_signal: object) -> None:
 
 @setup_logging.connect
 def keep_django_s_logging(**_signal: object) -> None:
-    """Keep Celery from changing the root logger, which it leaves alone if this signal is used."""
+    """Keep Celery from configuring the root logger, as it does if this signal has no receiver."""
 
 
 app.steps["worker"].add(Clock)

@@ -20,7 +20,7 @@ from storyengine.access.listening import (
 )
 from storyengine.settings.private_files import files_for_others
 
-# The classes that replace those that Django's own checks, silenced in the settings, look for.
+# These classes replace Django's own. The checks that the settings silence look only for Django's.
 PROTECTION = tuple(
     f"storyengine.access.browser.{name}"
     for name in ("SecurityMiddleware", "CsrfViewMiddleware", "XFrameOptionsMiddleware")

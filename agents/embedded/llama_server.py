@@ -1,7 +1,7 @@
 """The process that runs llama.cpp on loopback until its standard input closes.
 
 `agents.embedded.server` starts this process, writes one line of JSON to its standard input and
-reads one from its standard output. The process does not import Django, to leave memory for the
+reads one from its standard output. The process does not import Django, because it only runs the
 model.
 """
 
@@ -14,15 +14,15 @@ import xllamacpp
 
 from agents.embedded.slots import SLOTS
 
-# The tokens that each slot can hold, of prompt and answer together.
+# The tokens that each slot can hold, of request and answer together.
 CONTEXT_PER_SLOT = 8192
-# The cache for processed prompts that are in no slot now. At 28 KB a token it holds about a dozen
-# prompts of 3,000 tokens.
+# The cache for requests that were read already and are in no slot now. At 28 KB a token it holds
+# about a dozen requests of 3,000 tokens.
 CACHE_MIB = 1024
-# The prompt tokens that are processed in one batch. During a batch the other slot writes no word,
+# The tokens of requests that are read in one batch. During a batch the other slot writes no word,
 # and a stopped call still holds its slot.
 BATCH = 128
-# Only errors are logged, because other messages of llama.cpp may contain words of prompts.
+# Only errors are logged, because other messages of llama.cpp may contain words of requests.
 LOG_ERRORS = 1
 
 
@@ -34,7 +34,7 @@ def start(model_file: str, model_name: str, access_key: str) -> xllamacpp.Server
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [access_key]
-    # This origin never fits, so that no web page may read answers even if it knew the key.
+    # No page has this origin, so web pages may not read answers even if they knew the key.
     params.cors_origins = "null"
     params.ui = False
     params.endpoint_slots = False

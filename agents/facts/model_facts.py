@@ -44,7 +44,7 @@ class ModelFacts:
     accepts_temperature: bool
     reasons: bool
     json_schema: bool
-    # How well the model keeps to a format that only its prompt demands.
+    # How well the model keeps to a format that only the text of the request demands.
     json_reliability: Reliability
     xml_reliability: Reliability
     tools: bool
@@ -73,7 +73,7 @@ def facts_of(model: str) -> ModelFacts:
     )
 
 
-# Each prompt asks for the facts several times, and only tests change these settings.
+# Each request needs the facts several times, and only tests change these settings.
 @lru_cache(maxsize=64)
 def _facts_of(
     model: str, own_file: str, base_url: str, context_window: int, max_output: int

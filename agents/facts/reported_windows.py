@@ -11,7 +11,7 @@ from django.utils import timezone
 from agents.models import ReportedWindow
 from agents.providers.windows import WindowReport, address_of
 
-# The seconds for which a process keeps a report, so that not each prompt reads the database.
+# The seconds for which a process keeps a report, so that not each request reads the database.
 _HELD_SECONDS = 10.0
 _held: dict[tuple[str, str], tuple[float, WindowReport | None]] = {}
 

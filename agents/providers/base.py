@@ -46,7 +46,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Message:
-    """A message of a chat. An assistant's message may have `tool_calls`; a tool's answers one."""
+    """A chat message. An assistant's may have `tool_calls`; a tool's is the result of one call."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
@@ -65,12 +65,12 @@ class Message:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One call. `max_output_tokens` includes the hidden reasoning of models that reason."""
+    """The request of one call; `max_output_tokens` includes the hidden reasoning of models."""
 
     model: str
     messages: tuple[Message, ...]
     max_output_tokens: int
-    # max_tokens, or max_completion_tokens as reasoning models call it.
+    # The name of the limit's field: max_tokens, or max_completion_tokens for reasoning models.
     token_parameter: str = "max_tokens"  # noqa: S105  (the name of a field)
     # None leaves the temperature out: the model accepts none, or its default is wanted.
     temperature: float | None = None
@@ -84,7 +84,7 @@ class ModelRequest:
     streams: bool = True
     # True where nobody waits for the answer, so that a reply may be served first.
     is_background: bool = False
-    # Calls whose prompts begin alike share this key, which reveals nothing of their text.
+    # Requests that begin alike share this key, which reveals nothing of their text.
     cache_key: str = ""
     # Further fields of the request body, such as llama.cpp's sampling settings.
     extra_body: Mapping[str, Any] = field(default_factory=dict)
@@ -118,7 +118,7 @@ StreamPart = TextDelta | ToolCall | Finished
 
 
 class Provider(ABC):
-    """A server of models."""
+    """The code that calls one server of models."""
 
     #: Short name for records, such as "openai" or "embedded".
     name: str

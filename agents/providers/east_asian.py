@@ -1,4 +1,4 @@
-"""Keeps a model from writing East Asian scripts that its prompt does not contain.
+"""Keeps a model from writing East Asian scripts that its request does not contain.
 
 Qwen slips into Chinese within an English sentence. llama.cpp restricts prose by a grammar and the
 strings of JSON by patterns.
@@ -25,7 +25,7 @@ _CHARACTER = rf'([^"\\\x7F\x00-\x1F{_EAST_ASIAN}]|[\\]["\\/bfnrt])'
 
 
 def is_east_asian(messages: Iterable[Message]) -> bool:
-    """Return whether the prompt contains such characters, in which case the model may use them."""
+    """Return whether a request contains such characters, in which case the model may use them."""
     return any(_is_written(message.content) for message in messages)
 
 

@@ -10,7 +10,7 @@ from agents.providers.east_asian import PROSE_WITHOUT_IT, is_east_asian, without
 from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
 from agents.providers.streamed_replies import TimeOuts
 
-# Without these settings a small model repeats itself and the replies in its prompt. They suit only
+# Without these settings a small model repeats itself and the replies in its request. They suit only
 # prose, because JSON has to repeat its keys and marks.
 _PROSE_SAMPLING = {
     "repeat_penalty": 1.1,

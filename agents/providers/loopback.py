@@ -19,7 +19,7 @@ import httpx2
 MOST_HELD = 64 * 1024
 # The bytes that one read returns, because other tasks wait while they are processed.
 MOST_AT_ONCE = 16 * 1024
-# The library's choice, too: poll() has no limit on file numbers, but not every system has it.
+# The library makes the same choice: poll() has no limit on file numbers, but some systems lack it.
 _Selector: Callable[[], selectors.BaseSelector] = getattr(
     selectors, "PollSelector", selectors.SelectSelector
 )
@@ -77,7 +77,7 @@ class LoopbackStream(httpcore2.AsyncNetworkStream, asyncio.Protocol):
     async def aclose(self) -> None:
         self._end(ConnectionAbortedError("The connection was closed on this side."))
         self._transport.abort()
-        # The event loop closes the socket in its next round, so it needs one even if it ends now.
+        # The event loop closes the socket in its next round, which this line gives it for certain.
         await asyncio.sleep(0)
 
     def get_extra_info(self, info: str) -> Any:

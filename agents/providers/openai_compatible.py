@@ -124,7 +124,7 @@ class OpenAICompatibleProvider(Provider):
                     continue
                 wait = self._retries.wait_before(next_try, failure)
                 if wait is None:
-                    # The cause is dropped because its text may bring the prompt or key into a log.
+                    # The cause is dropped because its text may bring the request or key into a log.
                     raise failure.error from None
             await self._retries.sleep(wait)
 
@@ -135,7 +135,7 @@ class OpenAICompatibleProvider(Provider):
 
     @property
     def takes_cache_keys(self) -> bool:
-        """Whether the host is known to cache prompts by key. Regional hosts are its subdomains."""
+        """Whether the host is known to accept cache keys. Regional hosts are its subdomains."""
         return f".{self.host}".endswith(tuple(f".{host}" for host in _TAKING_CACHE_KEYS))
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
@@ -284,7 +284,7 @@ class OpenAICompatibleProvider(Provider):
     async def _hold_client(
         self, loop: asyncio.AbstractEventLoop
     ) -> AsyncGenerator[openai.AsyncOpenAI, None]:
-        """Yield a client for one event loop, which closes it by ending its generators first."""
+        """Yield a client, which is closed when the event loop ends its generators before itself."""
         http_client = build_http_client(
             self._base_url,
             # TimeOuts has the limits for reading.
@@ -331,7 +331,7 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
 @dataclass(frozen=True)
 class _HeldClient:
     client: openai.AsyncOpenAI
-    # Held only so that it is not collected, at which it would end and close the client.
+    # This reference keeps the generator alive, because the client is closed when it is collected.
     holder: AsyncGenerator[openai.AsyncOpenAI, None]
 
     @cached_property

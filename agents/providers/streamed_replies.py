@@ -15,7 +15,7 @@ from agents.providers.failures import Failure
 
 @dataclass(frozen=True)
 class TimeOuts:
-    """Seconds to wait. The first text may take minutes, in which a local model reads the prompt."""
+    """Seconds to wait. The first text may take minutes while a local model reads the request."""
 
     connect: float = 10
     # This also limits a whole answer that is not streamed, since nothing of it is seen before.

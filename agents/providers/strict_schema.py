@@ -13,7 +13,7 @@ _NOT_IN_STRICT = {
 
 
 def is_strict(schema: Mapping[str, Any]) -> bool:
-    """Return whether each object requires all its fields and no others, with supported rules."""
+    """Return whether no rule is unsupported and each object requires all its fields, no others."""
     if _NOT_IN_STRICT & schema.keys():
         return False
     properties = schema.get("properties", {})

@@ -1,4 +1,4 @@
-"""Asks a server for the context windows of its models, which each kind of server lists elsewhere.
+"""Asks a server for its models' context windows, which each kind of server reports differently.
 
 Only names of models are sent, never story text. The answers are checked like any other.
 """

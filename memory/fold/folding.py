@@ -55,7 +55,7 @@ def fold_chapter(
     """Return the fold of the blocks that count, or of those of them that all readers know.
 
     `counting_blocks` explains which blocks count, and `before`. Each process reads a block only
-    once, because blocks never change and every prompt needs them.
+    once, because blocks never change and every request needs them.
     """
     blocks = list(counting_blocks(chapter, before=before).values_list("pk", "audience"))
     keys = tuple(pk for pk, audience in blocks if knows(audience, readers))

@@ -29,9 +29,9 @@ _ORDINARY = "".join(
 _LETTER = r"[^\W\d_]"
 _IDLE = re.compile(
     rf"[{re.escape(_ORDINARY)}`\u00b4]"
-    rf"|(?<!{_LETTER})'|'(?!{_LETTER})"  # an apostrophe stands between letters
-    rf"|(?<={_LETTER})[-.]|[-.](?!\d)"  # a sign or a point stands before a digit
-    r"|(?<!\d)[,:]|[,:](?!\d)"  # these stand between digits
+    rf"|(?<!{_LETTER})'|'(?!{_LETTER})"  # an apostrophe that is not between letters
+    rf"|(?<={_LETTER})[-.]|[-.](?!\d)"  # a minus or point that does not begin or divide a number
+    r"|(?<!\d)[,:]|[,:](?!\d)"  # a comma or colon that is not between digits
 )
 
 _LISTED = re.compile(r"\s*(?:[,;&/+]|\band\b|<?->|\bvs\b\.?)\s*", re.IGNORECASE)

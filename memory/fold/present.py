@@ -43,8 +43,9 @@ class Whereabouts:
 class Present:
     """The present state.
 
-    Canon is in the order in which it was first said. Everything else begins with what was not
-    mentioned for longest. A prompt that is too long sheds facts of a kind from the beginning.
+    Canon is in the order in which it was first said. Everything else is in the order in which it
+    was last mentioned, the oldest first. A request without room leaves out the first facts of a
+    kind first.
     """
 
     settings: tuple[Setting, ...]
@@ -102,7 +103,7 @@ FactT = TypeVar("FactT", Fact, Whereabouts)
 
 
 class _Rulings:
-    """The facts that the Game Master withdrew, which count in no part of the present state."""
+    """The facts that the Game Master withdrew, wherever the present state would repeat them."""
 
     def __init__(self, folded: Fold) -> None:
         gone = {key: truth for key, truth in folded.truths.items() if truth.ruling is Ruling.UNTRUE}

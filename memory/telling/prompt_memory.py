@@ -1,4 +1,4 @@
-"""Memory for prompts, as one compact text for each block, with the oldest first."""
+"""Memory for requests, as one compact text for each block, with the oldest first."""
 
 import uuid
 from collections.abc import Collection
@@ -36,7 +36,7 @@ def recall_lock(chapter: Session) -> str:
 
 @lru_cache(maxsize=2_048)
 def _render(block_id: uuid.UUID) -> Recollection:
-    """Render a block once per process, because blocks never change and every prompt needs them."""
+    """Render a block once per process, as blocks never change and every request needs them."""
     block = MemoryBlock.objects.get(pk=block_id)
     (full,) = render_memory([block])
     is_delta = block.type == MemoryBlock.Type.TURN_DELTA

@@ -1,4 +1,4 @@
-"""Renders memory blocks as text, compact for prompts and in sections for pages.
+"""Renders memory blocks as text, compact for requests and in sections for pages.
 
 A model returned the payload, so keys that are missing or have another type are skipped. The text of
 a block depends on that block alone. A block is therefore always sent in the same words, which lets

@@ -1,4 +1,4 @@
-"""Renders a chapter's present state as XML for prompts, with one element on each line.
+"""Renders a chapter's present state as XML for requests, with one element on each line.
 
 A budget can leave out single lines. Lasting facts come first, in the order in which they were said,
 so that this part only grows at its end. Facts that each summary may change come after them. This
@@ -23,7 +23,7 @@ from sessions.roster import Character
 TOLD_LIMIT = 100
 LINE_LIMIT = 160
 # The elements of memory and of session state. Text of people and models is escaped so that it
-# cannot open or close one of them anywhere in a prompt.
+# cannot open or close one of them anywhere in a request.
 ELEMENTS = frozenset(
     {
         *("memory", "session_state", "state", "prompt_index", "last_summarized_prompt_index"),
@@ -60,7 +60,7 @@ class Rank(IntEnum):
     OPEN_THREADS = 10
     BOUNDARIES = 11
     CANON = 12
-    # A withdrawn fact that the text of the lock in the same prompt still states.
+    # A withdrawn fact that the text of the lock in the same request still states.
     OVERRULED = 13
 
 
@@ -83,8 +83,8 @@ def memory_lines(
 ) -> list[StateLine]:
     """Return the present state of memory as lines.
 
-    `beside_lock` means that the prompt also has the text of the lock, so its facts are left out.
-    Events from prompt `told_before` on are left out, because the prompt has them word for word.
+    `beside_lock` means that the request also has the text of the lock, so its facts are left out.
+    Events from prompt `told_before` on are left out, because the request has them word for word.
     """
     now = present(folded, roster)
     if told_before is not None:
@@ -119,7 +119,7 @@ def _attributes(one: Character) -> dict[str, str]:
 
 
 def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
-    """Yield the settings; the boundaries of what the story may show are never left out."""
+    """Yield the settings. The boundaries of what the story may show are part of every Detail."""
     labels = _MINIMAL_SETTINGS if detail is Detail.MINIMAL else _SETTINGS
     told = {setting.label: setting.texts for setting in now.settings}
     for text in told.get("Boundaries", ()):
@@ -233,7 +233,7 @@ def _clipped(text: str, limit: int) -> str:
 
 
 def _once(lines: list[StateLine]) -> list[StateLine]:
-    """Return the lines without repetitions, of which the one with the highest rank is kept."""
+    """Return the lines without repetitions, where the line of the highest rank is kept."""
     kept: dict[str, int] = {}
     for at, line in enumerate(lines):
         key = line.said.casefold()

@@ -189,7 +189,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not has_another:
             self._others.wait(self)
-            # asyncio does not tell uvicorn that a small rest is unsent, and uvicorn would wait.
+            # uvicorn does not learn of a small unsent rest, for which a connection would stay open.
             self._expect_reader()
 
     def pause_writing(self) -> None:

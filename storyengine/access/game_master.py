@@ -1,4 +1,4 @@
-"""The only account, which belongs to the Game Master and to anybody who may use the program."""
+"""The only account, that of the Game Master, which everybody has who may use the program."""
 
 import functools
 from typing import Any

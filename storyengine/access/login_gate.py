@@ -1,4 +1,4 @@
-"""Lets everybody on this machine in, or, where a password is set, those who have given it."""
+"""Requires the login where a password is set; without one, everybody on this machine may enter."""
 
 from collections.abc import Awaitable
 from typing import Any, cast

@@ -46,7 +46,7 @@ def verdict_on(request: HttpRequest) -> Verdict | None:
 
 
 async def atry_token(request: HttpRequest) -> Verdict | None:
-    """Try the request's token, and return the verdict that `verdict_on` then returns, too.
+    """Try the request's token and return the verdict, which `verdict_on` then returns as well.
 
     The token is tried only once, even if it was already checked before the body was read. A right
     token does not wait for wrong ones.
@@ -69,7 +69,7 @@ try_token = async_to_sync(atry_token)
 
 
 def is_right(request: HttpRequest) -> bool:
-    """Return whether the token is right, without counting wrong ones, as no database is asked."""
+    """Return whether the token is right, without asking the database or counting wrong tokens."""
     return bool(settings.API_TOKEN) and constant_time_compare(_given(request), settings.API_TOKEN)
 
 

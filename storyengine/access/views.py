@@ -30,7 +30,7 @@ class PasswordForm(forms.Form):
 
 @require_safe
 async def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer that the process serves, without checks by which a slow database would restart it."""
+    """Answer that the process serves, without the database, as a slow one needs no restart."""
     return JsonResponse({"status": "ok"})
 
 

@@ -24,5 +24,5 @@ def say_unreadable(error: BaseException) -> str:
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return an error's message in one line with one full stop, which databases leave out."""
+    """Return an error's message in one line that ends with one full stop."""
     return f"{' '.join(str(error).split()).removesuffix('.')}."

@@ -48,7 +48,7 @@ class Reason(StrEnum):
 class Backup:
     path: Path
     made_at: datetime
-    # Why it was made.
+    # The reason for the backup, one of Reason.
     reason: str = Reason.DAILY
     has_chapters: bool = True
 
@@ -58,7 +58,7 @@ class Backup:
 
     @property
     def when(self) -> str:
-        """22 November 2026 at 03:15 UTC, 2 days ago"""
+        """The time in words, such as "22 November 2026 at 03:15 UTC, 2 days ago"."""
         ago = timesince(self.made_at, depth=1).replace("\N{NO-BREAK SPACE}", " ")
         return f"{self.made_at:%-d %B %Y at %H:%M} UTC, {ago} ago"
 
@@ -156,7 +156,7 @@ def throw_away_old_ones() -> None:
 
 
 def is_as_named(path: Path) -> bool:
-    """Return whether the file has the hash in its name; a renamed file passes unchecked."""
+    """Return whether the file's hash is the one in its name; accept a renamed file unchecked."""
     match = _NAME.fullmatch(path.name)
     if not match:
         return True

@@ -35,8 +35,8 @@ _HOLDS_SECONDS = 1.0
 # Busy workers may leave a job waiting for minutes, but a wait of this length is a failure.
 WAITS_TOO_LONG = timedelta(minutes=10)
 _FILES = "filesystem://"
-# How long a full disk counts after a request met it, as the room of a database's server cannot be
-# measured.
+# How long a full disk is reported after a request met it. The free space of a database server
+# cannot be measured.
 _FULL_FOR_SECONDS = 10.0
 
 

@@ -15,7 +15,7 @@ class _Line:
 
 
 class OnceAMinute(logging.Filter):
-    """Lets through one warning a minute of those with the same words, with the number held back.
+    """Lets through one warning a minute for each wording, with the number of those held back.
 
     A web server warns of each request that it refuses, so strangers could fill the disk.
     """

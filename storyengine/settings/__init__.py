@@ -45,7 +45,7 @@ HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
 # but by default trusts every program of this machine.
 PROXIES = read_networks("FORWARDED_ALLOW_IPS")
 HTTPS = read_bool("STORYENGINE_HTTPS")
-# The host names to which the HTTPS-only rule applies that browsers keep for a year.
+# The host names for which browsers remember for a year that they must use HTTPS.
 HSTS = read_choice("STORYENGINE_HSTS", "host", ("host", "subdomains", "preload"))
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 if HOST.startswith("127.") and HOST not in LOOPBACK_HOSTS:
@@ -227,7 +227,8 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A worker tries without end, because nobody would start it again after the default of 100 tries.
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BEAT_SCHEDULE = {
-    # The task makes one backup a day (see storyengine.backups), late by at most these seconds.
+    # The task makes at most one backup a day (see storyengine.backups). It runs this often, in
+    # seconds.
     "back-up-daily": {"task": "storyengine.backups.tasks.back_up_daily", "schedule": 600.0},
 }
 
@@ -246,7 +247,7 @@ CHAPTER_TOKENS = read_int("STORYENGINE_CHAPTER_TOKENS", 0)
 CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
 CHAPTER_CALLS_PER_MINUTE = read_int("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", 300, minimum=1)
 
-# A program that serves other machines has its log read by programs, otherwise by a person.
+# With a password the program is a server, whose log programs read; without one, a person reads it.
 LOG_FORMAT = read_choice("STORYENGINE_LOG_FORMAT", "json" if PASSWORD else "text", ("json", "text"))
 _LOG_HANDLERS = read_log_handlers(DATA_FOLDER, LOG_FORMAT, debug=DEBUG)
 # The log names rows and errors, and never has the text of a story.
@@ -278,7 +279,7 @@ LOGGING = {
         # axes repeats at length what storyengine.access logs of each try.
         "axes": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
-        # These libraries log addresses and, at DEBUG, bodies with prompt text.
+        # These libraries log addresses and, at DEBUG, bodies with story text.
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},

@@ -33,7 +33,7 @@ def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString
 
 def _paragraph(entry: Entry, calls: str) -> str:
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
-    # The page of memory links to this anchor.
+    # The pages about memory link to this anchor.
     is_place = entry.role == Event.Role.USER and entry.is_chosen
     anchor = f' id="prompt-{entry.prompt_index}"' if is_place else ""
     link = _link(entry.character, entry.prompt_index, calls) if entry.character else ""

@@ -32,7 +32,7 @@ class Command(BaseCommand):
         processes = ["web", "worker"]
         if settings.LLM == "embedded":
             processes.append("model")
-            # A worker that starts before the model takes waiting jobs, and must not fail them.
+            # The announcement keeps a worker that starts first from failing jobs without a model.
             Report(settings.EMBEDDED_MODEL).show_start()
         # Without this option honcho would choose the ports.
         return f"--port {settings.PORT} {' '.join(processes)}"

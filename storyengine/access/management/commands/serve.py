@@ -47,7 +47,7 @@ class AnnouncedServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Ending the replies ends the streams that follow them, which would otherwise be cut off.
-        # Both run at once, because after uvicorn's shutdown its signal ends the process.
+        # Both run at once, because the process is ended by a signal after uvicorn's shutdown.
         await asyncio.gather(super().shutdown(sockets=sockets), end_replies(SECONDS_FOR_LAST_WORDS))
 
 
