@@ -13,7 +13,7 @@ _LINE_BREAK = re.compile("\r\n?")
 def clean_text(value: str, *, limit: int, label: str) -> str:
     """Return the text with every line break as one LF.
 
-    Text is never cut: it raises TooLong over `limit` code points, and InvalidInput if it is binary.
+    Raises TooLong over `limit` code points and InvalidInput for binary data, and never cuts text.
     """
     text = with_line_feeds(value)
     if _NOT_TEXT.search(text):

@@ -27,7 +27,7 @@ class Clock(bootsteps.StartStopStep):
     """Celery's beat as a thread of every worker.
 
     The worker's own option starts beat as a process, which outlives a killed worker. Several clocks
-    do no harm, because only one backup is made at a time (see storyengine.backups).
+    do no harm, because only one backup a day is made (see storyengine.backups).
     """
 
     def start(self, parent: Any) -> None:

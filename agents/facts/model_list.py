@@ -17,7 +17,7 @@ class Price:
     cached_input: Decimal
 
     def of(self, token_counts: Mapping[str, int]) -> Decimal:
-        """Return the dollars for token counts in an artifact's form, of one or of several calls."""
+        """Return the price of calls in dollars, by their token counts as artifacts store them."""
         cached = token_counts.get("cached", 0)
         fresh = max(token_counts.get("input", 0) - cached, 0)
         written = token_counts.get("output", 0)

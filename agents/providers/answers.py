@@ -166,7 +166,7 @@ class _Opening:
         return text
 
     def held_text(self) -> str:
-        """Return, at the end of the stream, the text held back that turned out to be no tag."""
+        """Return the text that is still held at the end of the stream, because it was no tag."""
         return "".join(self._held) if self._start else ""
 
     def _take_start(self, text: str) -> str:

@@ -77,7 +77,7 @@ class LoopbackStream(httpcore2.AsyncNetworkStream, asyncio.Protocol):
     async def aclose(self) -> None:
         self._end(ConnectionAbortedError("The connection was closed on this side."))
         self._transport.abort()
-        # The event loop closes the socket in its next round, which this line gives it for certain.
+        # The event loop closes the socket in its next round, so this waits for one round.
         await asyncio.sleep(0)
 
     def get_extra_info(self, info: str) -> Any:

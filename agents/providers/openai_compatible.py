@@ -74,7 +74,7 @@ _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 @lru_cache(maxsize=8)
 def host_of(base_url: str) -> str:
     """Return the host that texts would be sent to; "" when it is this machine."""
-    # The library that connects also parses, since two parsers could disagree on an odd address.
+    # The parser is that of the library that connects: two could disagree on an odd address.
     try:
         host = httpx2.URL(base_url).host
     except httpx2.InvalidURL:

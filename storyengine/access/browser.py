@@ -38,7 +38,7 @@ class XFrameOptionsMiddleware(RunInline, clickjacking.XFrameOptionsMiddleware):
 
 
 class MessageMiddleware(RunInline, messages.MessageMiddleware):
-    """Django's own in the event loop. It needs a MESSAGE_STORAGE that reads no database."""
+    """Django's middleware in the event loop, with a MESSAGE_STORAGE that reads no database."""
 
 
 class SessionMiddleware(RunInline, sessions.SessionMiddleware):

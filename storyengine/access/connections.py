@@ -31,7 +31,7 @@ UNREAD_SECONDS = 60.0
 # default it would buffer megabytes, and a slow client would seem to read nothing for minutes.
 _TAKEN_AHEAD = 128_000
 
-# One process could not use more connections.
+# More connections would be useless to one process.
 _MOST_CONNECTIONS = 1_000
 _WANTED_FILES = 4_096
 _SECONDS_BETWEEN_LINES = 60.0

@@ -45,7 +45,7 @@ class Runners(Manager):  # type: ignore[misc]  # honcho has no types
 
     def _start(self) -> None:
         super()._start()
-        # The thread starts only after the processes are forked, because a fork copies no threads.
+        # The thread starts after the forks, which would copy its locks without the thread itself.
         when_parent_is_gone(self._parent, end_in_order)
 
 
