@@ -1,7 +1,7 @@
-"""Stores a chapter that is being imported, which is invisible until its last row is stored.
+"""Stores a chapter that is imported or forked, which is invisible until its last row is stored.
 
-Each piece is its own transaction, so that other processes can write in between. If the process of
-an import dies, agents.running.recovery removes the unfinished chapter.
+Each piece is its own transaction, so that other processes can write in between. If the process
+dies, agents.running.recovery removes the unfinished chapter.
 """
 
 import time
@@ -14,7 +14,8 @@ from django.db import Error as DatabaseError
 from django.db import connection, models, transaction
 from django.utils import timezone
 
-from sessions.exceptions import ChapterError
+from sessions.access import lock_chapter
+from sessions.exceptions import ChapterError, UnknownChapter
 from sessions.models import CastMember, Session, Tab1Inputs
 from sessions.states import State, try_move
 
@@ -47,6 +48,9 @@ def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) ->
     """
     state, chapter.state = State(chapter.state), State.IMPORTING
     with transaction.atomic():
+        # Whoever deletes the origin of a fork waits until its fork names it, or comes first.
+        if chapter.origin_id and not lock_chapter(chapter.origin_id):
+            raise UnknownChapter("The chapter was reset or deleted meanwhile. Nothing was stored.")
         chapter.save(force_insert=True)
         tab1.save(force_insert=True)
         CastMember.objects.bulk_create(cast)
@@ -135,10 +139,12 @@ def _characters_of(row: models.Model) -> int:
 def _remove(chapter: "models.QuerySet[Session]") -> None:
     """Remove the chapter (a queryset of one) with all its rows, piece by piece.
 
-    It stops if the queryset becomes empty, as when the importing process renews its lease after
-    all.
+    It stops if the queryset becomes empty, as when the storing process renews its lease late.
     """
     for relation in Session._meta.related_objects:
+        # An unfinished chapter has no forks, and forks would remain without it.
+        if relation.related_model is Session:
+            continue
         rows = relation.related_model._base_manager.filter(
             **{f"{relation.field.name}__in": chapter}
         )
