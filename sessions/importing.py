@@ -48,7 +48,7 @@ def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) ->
     """
     state, chapter.state = State(chapter.state), State.IMPORTING
     with transaction.atomic():
-        # Whoever deletes the origin of a fork waits until its fork names it, or comes first.
+        # The lock orders this with a deletion of the fork's origin, which waits or has come first.
         if chapter.origin_id and not lock_chapter(chapter.origin_id):
             raise UnknownChapter("The chapter was reset or deleted meanwhile. Nothing was stored.")
         chapter.save(force_insert=True)

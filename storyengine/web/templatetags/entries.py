@@ -29,7 +29,7 @@ def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString
     calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
     forks = reverse("pages:confirm-fork", args=[session_id, 0]).removesuffix("0")
     shown = list(entries)
-    # A turn is forked at its end: after the last entry of the attempt that the story goes by.
+    # A turn is forked at its end, so the link is on the last entry of its chosen attempt.
     ends = {entry.prompt_index: at for at, entry in enumerate(shown) if entry.is_chosen}
     html = "".join(
         _paragraph(entry, calls, forks if ends.get(entry.prompt_index) == at else "")
@@ -39,7 +39,7 @@ def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString
 
 
 def _paragraph(entry: Entry, calls: str, forks: str) -> str:
-    """`forks` is where the fork links lead, or empty for an entry that has none."""
+    """Render an entry; `forks` is the address of fork links, or "" for an entry without one."""
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
     # The pages about memory link to this anchor.
     is_place = entry.role == Event.Role.USER and entry.is_chosen
