@@ -72,7 +72,7 @@ class ModelRequest:
     max_output_tokens: int
     # The name of the limit's field: max_tokens, or max_completion_tokens for reasoning models.
     token_parameter: str = "max_tokens"  # noqa: S105  (the name of a field)
-    # None leaves the temperature out: the model accepts none, or its default is wanted.
+    # None if the model accepts no temperature, or if its default is wanted.
     temperature: float | None = None
     # The JSON schema that the reply must follow, for models that support one.
     json_schema: Mapping[str, Any] | None = None

@@ -61,7 +61,7 @@ async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[by
             if most < 0:
                 raise TooMuch
             yield piece
-            # Reading data that has already arrived does not suspend this task: others would starve.
+            # Reading data that has arrived does not suspend this task, so other tasks would starve.
             if now() - gave_way > _PATIENCE_SECONDS:
                 await asyncio.sleep(0)
                 gave_way = now()

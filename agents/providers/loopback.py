@@ -19,7 +19,7 @@ import httpx2
 MOST_HELD = 64 * 1024
 # The bytes that one read returns, because other tasks wait while they are processed.
 MOST_AT_ONCE = 16 * 1024
-# The library makes the same choice: poll() has no limit on file numbers, but some systems lack it.
+# The library also prefers poll(), which has no limit on file numbers but is not on every system.
 _Selector: Callable[[], selectors.BaseSelector] = getattr(
     selectors, "PollSelector", selectors.SelectSelector
 )
@@ -51,7 +51,7 @@ class LoopbackStream(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         elif not self._has_ended:
             self._news = asyncio.get_running_loop().create_future()
             try:
-                # There is a timer only with a limit: the provider has its own for a whole reply.
+                # Without a limit there is no timer, because the provider has one for a whole reply.
                 await (self._news if timeout is None else asyncio.wait_for(self._news, timeout))
             except TimeoutError as error:
                 raise httpcore2.ReadTimeout(error) from error
@@ -132,7 +132,7 @@ class LoopbackStream(httpcore2.AsyncNetworkStream, asyncio.Protocol):
             raise httpcore2.WriteError(self._error or "The server has closed the connection.")
 
     def _is_readable(self) -> bool:
-        """Return whether an idle connection is useless: closed, or with data nobody asked for."""
+        """Return whether an idle connection is useless, as it is closed or has unexpected data."""
         if self._held or self._has_ended or self._transport.is_closing():
             return True
         # Data may have arrived that the event loop has not read yet.

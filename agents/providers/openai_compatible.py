@@ -74,7 +74,7 @@ _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 @lru_cache(maxsize=8)
 def host_of(base_url: str) -> str:
     """Return the host that texts would be sent to; "" when it is this machine."""
-    # The parser is that of the library that connects: two could disagree on an odd address.
+    # The library that connects parses the address, because two parsers could disagree on it.
     try:
         host = httpx2.URL(base_url).host
     except httpx2.InvalidURL:
@@ -244,7 +244,7 @@ class OpenAICompatibleProvider(Provider):
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {
             "model": request.model,
-            # A message of tool calls without text has null content: some servers refuse "" there.
+            # A message of tool calls without text has null content, as some servers refuse "".
             "messages": [
                 {**message.as_sent(), "content": message.content or None}
                 if message.tool_calls

@@ -82,7 +82,7 @@ class StreamedReply:
                         deadline.reschedule(now() + limit)
                         put_off_again = now() + limit * _INEXACT
             if answer.is_overlong:
-                # The rest is not drained: closing the connection stops a server that writes on.
+                # The rest is not drained, because only a closed connection stops such a server.
                 return
             if text := await self._read_trailer():
                 yield text

@@ -83,7 +83,7 @@ def check_consent(
 
 
 def _is_allowed(host: str) -> bool:
-    """Return whether the host is allowed. Without a database it is True: other checks warn then."""
+    """Return whether the host is allowed, or True if the database fails, as other checks warn."""
     table = ProviderConsent._meta.db_table
     try:
         with closing(_impatient_connection()) as database, database.cursor() as cursor:
