@@ -1,4 +1,4 @@
-"""Rows that are written once: the record of play, of memory and of drafts."""
+"""The base of rows that are written once, such as those of play, of memory and of drafts."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class AppendOnly(models.Model):
-    """A row that can be added and, with its whole chapter, deleted; never changed."""
+    """A row that can be added, and deleted with its whole chapter, but never changed."""
 
     class Meta:
         abstract = True

@@ -1,4 +1,4 @@
-"""The example that an empty Tab 1 offers: a world, a scene and three characters, ready to play."""
+"""The example that an empty Tab 1 offers, with a world, a scene and three characters to play."""
 
 import tomllib
 import uuid
@@ -15,7 +15,7 @@ from sessions.roster import character
 
 EXAMPLE_FILE = Path(__file__).resolve().parent / "example_chapter.toml"
 
-#: A first beat for whoever wants to see the engine answer before thinking of one.
+#: A first prompt for a user who wants to see the engine answer before writing one.
 FIRST_PROMPT = (
     "The bent beam groans and one of the two lamps goes out. In the half-light you see that the "
     "floor under the scale has sunk by the width of a thumb. The other two are looking at you."
@@ -24,7 +24,7 @@ FIRST_PROMPT = (
 
 @lru_cache(maxsize=1)
 def load_example() -> tuple[str, SetupChange]:
-    """Its title, and what it puts on Tab 1."""
+    """Return the example's title and its contents for Tab 1."""
     example = tomllib.loads(EXAMPLE_FILE.read_text(encoding="utf-8"))
     characters = {str(slot): one for slot, one in enumerate(example["characters"], start=1)}
     return example["title"], SetupChange(
@@ -42,9 +42,9 @@ def load_example() -> tuple[str, SetupChange]:
 
 @transaction.atomic
 def fill_example(session_id: uuid.UUID) -> Session:
-    """Put the example on an empty Tab 1; a title of the GM's own stays.
+    """Put the example on an empty Tab 1, and keep a title that the GM has given.
 
-    Raises InvalidInput when something has been typed, and WrongState once Tab 1 is locked.
+    Raises InvalidInput if something has been typed, and WrongState if Tab 1 is locked.
     """
     title, change = load_example()
     chapter = save_setup(session_id, SetupChange())
@@ -60,7 +60,7 @@ def fill_example(session_id: uuid.UUID) -> Session:
 
 
 def suggested_prompt(chapter: Session) -> str:
-    """The example's first beat while nothing was played of it; "" in a chapter of the GM's own."""
+    """Return the example's first prompt until a prompt was played; "" for any other chapter."""
     _, change = load_example()
     tab1, slots = chapter.tab1, [str(slot) for slot in chapter.selected_agent_slots]
     identities = chapter.agent_texts("identity_text")
@@ -73,7 +73,7 @@ def suggested_prompt(chapter: Session) -> str:
 
 
 def is_empty(chapter: Session) -> bool:
-    """Whether nothing has been typed on Tab 1, hidden panels included."""
+    """Return whether nothing has been typed on Tab 1, even in hidden panels."""
     tab1 = chapter.tab1
     texts = [tab1.world_text, tab1.chapter_text, *(one.identity_text for one in chapter.cast)]
     is_default = (

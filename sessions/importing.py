@@ -1,7 +1,7 @@
-"""A chapter that is being imported or forked: there for nobody before its last row is stored.
+"""Stores a chapter that is imported or forked, which is invisible until its last row is stored.
 
-Each piece is a transaction of its own, so that others can write in between. A chapter whose process
-died on the way is removed by whoever looks for what is left behind (agents.running.recovery).
+Each piece is its own transaction, so that other processes can write in between. If the process
+dies, agents.running.recovery removes the unfinished chapter.
 """
 
 import time
@@ -21,14 +21,14 @@ from sessions.states import State, try_move
 
 Row = TypeVar("Row", bound=models.Model)
 
-# Renewed with each piece; whoever has not stored one for so long is taken to be dead.
+# Each piece renews the lease. A process that has stored none for so long counts as dead.
 IMPORT_LEASE = timedelta(minutes=2)
-# A piece is so much at most, unless it is a single row or group.
+# The largest size of a piece, which only a single row or group may exceed.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
 
 
 class ImportLost(ChapterError):
-    """Its lease ran out, so that what was stored of the chapter is removed."""
+    """The lease of the import ran out, so the stored part of the chapter is removed."""
 
     title = "The chapter did not come in"
 
@@ -41,12 +41,14 @@ class ImportLost(ChapterError):
 
 @contextmanager
 def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) -> Iterator[None]:
-    """Store the rest of the chapter in the block, with `store_rows`; it is there afterwards, in the
-    state that it has now. Where the block fails, nothing is.
+    """Begin to store a chapter; the block stores the rest of it with `store_rows`.
+
+    After the block the chapter becomes visible in the state that it has now. If the block fails,
+    everything is removed.
     """
     state, chapter.state = State(chapter.state), State.IMPORTING
     with transaction.atomic():
-        # Whoever deletes the origin of a fork waits until its fork names it, or comes first.
+        # The lock orders this with a deletion of the fork's origin, which waits or has come first.
         if chapter.origin_id and not lock_chapter(chapter.origin_id):
             raise UnknownChapter("The chapter was reset or deleted meanwhile. Nothing was stored.")
         chapter.save(force_insert=True)
@@ -57,32 +59,35 @@ def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) ->
         if not try_move(_with_lease(chapter), state, updated_at=timezone.now()):
             raise ImportLost
     except BaseException:
-        # What cannot be removed now is removed when its lease has run out.
+        # If the database fails now, the chapter is removed after its lease has run out.
         with suppress(DatabaseError):
             _remove(_being_imported().filter(pk=chapter.pk))
         raise
 
 
 def store_rows(chapter: Session, rows: Iterable[models.Model]) -> None:
-    """Store rows piece by piece. Raises ImportLost."""
+    """Store rows piece by piece; raise ImportLost if the lease ran out."""
     store_groups(chapter, ([row] for row in rows))
 
 
 def store_groups(chapter: Session, groups: Iterable[Sequence[models.Model]]) -> None:
-    """Store rows piece by piece, where those of a group name each other. Raises ImportLost."""
+    """Store rows piece by piece, with each group in one piece because its rows name each other.
+
+    Raises ImportLost if the lease ran out.
+    """
     for piece in _pieces(groups):
         begun = time.monotonic()
         with transaction.atomic():
             if not _with_lease(chapter).update(updated_at=timezone.now()):
                 raise ImportLost
-            # The database looks at what they name once all of them are stored.
+            # The database checks foreign keys only after all rows of the piece are stored.
             for model, rows in _by_model(piece).items():
                 model._default_manager.bulk_create(rows)
         let_others_write(time.monotonic() - begun)
 
 
 def remove_left_behind() -> int:
-    """Remove what dead processes have stored of chapters; returns of how many."""
+    """Remove the unfinished chapters of dead processes, and return their number."""
     dead = _being_imported().filter(updated_at__lt=timezone.now() - IMPORT_LEASE)
     left = list(dead.values_list("pk", flat=True))
     for pk in left:
@@ -91,7 +96,7 @@ def remove_left_behind() -> int:
 
 
 def let_others_write(seconds: float) -> None:
-    """SQLite has one writer at a time, and whoever waits only looks now and then."""
+    """Pause on SQLite, where one process writes at a time and waiting ones retry now and then."""
     if connection.vendor == "sqlite":
         time.sleep(seconds)
 
@@ -101,7 +106,7 @@ def _being_imported() -> "models.QuerySet[Session]":
 
 
 def _with_lease(chapter: Session) -> "models.QuerySet[Session]":
-    """Its row while its lease runs: nothing more is stored of it afterwards."""
+    """Return a queryset with the chapter, or with none if its lease has run out."""
     return _being_imported().filter(pk=chapter.pk, updated_at__gte=timezone.now() - IMPORT_LEASE)
 
 
@@ -132,12 +137,12 @@ def _characters_of(row: models.Model) -> int:
 
 
 def _remove(chapter: "models.QuerySet[Session]") -> None:
-    """The chapter (a queryset of one) with all its rows, piece by piece, for as long as it is one.
+    """Remove the chapter (a queryset of one) with all its rows, piece by piece.
 
-    Somebody whose lease was taken to have run out may have renewed it.
+    It stops if the queryset becomes empty, as when the storing process renews its lease late.
     """
     for relation in Session._meta.related_objects:
-        # A chapter that is not there yet has no forks, and they would outlive it.
+        # An unfinished chapter has no forks, and forks would remain without it.
         if relation.related_model is Session:
             continue
         rows = relation.related_model._base_manager.filter(
@@ -149,7 +154,7 @@ def _remove(chapter: "models.QuerySet[Session]") -> None:
 
 
 def _remove_piece(chapter: "models.QuerySet[Session]", rows: "models.QuerySet[Any]") -> int:
-    """Returns how many rows there were."""
+    """Remove a piece of the rows if the chapter still matches, and return its number of rows."""
     begun = time.monotonic()
     with transaction.atomic():
         if not list(chapter.select_for_update().values_list("pk")):

@@ -1,4 +1,4 @@
-"""Leases on running attempts: the process that runs an attempt renews its lease, or is dead."""
+"""Leases on running attempts. A process that does not renew its lease in time counts as dead."""
 
 import uuid
 from collections.abc import Sequence
@@ -10,22 +10,22 @@ from django.utils import timezone
 from sessions.models import Attempt
 from sessions.text import scrub_reply
 
-# A running attempt whose process has not renewed it for so long is taken to be dead.
+# The process of a running attempt counts as dead if it has not renewed the lease for so long.
 LEASE = timedelta(seconds=12)
 
 
 def renew_attempts(texts: Sequence[tuple[Attempt, str]]) -> set[uuid.UUID]:
     """Store the text so far of each attempt, and renew its lease.
 
-    Returns the run ids of those that somebody else has ended. A run that has brought no text yet
-    leaves the text of the run before.
+    Returns the run ids of attempts that another process has ended. A run without text yet keeps the
+    text of the previous run.
     """
     now = timezone.now()
     text_of = {attempt.run_id: text for attempt, text in texts}
     known = Attempt.objects.filter(pk__in=[attempt.pk for attempt, _ in texts], run_id__in=text_of)
     running = known.filter(status=Attempt.Status.RUNNING)
     with transaction.atomic():
-        # The others do not wait for a row that somebody holds: it is renewed the next time.
+        # A row that another transaction has locked is skipped, and renewed the next time.
         rows = list(
             running.select_for_update(skip_locked=True)
             .order_by()

@@ -1,6 +1,6 @@
-"""The caps of the specification, in code points; a line break counts as one."""
+"""The limits of the specification. Texts are counted in code points, a line break as one."""
 
-# How many prompts one summary covers, unless the chapter says otherwise.
+# The number of prompts that one summary covers by default.
 CHUNK_SIZE_PROMPTS = 7
 MIN_CHUNK_SIZE_PROMPTS = 3
 MAX_CHUNK_SIZE_PROMPTS = 20
@@ -13,7 +13,7 @@ AGENT_NAME_CHAR_LIMIT = 60
 PRONOUNS_CHAR_LIMIT = 40
 PUBLIC_TEXT_CHAR_LIMIT = 200
 TITLE_CHAR_LIMIT = 120
-# The engine cuts no reply; this is far beyond what any model writes at once.
+# The engine cuts no reply, and this limit is far above what any model writes at once.
 REPLY_CHAR_LIMIT = 1_000_000
 SUBMISSION_KEY_CHAR_LIMIT = 100
 # The kind of a change, and what it came from.
@@ -22,7 +22,7 @@ CHANGE_NAME_CHAR_LIMIT = 60
 CHANGE_CHAR_LIMIT = 20_000
 MAX_ATTEMPTS_OF_A_TURN = 50
 MAX_AGENTS = 7
-# People of the world who have no panel.
+# The number of people of the world without a panel.
 MAX_PEOPLE = 20
 # Those who appear in play, at all attempts together.
 MAX_PEOPLE_IN_PLAY = 500

@@ -1,7 +1,7 @@
-"""One line of the log for each event: what happened, to which rows, at whose request.
+"""Writes one line of the log for each event, with the rows and the request that it belongs to.
 
-Names, ids and numbers only: never a text of a story, and never an error's own words, which may
-repeat one.
+A line has only names, ids and numbers. It never has text of a story, or the message of an error,
+which may repeat such text.
 """
 
 import logging
@@ -17,15 +17,15 @@ _ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=MappingProxy
 
 
 def note(logger: logging.Logger, event: str, **fields: object) -> None:
-    """Write the event's line. What counts events knows them by `event`, so it has no variable part.
+    """Write the event's line, without fields that are None or empty.
 
-    A field that is None or empty is left out.
+    `event` has no variable part, because events are counted by it.
     """
     _write(logger, logging.INFO, event, fields)
 
 
 def warn(logger: logging.Logger, event: str, **fields: object) -> None:
-    """The same of what somebody should look at."""
+    """Write the line of an event that a person should look at."""
     _write(logger, logging.WARNING, event, fields)
 
 
@@ -35,13 +35,13 @@ def _write(logger: logging.Logger, level: int, event: str, fields: Mapping[str, 
 
 
 def note_after_commit(logger: logging.Logger, event: str, **fields: object) -> None:
-    """The same once the transaction that makes it true is committed; at once without one."""
+    """Write the line after the present transaction is committed, or at once if there is none."""
     transaction.on_commit(partial(note, logger, event, **fields), robust=True)
 
 
 @contextmanager
 def working_for(**ids: object) -> Iterator[None]:
-    """Every line that is written inside carries these ids beside those that are set already."""
+    """Add these ids, beside those already set, to every line that is written in the block."""
     token = _ids.set(_with(ids))
     try:
         yield
@@ -50,7 +50,7 @@ def working_for(**ids: object) -> Iterator[None]:
 
 
 def go_on_working_for(**ids: object) -> None:
-    """The same for the rest of the present task, which has a context of its own."""
+    """Add these ids to every line for the rest of the present task, which has its own context."""
     _ids.set(_with(ids))
 
 

@@ -1,4 +1,4 @@
-"""The seven character slots: number and colour are fixed, the rest is the GM's."""
+"""The seven character slots, each with a fixed number and colour; the GM chooses the rest."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ SLOTS = tuple(range(1, MAX_AGENTS + 1))
 class Character:
     """A member of the cast as a page, a prompt or the transcript shows it.
 
-    Slot 0, and no colour, is for a person without a panel. The number is what witnesses name it by:
-    its slot, or for a person without a panel a number above all slots.
+    A person without a panel has slot 0 and no colour. `number` is what witnesses name the character
+    by: its slot, or for a person without a panel a number above all slots.
     """
 
     slot: int
@@ -25,7 +25,7 @@ class Character:
 
     @property
     def says_more(self) -> bool:
-        """Whether more can be told of it than slot, colour and name."""
+        """Whether the character has more to show than slot, colour and name."""
         return bool(self.pronouns or self.public_text or not self.slot)
 
 
@@ -34,7 +34,10 @@ def default_name(slot: int) -> str:
 
 
 def character(number: int, name: str = "", pronouns: str = "", public_text: str = "") -> Character:
-    """An empty name means the default of the slot; a number above the slots is a person's."""
+    """Return the character of a slot, or the person with a number above the slots.
+
+    An empty name means the slot's default name.
+    """
     if number not in SLOTS:
         return Character(0, "", name or "Somebody", pronouns, public_text, number)
     told = name or default_name(number)
@@ -42,5 +45,5 @@ def character(number: int, name: str = "", pronouns: str = "", public_text: str 
 
 
 def next_slot(slot: int, selected: list[int]) -> int:
-    """The next higher slot of those selected, wrapping round to the lowest."""
+    """Return the next higher selected slot, or the lowest one after the highest."""
     return min((s for s in selected if s > slot), default=min(selected))

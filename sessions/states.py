@@ -1,7 +1,7 @@
-"""The states of a chapter and every way between them.
+"""The states of a chapter and the transitions between them.
 
-A transition is one UPDATE whose WHERE names the states it may start from; the row count says
-whether it took place. Row locks would do nothing on SQLite.
+A transition is one UPDATE whose WHERE names the states from which it may start, and the row count
+says whether it took place. Row locks would have no effect on SQLite.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,21 +26,21 @@ class State(TextChoices):
 
 
 TRANSITIONS: dict[State, frozenset[State]] = {
-    # Nobody sees it before the last row is stored; see sessions.importing.
+    # The chapter is invisible until its last row is stored (see sessions.importing).
     State.IMPORTING: frozenset({State.DRAFT_TAB1, State.ACTIVE, State.ENDED}),
     State.DRAFT_TAB1: frozenset({State.LOCKING, State.RESETTING}),
-    # Back to DRAFT_TAB1 when agent 0 fails: Tab 1 is editable again.
+    # The chapter returns to DRAFT_TAB1 when agent 0 fails, so that Tab 1 can be edited again.
     State.LOCKING: frozenset({State.ACTIVE, State.DRAFT_TAB1, State.RESETTING}),
     State.ACTIVE: frozenset({State.SUMMARIZING, State.ENDED, State.RESETTING}),
     State.SUMMARIZING: frozenset({State.ACTIVE, State.ENDED, State.RESETTING}),
-    # Back to ACTIVE when the GM reopens the chapter.
+    # The chapter returns to ACTIVE when the GM reopens it.
     State.ENDED: frozenset({State.NARRATING, State.ACTIVE, State.RESETTING}),
     State.NARRATING: frozenset({State.ENDED, State.RESETTING}),
-    # The specification's RESETTING -> DRAFT_TAB1 is a new Session with a new id.
+    # The specification's DRAFT_TAB1 after RESETTING is a new Session with a new id.
     State.RESETTING: frozenset(),
 }
 
-# Play goes on while a summary is being written.
+# Play continues while a summary is being written.
 PLAYABLE = (State.ACTIVE, State.SUMMARIZING)
 
 

@@ -1,18 +1,19 @@
-"""What a person typed, made safe to store: counted in code points, refused when it is not text."""
+"""Makes typed text safe to store, limits it in code points, and refuses binary data."""
 
 import re
 
 from sessions.exceptions import InvalidInput, TooLong
 
-# Controls other than tab and line feed, and lone surrogates, are never typed; they are binary data.
+# Nobody types control characters, except tab and line feed, or lone surrogates. They show that the
+# input is binary data.
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _LINE_BREAK = re.compile("\r\n?")
 
 
 def clean_text(value: str, *, limit: int, label: str) -> str:
-    """The text with every line break as one LF.
+    """Return the text with every line break as one LF.
 
-    Raises TooLong over `limit` code points and InvalidInput for binary data: nothing is cut.
+    Raises TooLong over `limit` code points and InvalidInput for binary data, and never cuts text.
     """
     text = with_line_feeds(value)
     if _NOT_TEXT.search(text):
@@ -29,15 +30,15 @@ def clean_text(value: str, *, limit: int, label: str) -> str:
 
 
 def with_line_feeds(text: str) -> str:
-    """The text with one LF for each line break, which a browser sends as CR and LF."""
+    """Return the text with one LF for each line break, which a browser sends as CR and LF."""
     return _LINE_BREAK.sub("\n", text)
 
 
 def clean_line(value: str, *, limit: int, label: str) -> str:
-    """Like `clean_text`, for names and titles: one line, without space around it."""
+    """Clean a name or title like `clean_text`, and make it one line without space around it."""
     return " ".join(clean_text(value, limit=limit, label=label).split())
 
 
 def scrub_reply(text: str) -> str:
-    """A model's text with what no database can store replaced; otherwise word for word."""
+    """Return a model's text unchanged, except that characters no database stores are replaced."""
     return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", _LINE_BREAK.sub("\n", text))

@@ -1,4 +1,4 @@
-"""The project: settings, entry points, and the pages and API that compose the apps."""
+"""The Django project, with settings, entry points, and the pages and API that use the apps."""
 
 from storyengine.celery import app as celery_app
 

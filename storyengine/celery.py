@@ -1,4 +1,4 @@
-"""The Celery application: it gives notice of jobs that are rows in the database."""
+"""The Celery application, which sends notices of jobs that are rows in the database."""
 
 import os
 import warnings
@@ -13,7 +13,7 @@ from kombu.transport import TRANSPORT_ALIASES
 from storyengine.stack.parents import end_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
-# It warns whoever runs as root of pickled tasks; these are JSON.
+# Celery warns root users of pickled tasks, but the tasks here are JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
 TRANSPORT_ALIASES["filesystem"] = "storyengine.stack.folder_broker:Transport"
@@ -24,10 +24,10 @@ app.autodiscover_tasks()
 
 
 class Clock(bootsteps.StartStopStep):
-    """Celery's beat, as a thread of every worker.
+    """Celery's beat as a thread of every worker.
 
-    The worker's own option starts it as a process, which outlives a worker that is killed. Two
-    clocks do no harm: of two backups one is made (see storyengine.backups).
+    The worker's own option starts beat as a process, which outlives a killed worker. Several clocks
+    do no harm, because only one backup a day is made (see storyengine.backups).
     """
 
     def start(self, parent: Any) -> None:
@@ -35,15 +35,15 @@ class Clock(bootsteps.StartStopStep):
         self.beat.start()
 
     def stop(self, parent: Any) -> None:
-        # Not waited for: it sleeps through the rest of a second, and keeps nothing to be written.
+        # The thread is not joined, because it may sleep for a second and has nothing to write.
         self.beat.service.stop()
 
 
 class Sweep(bootsteps.StartStopStep):
-    """Looks after what dead processes left and what got no notice (see agents.sweeping)."""
+    """Runs the sweep, for work of dead processes and for lost notices (see agents.sweeping)."""
 
     def start(self, parent: Any) -> None:
-        # Django is set up by now; it was not yet when this module was imported.
+        # The import is here because Django is not yet set up when this module is imported.
         from agents.sweeping import SweepThread
 
         self.thread = SweepThread(hands=parent.concurrency)
@@ -54,9 +54,9 @@ class Sweep(bootsteps.StartStopStep):
 
 
 class Heartbeat(bootsteps.StartStopStep):
-    """Tells the database that this worker lives (see storyengine.operations.heartbeat).
+    """Records in the database that this worker is alive (see storyengine.operations.heartbeat).
 
-    Until all else of it has stopped: a restore would not wait for a job that is being ended.
+    It stops after all other steps, because a restore could otherwise begin while a job is ending.
     """
 
     def start(self, parent: Any) -> None:
@@ -64,7 +64,7 @@ class Heartbeat(bootsteps.StartStopStep):
 
         self.thread = HeartbeatThread(parent.hostname)
         self.thread.start()
-        # Sent when every step has stopped, which they do in an order that is left to chance.
+        # Celery sends this signal after all steps have stopped, whose order it does not define.
         worker_shutdown.connect(self.end, sender=parent, weak=False)
 
     def end(self, **_signal: object) -> None:
@@ -78,7 +78,7 @@ def end_with_what_started_it(**_signal: object) -> None:
 
 @setup_logging.connect
 def keep_django_s_logging(**_signal: object) -> None:
-    """Celery sets no level of its own on the root logger where somebody listens to this."""
+    """Keep Celery from configuring the root logger, as it does if this signal has no receiver."""
 
 
 app.steps["worker"].add(Clock)

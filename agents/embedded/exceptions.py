@@ -1,15 +1,15 @@
-"""Why there is no embedded model, in words for the GM and for the log, where pages send the GM."""
+"""The reasons why there is no embedded model, with messages for the GM and for the log."""
 
 
 class _NoEmbeddedModel(Exception):
-    """Its words are this program's, pip's or the system's, and hold no text of a story."""
+    """An error whose message may be logged, because it never contains text of a story."""
 
     is_for_the_log = True
 
 
 class WeightsUnavailable(_NoEmbeddedModel):
-    """The weights cannot be had: no network, no space, not what was expected."""
+    """The weights cannot be fetched, for lack of network or space, or are not the expected file."""
 
 
 class ServerFailed(_NoEmbeddedModel):
-    """llama.cpp did not start, or ended."""
+    """llama.cpp did not start, or it ended unexpectedly."""

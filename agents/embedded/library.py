@@ -1,4 +1,4 @@
-"""Whether llama.cpp can be loaded here at all, asked before a gigabyte of weights is fetched."""
+"""Checks that llama.cpp can be loaded on this machine before a gigabyte of weights is fetched."""
 
 import re
 import signal
@@ -15,16 +15,16 @@ LOAD_SECONDS = 120.0
 _POLL_SECONDS = 0.2
 
 _MISSING = re.compile(r"ImportError: (?P<name>\S+\.so\S*): cannot open shared object file")
-# The package that has the library, by what installs it. Machines for servers often lack it.
+# How to install each system library, which server machines often lack.
 _INSTALL = {
     "libgomp.so.1": "on Debian and Ubuntu: apt install libgomp1; on Fedora: dnf install libgomp",
 }
 
 
 def check_library(while_waiting: Callable[[], None]) -> None:
-    """Load it in a process of its own; raises ServerFailed, which says what to install.
+    """Load the library in a separate process; raise ServerFailed, which says what to install.
 
-    `while_waiting` is called several times a second; what it raises ends the check.
+    `while_waiting` is called several times a second, and any error that it raises ends the check.
     """
     with subprocess.Popen(
         [sys.executable, "-c", "import xllamacpp"],
@@ -55,7 +55,7 @@ def check_library(while_waiting: Callable[[], None]) -> None:
 
 
 def _wait_for(load: "subprocess.Popen[str]", while_waiting: Callable[[], None]) -> str:
-    """What it said of its troubles, once it has ended."""
+    """Wait for the process to end and return its error output."""
     deadline = time.monotonic() + LOAD_SECONDS
     while time.monotonic() < deadline:
         try:

@@ -1,7 +1,8 @@
-"""The process that holds the model: llama.cpp on loopback, until its standard input closes.
+"""The process that runs llama.cpp on loopback until its standard input closes.
 
-`agents.embedded.server` starts it, writes one line of JSON to its standard input and reads one from
-its standard output. It imports no Django: it holds the model and nothing else.
+`agents.embedded.server` starts this process, writes one line of JSON to its standard input and
+reads one from its standard output. The process does not import Django, because it only runs the
+model.
 """
 
 import json
@@ -13,14 +14,15 @@ import xllamacpp
 
 from agents.embedded.slots import SLOTS
 
-# Tokens that each slot can hold, prompt and answer together.
+# The tokens that each slot can hold, of request and answer together.
 CONTEXT_PER_SLOT = 8192
-# Prompts that are not in a slot now, read already: at 28 KB a token about a dozen of 3,000.
+# The cache for requests that were read already and are in no slot now. At 28 KB a token it holds
+# about a dozen requests of 3,000 tokens.
 CACHE_MIB = 1024
-# Tokens of prompts that are read in one go. While one is read nothing else happens: the other call
-# gets no word, and a call that was stopped holds its slot.
+# The tokens of requests that are read in one batch. During a batch the other slot writes no word,
+# and a stopped call still holds its slot.
 BATCH = 128
-# Errors only: what llama.cpp logs beyond them may hold words of prompts.
+# Only errors are logged, because other messages of llama.cpp may contain words of requests.
 LOG_ERRORS = 1
 
 
@@ -32,7 +34,7 @@ def start(model_file: str, model_name: str, access_key: str) -> xllamacpp.Server
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [access_key]
-    # An origin that no page has: web pages may not read answers, even if they knew the key.
+    # No page has this origin, so web pages may not read answers even if they knew the key.
     params.cors_origins = "null"
     params.ui = False
     params.endpoint_slots = False
@@ -45,19 +47,19 @@ def start(model_file: str, model_name: str, access_key: str) -> xllamacpp.Server
 
 
 def main() -> None:
-    # Ctrl-C reaches every process of the terminal; this one ends when its parent wants it to.
+    # Ctrl-C reaches every process of the terminal, but only the parent may end this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
         server = start(**json.loads(sys.stdin.readline()))
     except RuntimeError as error:
-        # llama.cpp has said why.
+        # llama.cpp has already logged the reason.
         sys.exit(f"llama.cpp: {error}")
     os.write(answers, json.dumps({"address": server.listening_address}).encode() + b"\n")
-    # Closed by the parent, also by its death.
+    # The parent closes standard input, at the latest when it dies.
     sys.stdin.read()
-    # An orderly end would wait for running replies.
+    # A normal exit would wait for running replies.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""The EmbeddedServer row: what web and worker know of the process that runs the model."""
+"""Writes the EmbeddedServer row, from which web and worker learn the state of the model."""
 
 import logging
 import time
@@ -13,13 +13,13 @@ from agents.storage import describe
 
 logger = logging.getLogger(__name__)
 
-# Well within agents.embedded.status.ALIVE_FOR.
+# This is far below agents.embedded.status.ALIVE_FOR.
 _RENEWAL_SECONDS = 5.0
 _PROGRESS_SECONDS = 1.0
 
 
 class Report:
-    """Writes the row when something changed, and often enough to show that the process lives."""
+    """Writes the row after each change, and often enough to show that the process is alive."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -28,20 +28,20 @@ class Report:
         self._tenths = 0
 
     def show_start(self) -> None:
-        """The process is being started: whoever comes before it has loaded anything waits for it.
+        """Show that the model is being started, so that calls wait for it.
 
-        A row that a killed run left behind says nothing any more.
+        This replaces the row that a killed process may have left.
         """
         self.show(EmbeddedServer.Phase.LOADING)
 
     def show(self, phase: EmbeddedServer.Phase, **fields: Any) -> None:
-        """A new phase; fields that are not given are emptied, but for the model's name."""
+        """Show a new phase; fields that are not given are emptied, except the model's name."""
         self._model = fields.pop("model", self._model)
         self._fields = {"phase": phase, **fields}
         self._write()
 
     def show_progress(self, done: int, total: int) -> None:
-        """How far the fetching is; cheap enough to be called all the time."""
+        """Show how much has been fetched. Frequent calls are cheap, because few of them write."""
         is_first = self._fields.get("bytes_total") != total
         self._fields = {
             "phase": EmbeddedServer.Phase.FETCHING,
@@ -60,7 +60,7 @@ class Report:
             self._write()
 
     def withdraw(self) -> None:
-        """The process ends: nobody should wait for it."""
+        """Delete the row at the end of the process, so that nobody waits for the model."""
         try:
             EmbeddedServer.objects.all().delete()
         except DatabaseError as error:
@@ -69,7 +69,7 @@ class Report:
             )
 
     def _write(self) -> None:
-        # A database that is away for a moment must not end the process that holds the model.
+        # A short failure of the database must not end the process that runs the model.
         close_old_connections()
         row = EmbeddedServer(model=self._model, alive_at=timezone.now(), **self._fields)
         names = [field.name for field in EmbeddedServer._meta.fields if not field.primary_key]

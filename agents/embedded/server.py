@@ -1,4 +1,4 @@
-"""The llama.cpp server as its parent sees it: a child process, its address, its health."""
+"""Starts the llama.cpp server as a child process, and checks its health."""
 
 import http.client
 import json
@@ -21,10 +21,11 @@ from agents.embedded.library import NEEDS_AVX2
 _STOP_SECONDS = 5
 _HTTP_SECONDS = 10
 
-# llama.cpp's threads wait for each other hundreds of times a token. Waiting in a loop, as they
-# would by default, slows them to a crawl whenever another process wants one of the cores; asleep at
-# once, they wake too late for the next step. So many turns of the loop are about 10 microseconds:
-# a fifth to three quarters more tokens a second on idle cores, and as many as asleep on busy ones.
+# llama.cpp's threads wait for each other hundreds of times a token. By default they wait in a loop,
+# which makes them very slow whenever another process needs a core. If they sleep at once, they wake
+# too late for the next step. 300 rounds of the loop take about 10 microseconds. Compared with
+# sleeping at once, this gives 20 to 75 % more tokens a second on idle cores, and as many on busy
+# ones.
 _ENVIRONMENT = {"GOMP_SPINCOUNT": "300"}
 
 
@@ -44,7 +45,7 @@ class LlamaServer:
         order = {
             "model_file": str(model_file.resolve()),
             "model_name": model_name,
-            # Not on the command line, which every user of the machine can read.
+            # The key is not passed on the command line, which all users of the machine can read.
             "access_key": access_key(),
         }
         with suppress(BrokenPipeError):
@@ -61,7 +62,7 @@ class LlamaServer:
         return f"{self._address}/v1"
 
     def wait_until_up(self, seconds: float) -> bool:
-        """Whether it serves within this time; raises ServerFailed when it has ended instead."""
+        """Return whether the server is up within this time; raise ServerFailed if it has ended."""
         stdout = self._process.stdout
         assert stdout is not None
         if not self._address and select.select([stdout], [], [], seconds)[0]:
@@ -72,13 +73,13 @@ class LlamaServer:
         return bool(self._address)
 
     def check(self) -> bool:
-        """Whether it answers; raises ServerFailed when it has ended."""
+        """Return whether the server answers; raise ServerFailed if it has ended."""
         if self._process.poll() is not None:
             raise ServerFailed(self._why_ended(has_loaded=True))
         return self._get("/health").get("status") == "ok"
 
     def context_window(self) -> int:
-        """Tokens of one slot: what was asked for, or less if the model knows no more."""
+        """Return the tokens of one slot: CONTEXT_PER_SLOT, or fewer if the model takes fewer."""
         generation = self._get("/props").get("default_generation_settings")
         window = generation.get("n_ctx") if isinstance(generation, dict) else None
         if not isinstance(window, int):
@@ -86,7 +87,7 @@ class LlamaServer:
         return window
 
     def end(self) -> None:
-        """Close its input, which ends it, and see to it that it does."""
+        """Close the server's input, which ends it, and kill it if it does not end in time."""
         with suppress(OSError):
             self._stdin.close()
         try:
@@ -103,7 +104,7 @@ class LlamaServer:
         return self._process.stdin
 
     def _get(self, path: str) -> dict[str, Any]:
-        """The JSON at this path; {} when there is none."""
+        """Return the JSON object at this path; {} if there is none."""
         url = urlsplit(self._address)
         connection = http.client.HTTPConnection(url.hostname or "", url.port, _HTTP_SECONDS)
         try:

@@ -1,7 +1,7 @@
-"""How the embedded server shares its time between calls."""
+"""The slots of the embedded server, each of which serves one call at a time."""
 
-# Two calls at a time: a reply need not wait for a running summary.
+# With two slots a reply need not wait for a running summary.
 SLOTS = 2
-# llama.cpp reads prompts in the order of their slots. What nobody waits for is written in the last
-# one, so that a reply beside it is in the first and need not wait until a summary's prompt is read.
+# llama.cpp reads requests in the order of their slots. Background calls use the last slot, so that
+# a reply uses the first and need not wait until a summary's request is read.
 BACKGROUND_SLOT = SLOTS - 1

@@ -1,4 +1,4 @@
-"""How far the embedded model is, as its process last wrote it."""
+"""Reads the state of the embedded model, as its process last wrote it."""
 
 from datetime import timedelta
 
@@ -15,13 +15,13 @@ NOT_RUNNING = (
 )
 
 
-# The model of the row as this process last read it. Whoever calls a model reads the row first, and
-# so does every page; nothing else has to ask the database for a name.
+# The model in the row as this process last read it. Each call of a model and each page reads the
+# row first, so other code need not ask the database for the name.
 _last_read = ""
 
 
 def read_embedded_server() -> EmbeddedServer | None:
-    """The row, or None when another provider is configured or the process never started."""
+    """Return the row; None if another provider is configured or the process never started."""
     global _last_read
     if settings.LLM != "embedded":
         return None
@@ -31,9 +31,9 @@ def read_embedded_server() -> EmbeddedServer | None:
 
 
 def served_model() -> str:
-    """The model that runs, as far as this process has read, else the one that was asked for.
+    """Return the running model that this process last read, else the configured one.
 
-    The two differ where the small model stands in. Asks no database.
+    The two differ when the fallback model runs. This function does not ask the database.
     """
     return (_last_read or settings.EMBEDDED_MODEL).rsplit("/", 1)[-1]
 
@@ -47,12 +47,12 @@ def is_ready(server: EmbeddedServer | None) -> bool:
 
 
 def is_coming(server: EmbeddedServer | None) -> bool:
-    """Whether waiting helps: the process runs and has not failed."""
+    """Return whether waiting helps, because the process runs and has not failed."""
     return server is not None and is_alive(server) and server.phase != EmbeddedServer.Phase.FAILED
 
 
 def describe(server: EmbeddedServer | None) -> str:
-    """One sentence for the GM."""
+    """Return the state in one sentence for the GM."""
     if server is None or not is_alive(server):
         return NOT_RUNNING
     match server.phase:

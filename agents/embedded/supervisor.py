@@ -1,4 +1,4 @@
-"""Keeps the embedded model available: fetches it, runs llama.cpp, restarts what dies."""
+"""Keeps the embedded model available: fetches it, runs llama.cpp and restarts it when it ends."""
 
 import logging
 import threading
@@ -13,14 +13,14 @@ from agents.models import EmbeddedServer
 
 logger = logging.getLogger(__name__)
 
-# A server that has not loaded its model by then is taken to hang.
+# A server that has not loaded its model after so long counts as hanging.
 LOAD_SECONDS = 600.0
 CHECK_SECONDS = 3.0
-# Checks in a row without an answer, each with its own time-out, before a server is taken to hang.
+# A server counts as hanging after so many unanswered checks in a row, each with its own time-out.
 MISSED_CHECKS = 5
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
-# A server that ran for so long was sound: what ends it is a new trouble.
+# A server that ran for so long was sound, so the pause before its restart is short again.
 SOUND_SECONDS = 120.0
 
 
@@ -29,7 +29,7 @@ class _Stopped(Exception):
 
 
 class Supervisor:
-    """One embedded model, from the fetching to the end of the program."""
+    """Runs one embedded model, from fetching its weights to the end of the program."""
 
     def __init__(self, choice: str, stopping: threading.Event) -> None:
         self._choice = choice
@@ -63,7 +63,7 @@ class Supervisor:
         self._report.show_progress(done, total)
 
     def _serve(self, weights: Weights) -> None:
-        """Run the server for as long as it answers; raises ServerFailed, or _Stopped."""
+        """Run the server while it answers; raise ServerFailed or _Stopped at the end."""
         self._report.show(EmbeddedServer.Phase.LOADING, model=weights.name)
         server = LlamaServer(weights.path, weights.name)
         try:
@@ -91,7 +91,7 @@ class Supervisor:
                 raise ServerFailed("The embedded model took too long to load.")
 
     def _wait(self, seconds: float) -> None:
-        """Pause, visibly alive."""
+        """Pause and keep renewing the row, which shows that the process is alive."""
         deadline = time.monotonic() + seconds
         while True:
             self._check_stopping()

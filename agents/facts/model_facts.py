@@ -1,4 +1,4 @@
-"""Facts about models: from models.toml, and from a file of the user's own before it."""
+"""Facts about models from models.toml and from the user's own file, which takes precedence."""
 
 import tomllib
 from dataclasses import replace
@@ -14,9 +14,10 @@ from pydantic.dataclasses import dataclass
 
 from agents.facts.model_list import find_listed
 
-# Tokens from which on an unknown model is told everything: a fully told prompt is a tenth of them.
+# The window in tokens from which an unknown model gets the full tier. A full request has about a
+# tenth of them.
 _FULL_TIER_WINDOW = 100_000
-# Tokens below which not even a model that could take it is told everything.
+# The window in tokens below which no model gets the full tier.
 _FULL_TIER_LEAST = 16_384
 
 _FILE = Path(__file__).with_name("models.toml")
@@ -27,12 +28,12 @@ Reliability = Literal["low", "medium", "high", "very_high"]
 
 
 class CapabilityFileError(Exception):
-    """A capability file cannot be used; the message names the file and what is wrong."""
+    """A capability file cannot be used; the message names the file and the fault."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=False))
 class ModelFacts:
-    """What a model can take: windows and limits in tokens, prices in dollars a million of them."""
+    """A model's abilities, with limits in tokens and prices in dollars per million tokens."""
 
     context_window: Tokens
     max_output: Tokens
@@ -43,7 +44,7 @@ class ModelFacts:
     accepts_temperature: bool
     reasons: bool
     json_schema: bool
-    # How well it keeps to a form that it is only asked for.
+    # How well the model keeps to a format that only the text of the request demands.
     json_reliability: Reliability
     xml_reliability: Reliability
     tools: bool
@@ -54,7 +55,7 @@ class ModelFacts:
     output_price: Dollars = None
     cached_price: Dollars = None
     is_known: bool = True
-    # By the server, or by the GM: any other window may be smaller than the one that there is.
+    # True if the server or the GM named the window. Otherwise the real window may be larger.
     is_window_told: bool = False
 
 
@@ -62,7 +63,7 @@ _FACTS: TypeAdapter[ModelFacts] = TypeAdapter(ModelFacts)
 
 
 def facts_of(model: str) -> ModelFacts:
-    """The entry that fits the model's name; for others what is listed, and cautious defaults."""
+    """Return the entry for the model's name, or else listed values and cautious defaults."""
     return _facts_of(
         model,
         settings.MODELS_FILE,
@@ -72,12 +73,12 @@ def facts_of(model: str) -> ModelFacts:
     )
 
 
-# Every prompt asks several times, of settings that only tests change.
+# Each request needs the facts several times, and only tests change these settings.
 @lru_cache(maxsize=64)
 def _facts_of(
     model: str, own_file: str, base_url: str, context_window: int, max_output: int
 ) -> ModelFacts:
-    """The numbers as they are set, 0 where they are not."""
+    """Return the facts under these settings, in which 0 stands for a number that is not set."""
     if known := _find_known(model, own_file):
         is_set = known.open_weights and context_window
         return with_window(known, context_window, is_told=True) if is_set else known
@@ -89,11 +90,11 @@ def _facts_of(
 
 
 def with_window(facts: ModelFacts, window: int, *, is_told: bool) -> ModelFacts:
-    """The same model with another context window, and the tier that goes with it.
+    """Return the same facts with another context window and the tier that suits it.
 
-    `is_told`: the server or the GM has said it. A window that is large tells nothing of a known
-    model, but an unknown one is told everything in it; one that is small cannot hold everything,
-    whatever the model is.
+    `is_told` means that the server or the GM named the window. A large window gives the full tier
+    to an unknown model and changes nothing for a known one. A small window takes the full tier from
+    any model.
     """
     tier = facts.tier
     if not facts.is_known and window >= _FULL_TIER_WINDOW:
@@ -104,7 +105,7 @@ def with_window(facts: ModelFacts, window: int, *, is_told: bool) -> ModelFacts:
 
 
 def _find_known(model: str, own_file: str) -> ModelFacts | None:
-    # Servers differ in how they write a name: qwen3-14b here, Qwen/Qwen3-14B there.
+    # Servers write the same name differently, such as qwen3-14b and Qwen/Qwen3-14B.
     name = model.lower()
     short_name = name.rsplit("/", 1)[-1]
     for pattern, facts in read_known_models(own_file):
@@ -115,9 +116,9 @@ def _find_known(model: str, own_file: str) -> ModelFacts | None:
 
 @cache
 def read_known_models(own_file: str) -> list[tuple[str, ModelFacts]]:
-    """Patterns in small letters with their facts, in the order in which they are tried.
+    """Return lower-case patterns with their facts, in the order in which they are tried.
 
-    "" is no file of one's own. Raises CapabilityFileError.
+    `own_file` is "" where the user has no file. Raises CapabilityFileError.
     """
     defaults = _read(_FILE)["default"]
     files = [Path(own_file).expanduser(), _FILE] if own_file else [_FILE]

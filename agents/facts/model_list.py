@@ -1,4 +1,4 @@
-"""What the package genai-prices knows of hosted models: windows and prices, without a network."""
+"""The windows and prices of hosted models that the package genai-prices lists, without network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ _MILLION = Decimal(1_000_000)
 
 @dataclass(frozen=True)
 class Price:
-    """Dollars for a million tokens; `cached_input` is for those that a prefix cache had."""
+    """Dollars per million tokens; `cached_input` applies to tokens from a prefix cache."""
 
     input: Decimal
     output: Decimal
     cached_input: Decimal
 
     def of(self, token_counts: Mapping[str, int]) -> Decimal:
-        """Dollars for a call, or for a sum of calls, with counts as an artifact keeps them."""
+        """Return the price of calls in dollars, by their token counts as artifacts store them."""
         cached = token_counts.get("cached", 0)
         fresh = max(token_counts.get("input", 0) - cached, 0)
         written = token_counts.get("output", 0)
@@ -27,7 +27,7 @@ class Price:
 
 @dataclass(frozen=True)
 class ListedModel:
-    """`context_window` in tokens, None if unknown."""
+    """A model of the list; its `context_window` is in tokens, or None if unknown."""
 
     context_window: int | None
     price: Price
@@ -35,8 +35,8 @@ class ListedModel:
 
 @lru_cache(maxsize=64)
 def find_listed(model: str, base_url: str) -> ListedModel | None:
-    """The model at the server of that address; None for servers and models that are not listed."""
-    # Imported late: a megabyte and a half of data, which the embedded model never needs.
+    """Return the model at the server of that address; None if server or model is not listed."""
+    # This import loads 1.5 MB of data, which the embedded model never needs.
     from genai_prices import Usage, calc_price
 
     def dollars(usage: Usage) -> Decimal:

@@ -1,4 +1,4 @@
-"""What a model costs."""
+"""The price of a model."""
 
 from decimal import Decimal
 
@@ -11,7 +11,7 @@ FREE = Price(Decimal(0), Decimal(0), Decimal(0))
 
 
 def price_of(model: str) -> Price | None:
-    """From the capability files, else as listed for the server; None where no price is known.
+    """Return the price in the capability files, else the one listed for the server, else None.
 
     The embedded model is FREE.
     """

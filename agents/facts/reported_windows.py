@@ -1,4 +1,4 @@
-"""What the configured server said of its models' windows: rows that web and worker share."""
+"""The windows that the configured server reported, in rows that web and worker share."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -11,13 +11,13 @@ from django.utils import timezone
 from agents.models import ReportedWindow
 from agents.providers.windows import WindowReport, address_of
 
-# How long a process goes by what it read: a prompt does not ask the database for it each time.
+# The seconds for which a process keeps a report, so that not each request reads the database.
 _HELD_SECONDS = 10.0
 _held: dict[tuple[str, str], tuple[float, WindowReport | None]] = {}
 
 
 def read_report(model: str) -> WindowReport | None:
-    """What the server said of the model; None where it said nothing, or was not asked yet."""
+    """Return the server's report on the model; None if it reported nothing or was not asked."""
     key = (settings.OPENAI_BASE_URL, model)
     held_until, report = _held.get(key, (0.0, None))
     if time.monotonic() >= held_until:
@@ -27,7 +27,7 @@ def read_report(model: str) -> WindowReport | None:
 
 
 def store_reports(reports: Mapping[str, WindowReport | None]) -> None:
-    """Keep the server's answers; one to how a model runs is not given up for what it could take."""
+    """Store the server's reports; a mere limit can only lower the window of a running model."""
     for model, report in reports.items():
         kept = _report_of(_rows().filter(model=_name(model)).first())
         if report and report.is_ceiling and kept and not kept.is_ceiling:
@@ -49,7 +49,10 @@ def store_reports(reports: Mapping[str, WindowReport | None]) -> None:
 def models_to_ask_about(
     models: Iterable[str], *, after: timedelta, after_ceiling: timedelta
 ) -> list[str]:
-    """Those that the server was not asked about for so long; sooner where it knew only a limit."""
+    """Return the models about which the server was not asked within the time `after`.
+
+    For models of which the server knew only the limit, `after_ceiling` counts instead.
+    """
     now = timezone.now()
     asked = {
         row.model: now - row.asked_at < (after_ceiling if row.is_ceiling else after)

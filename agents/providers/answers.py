@@ -1,4 +1,4 @@
-"""Reading one answer, in pieces or whole: its text, its end, and what it cost."""
+"""Reads one answer, in pieces or whole, for its text, its end and the tokens that it took."""
 
 from typing import Literal
 
@@ -15,16 +15,16 @@ from agents.providers.failures import (
 from agents.providers.tool_calls import GatheredCalls
 
 _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
-# What is not said aloud, but written and waited for like what is.
+# Fields whose text is not shown, although it counts against the output limit like the reply.
 _HIDDEN = ("reasoning_content", "reasoning", "refusal")
 _SHOWN_OF_A_REFUSAL = 300
 
 
 class Answer:
-    """Takes the chunks in order, or the whole; trusts nothing in them to have the right type.
+    """Takes the chunks of an answer in order, or the whole answer, and trusts no type in them.
 
-    What has more characters than its limit of tokens can be ends there, hidden ones included. The
-    `secret` is left out of what a server says of a failure. Raises Failure.
+    A reply ends where it has more characters, hidden ones included, than its limit of tokens
+    allows. A server's error message is shown without the `secret`. Raises Failure.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Answer:
         self._room = output_limit * CHARACTERS_A_TOKEN
         self._secret = secret
         self._opening = _Opening()
-        # None where the model was offered no tools: then it can call none.
+        # None where the request has no tools, so that the model can call none.
         self._calls = GatheredCalls() if has_tools else None
         self._finish_reason = ""
         self._has_pieces = False
@@ -45,12 +45,12 @@ class Answer:
 
     @property
     def is_complete(self) -> bool:
-        """The reply's end was announced; only the usage report may still come."""
+        """Whether the server announced the reply's end. Only the usage report may still follow."""
         return bool(self._finish_reason)
 
     @property
     def is_overlong(self) -> bool:
-        """The server heeds no limit: nobody knows what else it would send."""
+        """Whether the server exceeded the limit, so that it may go on without end."""
         return self._room < 0
 
     @property
@@ -59,23 +59,23 @@ class Answer:
 
     @property
     def tool_calls(self) -> list[ToolCall]:
-        """Once the answer is whole."""
+        """The tool calls of the answer, which are complete only after its end."""
         return self._calls.gathered() if self._calls else []
 
     def take(self, chunk: object) -> str:
-        """The text to show now; fields with hidden reasoning are passed over."""
+        """Take a chunk and return the text to show now, without hidden reasoning."""
         return self._take(chunk, "delta")
 
     def take_whole(self, completion: object) -> str:
-        """The text of an answer that was not streamed."""
+        """Take an answer that was not streamed and return its text."""
         text = self._take(completion, "message")
         if self._has_pieces:
-            # It came in one response, so that a missing reason tells of no break.
+            # The answer arrived in one response, so a missing finish reason is no sign of a break.
             self._finish_reason = self._finish_reason or "stop"
         return text
 
     def end(self) -> str:
-        """Text that was held back to the end; raises Failure when this was no whole reply."""
+        """Return text that was held back until the end; raise Failure if the reply is not whole."""
         rest = "" if self.has_text else self._opening.held_text()
         has_text = self.has_text or bool(rest)
         if not self._finish_reason and has_text:
@@ -91,7 +91,7 @@ class Answer:
 
     def _take(self, piece: object, part: Literal["delta", "message"]) -> str:
         if error := _field(piece, "error"):
-            # A stream, and some servers also otherwise, report trouble under status 200.
+            # Streams report errors under status 200, and some servers do so in whole answers, too.
             if self.has_text:
                 raise broken_off(self._subject)
             raise refused_or_busy(self._subject, 0, error, secret=self._secret)
@@ -112,7 +112,7 @@ class Answer:
     def _within_limit(self, said: object) -> str:
         content, room = _content(said), self._room
         self._room -= len(content)
-        # Most chunks have nothing else: to look for it in each would take longer than all the rest.
+        # Most chunks have only content. Looking for the rest in each would take most of the time.
         if isinstance(said, dict) and not (content and len(said) == 1):
             self._room -= sum(len(_text(said, name)) for name in _HIDDEN)
             if self._calls is not None:
@@ -144,11 +144,11 @@ class _Opening:
     """
 
     def __init__(self) -> None:
-        # Pieces: joined anew with each, many would take time that grows with the square of them.
+        # A list of pieces, because joining them again for each new one would take quadratic time.
         self._held: list[str] = []
-        # What follows the white space, as far as it may be the tag.
+        # The text after the white space, as far as it may be the opening tag.
         self._start = ""
-        # The end of the thoughts so far, in which their last tag may have begun.
+        # The last characters of the thoughts so far, in which the closing tag may have begun.
         self._thoughts: str | None = None
         self._is_over = False
         self._had_thoughts = False
@@ -166,11 +166,11 @@ class _Opening:
         return text
 
     def held_text(self) -> str:
-        """At the end of the stream: what turned out to be text after all, if it is any."""
+        """Return the text that is still held at the end of the stream, because it was no tag."""
         return "".join(self._held) if self._start else ""
 
     def _take_start(self, text: str) -> str:
-        """What was held, once it is text; what follows the tag, once it is that."""
+        """Return the held text once it cannot be the tag, or the text after the tag once it is."""
         self._held.append(text)
         self._start += (text if self._start else text.lstrip())[: len(_THOUGHTS_BEGIN)]
         if self._start.startswith(_THOUGHTS_BEGIN):
@@ -196,12 +196,12 @@ def _read_usage(usage: object) -> Usage | None:
 
 
 def _field(holder: object, name: str) -> object:
-    # What JSON makes: asking for any mapping would take longer than the rest of a chunk.
+    # JSON objects are always dicts, and a check for any Mapping would take longer than all else.
     return holder.get(name) if isinstance(holder, dict) else None
 
 
 def _content(said: object) -> str:
-    """What was said aloud: Mistral's models that think say it in parts, with their thoughts."""
+    """Return the visible text, which Mistral's reasoning models send in parts with thoughts."""
     parts = _field(said, "content")
     if isinstance(parts, list):
         return "".join(_text(part, "text") for part in parts)
@@ -215,5 +215,5 @@ def _text(holder: object, name: str) -> str:
 
 def _count(holder: object, name: str) -> int | None:
     value = _field(holder, name)
-    # No bool, which is an int too.
+    # The exact type, because bool is a kind of int.
     return value if type(value) is int and value >= 0 else None

@@ -1,4 +1,7 @@
-"""What a provider is: messages in, a stream of text and of tool calls out. It knows no stories."""
+"""The interface of a provider, which takes messages and yields text and tool calls as a stream.
+
+A provider knows nothing about stories.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
@@ -8,7 +11,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class ToolSchema:
-    """A tool as a model is told of it; `parameters` is the JSON schema of an object."""
+    """The description of a tool for a model; `parameters` is the JSON schema of an object."""
 
     name: str
     description: str
@@ -25,10 +28,10 @@ class ToolSchema:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call that a model has written; nobody has run it or looked at its arguments.
+    """A tool call as a model wrote it, before anything has run it or checked its arguments.
 
-    `arguments` should be the text of a JSON object, but may be anything. `problem` says why a call
-    was not taken as it came, and it then has no arguments.
+    `arguments` should be the text of a JSON object, but may be any text. Where the call was not
+    accepted as it was sent, `problem` says why, and the arguments are empty.
     """
 
     call_id: str
@@ -43,7 +46,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Message:
-    """`tool_calls` are what an assistant's message called; a tool's message answers one of them."""
+    """A chat message. An assistant's may have `tool_calls`; a tool's is the result of one call."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
@@ -51,7 +54,7 @@ class Message:
     tool_call_id: str = ""
 
     def as_sent(self) -> dict[str, Any]:
-        """As the chat protocol has it, and as it is recorded."""
+        """Return the message in the form of the chat protocol, in which it is also recorded."""
         message: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             message["tool_calls"] = [call.as_sent() for call in self.tool_calls]
@@ -62,26 +65,26 @@ class Message:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One call. `max_output_tokens` includes the hidden reasoning of models that reason."""
+    """The request of one call; `max_output_tokens` includes the hidden reasoning of models."""
 
     model: str
     messages: tuple[Message, ...]
     max_output_tokens: int
-    # max_tokens, or max_completion_tokens as reasoning models call it.
+    # The name of the limit's field: max_tokens, or max_completion_tokens for reasoning models.
     token_parameter: str = "max_tokens"  # noqa: S105  (the name of a field)
-    # None: the model takes no temperature, or its default is wanted.
+    # None if the model accepts no temperature, or if its default is wanted.
     temperature: float | None = None
-    # A JSON schema that the reply must follow, where the model honours one.
+    # The JSON schema that the reply must follow, for models that support one.
     json_schema: Mapping[str, Any] | None = None
-    # What the model may call by the server's own tool calls.
+    # The tools that the model may call in the protocol's own form of tool calls.
     tools: tuple[ToolSchema, ...] = ()
-    # How long a model that reasons is to think, such as "low"; "" leaves it to the model.
+    # How much a reasoning model should think, such as "low"; "" leaves the choice to the model.
     reasoning_effort: str = ""
-    # False: the server sends an answer only as a whole.
+    # False where the model can send its answer only as a whole.
     streams: bool = True
-    # Play goes on meanwhile: a reply may go first.
+    # True where nobody waits for the answer, so that a reply may be served first.
     is_background: bool = False
-    # The same for calls whose prompts begin alike; tells nothing of what is in them.
+    # Requests that begin alike share this key, which reveals nothing of their text.
     cache_key: str = ""
     # Further fields of the request body, such as llama.cpp's sampling settings.
     extra_body: Mapping[str, Any] = field(default_factory=dict)
@@ -105,7 +108,7 @@ class TextDelta:
 
 @dataclass(frozen=True)
 class Finished:
-    """The end of a reply; `was_cut` when the output limit ended it. Usage is None if unreported."""
+    """The end of a reply; `was_cut` if the output limit ended it. `usage` is None if unreported."""
 
     was_cut: bool = False
     usage: Usage | None = None
@@ -115,7 +118,7 @@ StreamPart = TextDelta | ToolCall | Finished
 
 
 class Provider(ABC):
-    """A server of models."""
+    """The code that calls one server of models."""
 
     #: Short name for records, such as "openai" or "embedded".
     name: str
@@ -127,6 +130,6 @@ class Provider(ABC):
         """Yield TextDelta parts, then each ToolCall, then exactly one Finished.
 
         A reply without text has at least one call. Calls come only where the request has tools.
-        What a server sends is bounded, whether it keeps to the request's limit or not.
-        Raises ProviderError; retries are made inside, only while nothing has been yielded.
+        The answer is bounded even if the server ignores the request's limit. The provider retries
+        by itself as long as it has yielded nothing. Raises ProviderError.
         """

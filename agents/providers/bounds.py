@@ -1,4 +1,4 @@
-"""How much is read of what a model server sends, whatever it sends and however it packs it."""
+"""Bounds on what is read from a model server, whatever it sends and however it compresses it."""
 
 import asyncio
 import json
@@ -8,48 +8,51 @@ from typing import Any
 
 import httpx2
 
-# Of an answer that refuses a call: its own words, of which some hundred characters are shown.
+# Bytes read of an answer that refuses a call. Only some hundred characters of it are shown.
 MOST_OF_A_REFUSAL = 64_000
-# Of one JSON text: an event of a stream, or a whole answer. The longest replies have about half.
+# Bytes read of one JSON text, which is an event of a stream or a whole answer. The longest replies
+# have about half as many.
 MOST_JSON = 2_000_000
-# Each value takes up to a hundred times the bytes that it has in JSON.
+# Values parsed of one JSON text, because each takes up to a hundred times its bytes in memory.
 MOST_VALUES = 100_000
-# Far more than any tokenizer's mean: only what ignores the limit passes it.
+# Far above the mean of any tokenizer, so that only a server that ignores the limit exceeds it.
 CHARACTERS_A_TOKEN = 50
-# Of a stream: a server may send an event for each token, and repeat names and sources in each.
+# Bytes of a stream. A server may send an event for each token, and repeat names and sources in
+# each event.
 _BYTES_A_TOKEN = 4_000
 _BYTES_BESIDES = 500_000
-# What the shortest piece counts as, because it takes as long to read.
+# A shorter piece counts as this many bytes, because it takes as long to read.
 _LEAST_PIECE = 256
-# How long other tasks may have to wait where pieces come faster than they are read.
+# The longest wait of other tasks while pieces arrive faster than they are read.
 _PATIENCE_SECONDS = 0.005
 
 _PACKED = {"gzip", "x-gzip", "deflate", "compress", "br", "zstd"}
 
-# All that the library raises while a body is read. ValueError: broken JSON or UTF-8.
+# Every error that reading a body may raise. ValueError stands for broken JSON or UTF-8.
 READ_ERRORS = (httpx2.HTTPError, httpx2.StreamError, OSError, ValueError)
 
 
 class TooMuch(ValueError):
-    """An answer, or a part of it, is longer than any that is of use."""
+    """An answer, or a part of it, is longer than any useful one."""
 
 
 def most_bytes(output_limit: int) -> int:
-    """Of a stream that may have so many tokens."""
+    """Return the bound in bytes for a stream of `output_limit` tokens."""
     return _BYTES_BESIDES + output_limit * _BYTES_A_TOKEN
 
 
 def is_packed(response: httpx2.Response) -> bool:
-    """Whether the body is compressed, which nobody asks for: a small one could hold a giant one.
+    """Return whether the body is compressed.
 
-    Other words in this header are a server's mistake, and change no byte.
+    No request asks for that, because a small body could unpack into a giant one. Other words in
+    this header are a mistake of the server and do not change the body.
     """
     named = response.headers.get("content-encoding", "").lower().split(",")
     return not _PACKED.isdisjoint(name.strip() for name in named)
 
 
 async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[bytes]:
-    """The body as it arrives, never unpacked; raises TooMuch when it has more than `most` bytes."""
+    """Yield the body as it arrives, without unpacking it; raise TooMuch beyond `most` bytes."""
     now = asyncio.get_running_loop().time
     gave_way = now()
     async with aclosing(response.aiter_raw()) as pieces:
@@ -58,20 +61,20 @@ async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[by
             if most < 0:
                 raise TooMuch
             yield piece
-            # What has arrived already is read without a wait, which others would then never get.
+            # Reading data that has arrived does not suspend this task, so other tasks would starve.
             if now() - gave_way > _PATIENCE_SECONDS:
                 await asyncio.sleep(0)
                 gave_way = now()
 
 
 async def read_json(response: httpx2.Response, most: int = MOST_JSON) -> Any:
-    """A body of at most so many bytes; raises ValueError where it is no JSON, or too much."""
+    """Read a body of at most `most` bytes; raise ValueError if it is longer or is no JSON."""
     async with aclosing(read_pieces(response, most)) as pieces:
         return parse(b"".join([piece async for piece in pieces]))
 
 
 def parse(data: bytes) -> Any:
-    """A JSON text; raises ValueError where it is none, or TooMuch."""
+    """Parse a JSON text; raise ValueError if it is invalid, TooMuch if it has too many values."""
     if len(data) > MOST_VALUES and sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise TooMuch
     try:

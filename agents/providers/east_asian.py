@@ -1,7 +1,7 @@
-"""Keeps a model from the East Asian scripts that its prompt does not have: Qwen slips into Chinese
-within an English sentence.
+"""Keeps a model from writing East Asian scripts that its request does not contain.
 
-What it may write is told in llama.cpp's terms: a grammar for prose, patterns for the texts of JSON.
+Qwen slips into Chinese within an English sentence. llama.cpp restricts prose by a grammar and the
+strings of JSON by patterns.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.providers.base import Message
 
-# Chinese, Japanese and Korean, with their marks and their wide letters.
+# Chinese, Japanese and Korean characters, with their punctuation and their wide letters.
 _EAST_ASIAN = (
     "\u1100-\u11ff\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f"
     "\uff00-\uffef\U00020000-\U0003ffff"
@@ -19,18 +19,18 @@ _is_written = re.compile(f"[{_EAST_ASIAN}]").search
 
 PROSE_WITHOUT_IT = f"root ::= [^{_EAST_ASIAN}]*"
 
-# One character of a text. llama.cpp lays the pattern over the JSON itself, so that it has to say
-# what JSON escapes, and forgets the schema's `maxLength` for it.
+# One character of a string. llama.cpp matches the pattern against the JSON text, so the pattern has
+# to include JSON's escapes. It then ignores `maxLength`, so the pattern also limits the length.
 _CHARACTER = rf'([^"\\\x7F\x00-\x1F{_EAST_ASIAN}]|[\\]["\\/bfnrt])'
 
 
 def is_east_asian(messages: Iterable[Message]) -> bool:
-    """Whether anything of it stands in the prompt: then the model may write it, too."""
+    """Return whether a request contains such characters, in which case the model may use them."""
     return any(_is_written(message.content) for message in messages)
 
 
 def without_east_asian(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with a pattern for each text that is free; what it names itself stays."""
+    """Return the schema with a pattern for each string, except strings from a fixed list."""
     inside = {key: _walk(value) for key, value in schema.items() if key != "properties"}
     if "properties" in schema:
         parts = schema["properties"].items()
@@ -39,7 +39,7 @@ def without_east_asian(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _walk(value: Any) -> Any:
-    """A value of a schema's keyword; a list may hold schemas."""
+    """Restrict the schemas in the value of a keyword, which may be a list of schemas."""
     if isinstance(value, Mapping):
         return without_east_asian(value)
     return [_walk(part) for part in value] if isinstance(value, list) else value

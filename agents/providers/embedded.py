@@ -1,4 +1,4 @@
-"""The llama.cpp server that this program runs itself, on loopback."""
+"""The provider for the llama.cpp server that this program itself runs on loopback."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,22 +10,22 @@ from agents.providers.east_asian import PROSE_WITHOUT_IT, is_east_asian, without
 from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
 from agents.providers.streamed_replies import TimeOuts
 
-# Without these a small model repeats itself and the replies in its prompt. They suit prose only: in
-# JSON the same keys and marks must come again and again.
+# Without these settings a small model repeats itself and the replies in its request. They suit only
+# prose, because JSON has to repeat its keys and marks.
 _PROSE_SAMPLING = {
     "repeat_penalty": 1.1,
     "repeat_last_n": 512,
-    # Names and short phrases, up to so many tokens, may come again; llama.cpp's own default looks
-    # back 64 tokens, which is less than a paragraph.
+    # Names and phrases of up to `dry_allowed_length` tokens may be repeated. By default, llama.cpp
+    # looks back 64 tokens, which is less than a paragraph.
     "dry_multiplier": 0.8,
     "dry_allowed_length": 3,
     "dry_penalty_last_n": 8192,
-    # Half of the time the likeliest words are passed over where others are likely too.
+    # In half of the cases where several words are likely, the likeliest are skipped.
     "xtc_probability": 0.5,
     "xtc_threshold": 0.1,
 }
-# A model of this size says one thing in every field. A quotation mark ends what counts as a
-# repetition, so that keys are none; it looks back about as far as its own answer goes.
+# A model of this size tends to fill every field with the same text. Quotation marks end what counts
+# as a repetition, so keys do not count. The look-back is about as long as such an answer.
 _JSON_SAMPLING = {"dry_multiplier": 0.8, "dry_allowed_length": 5, "dry_penalty_last_n": 400}
 
 
@@ -43,7 +43,7 @@ class EmbeddedProvider(OpenAICompatibleProvider):
         self.subject = "The embedded model"
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
-        # llama.cpp makes a grammar of its own out of tools, and takes no other beside it.
+        # llama.cpp makes its own grammar from the tools and accepts no other beside it.
         if not request.tools and not is_east_asian(request.messages):
             request = _without_east_asian(request)
         sampling = _JSON_SAMPLING if request.json_schema else _PROSE_SAMPLING

@@ -1,33 +1,33 @@
-"""Server-sent events, as far as a chat stream uses them: the data of each, and nothing else."""
+"""Reads the data of server-sent events, the only part of them that a chat stream uses."""
 
 from agents.providers.bounds import MOST_JSON, TooMuch
 
 
 class EventData:
-    """Takes a stream in pieces, however they are cut. An event that the end cuts off is none.
+    """Takes a stream in pieces of any length. An unfinished event at the end is dropped.
 
-    The library's own decoder takes a reply apart byte by byte and passes each event through several
-    generators: with a hundred replies at once, that takes more time than there is.
+    The library's own decoder reads a reply byte by byte and passes each event through several
+    generators, which is too slow for a hundred replies at once.
     """
 
     def __init__(self) -> None:
-        # The line that has not ended, in the pieces that it came in: to join them with each further
-        # one would take time that grows with the square of its length.
+        # The pieces of the line that has not ended. Joining them for each further piece would take
+        # time that grows with the square of the line's length.
         self._line: list[bytes] = []
         self._line_length = 0
         self._data: list[bytes] = []
         self._data_length = 0
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The data of the events that this piece ends; raises TooMuch for an endless one."""
+        """Return the data of the events that this piece ends; raise TooMuch for an endless one."""
         found: list[bytes] = []
         if b"\n" in piece or b"\r" in piece:
             lines = b"".join([*self._line, piece]).splitlines(keepends=True)
-            # A carriage return may be half of a line's end.
+            # A final carriage return is kept, because the line feed may follow in the next piece.
             piece = b"" if lines[-1].endswith(b"\n") else lines.pop()
             self._line, self._line_length = [], 0
             for line in lines:
-                # Asked first, because there may be millions that bring nothing.
+                # This cheap check comes first, because there may be millions of useless lines.
                 if (self._data or line.startswith(b"data:")) and (data := self._take(line)):
                     found.append(data)
         self._line.append(piece)
@@ -37,7 +37,7 @@ class EventData:
         return found
 
     def _take(self, line: bytes) -> bytes:
-        """The data of the event that this line ends, if it does."""
+        """Return the data of the event that this line ends; b"" if it ends none."""
         line = line.rstrip(b"\r\n")
         if line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))

@@ -1,4 +1,7 @@
-"""How a model call fails, in words for the GM. `permanent`: trying again will not help."""
+"""The errors of a model call, with messages for the GM.
+
+An error is `permanent` where another try will not help.
+"""
 
 
 class ProviderError(Exception):
@@ -6,7 +9,7 @@ class ProviderError(Exception):
 
 
 class ProviderUnreachable(ProviderError):
-    """No connection, or it dropped before the first word."""
+    """The connection failed, or broke before the first word."""
 
 
 class ProviderTimeout(ProviderError):
@@ -14,11 +17,11 @@ class ProviderTimeout(ProviderError):
 
 
 class ProviderBusy(ProviderError):
-    """Rate-limited or overloaded (429, 5xx), also after the retries."""
+    """The server still limited the rate or was overloaded (429, 5xx) after the retries."""
 
 
 class ProviderRefused(ProviderError):
-    """The server said no: bad key, unknown model, invalid request."""
+    """The server refused the call, for a bad key, an unknown model or an invalid request."""
 
     permanent = True
 
@@ -28,11 +31,11 @@ class StreamBroken(ProviderError):
 
 
 class UnusableReply(ProviderError):
-    """An answer that is no reply: empty, not the protocol, or not what was asked for."""
+    """The answer was empty, did not follow the protocol, or lacked what was asked for."""
 
 
 class EmptyReply(UnusableReply):
-    """An answer that came to a proper end and says nothing."""
+    """The answer ended properly but has no text."""
 
 
 class RealCallForbidden(RuntimeError):

@@ -1,4 +1,4 @@
-"""What went wrong in a call, in words for the GM, and whether trying again may help."""
+"""The failures of a call, each with a message for the GM and whether another try may help."""
 
 import re
 import time
@@ -19,18 +19,21 @@ from agents.providers.exceptions import (
 )
 
 _DETAIL_LENGTH = 300
-# The status that an error event has as its code, where that is not a word.
+# The code of an error event, where it is an HTTP status rather than a word.
 _STATUS = re.compile("[45][0-9]{2}")
-# Of a host.
+# The longest name of a host.
 _LONGEST_NAME = 253
-# Who names more seconds to wait than a day has, names none that anybody waits for.
+# The seconds of a day, to which a longer wait that a server names is cut.
 LONGEST_WAIT = 86_400.0
-# Codes of OpenAI and its likes for an account without credit: waiting does not help.
+# The codes of OpenAI and similar servers for an account without credit, where no wait helps.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
 
 
 class Failure(Exception):
-    """Inside a provider only: the error for the caller and, if it passes, when to try again."""
+    """The error for the caller, whether it may pass, and when to try again.
+
+    Only code inside a provider sees it.
+    """
 
     def __init__(
         self, error: ProviderError, *, is_passing: bool = False, retry_after: float | None = None
@@ -105,7 +108,7 @@ def refused_or_busy(
     headers: Mapping[str, str] | None = None,
     secret: str = "",
 ) -> Failure:
-    """The failure for an HTTP status, or for an error event in a stream (status 0)."""
+    """Return the failure for an HTTP status, or for an error event in a stream (status 0)."""
     headers = headers or {}
     error = body if isinstance(body, Mapping) else {}
     code, kind = (_text(error, name) for name in ("code", "type"))
@@ -128,7 +131,7 @@ def refused_or_busy(
 
 def _refusal(subject: str, status: int, detail: str, headers: Mapping[str, str]) -> str:
     if status == 401:
-        # Its detail is left out: some servers repeat the key in it.
+        # The server's detail is left out because some servers repeat the key in it.
         return f"{subject} refused the API key (401). Check OPENAI_API_KEY."
     if status == 404:
         return (
@@ -145,14 +148,14 @@ def _refusal(subject: str, status: int, detail: str, headers: Mapping[str, str])
 
 
 def _host_in(address: str) -> str:
-    """As far as a name can be long; "" where the address is none."""
+    """Return the host in an address, cut to the longest name; "" where the address is invalid."""
     with suppress(ValueError):
         return (urlsplit(address).hostname or "")[:_LONGEST_NAME]
     return ""
 
 
 def _text(holder: Mapping[str, object], name: str) -> str:
-    """A number in digits, too; "" for anything that has more in it."""
+    """Return a string or a number as text; "" for a value of any other type."""
     value = holder.get(name)
     return str(value) if isinstance(value, str | int) else ""
 
@@ -164,7 +167,7 @@ def _in_words(seconds: float | None) -> str:
 
 
 def _detail(message: str, secret: str) -> str:
-    """The server's own words, short, on one line and without the key; "." without any."""
+    """Return the server's message shortened to one line without the key; "." if it is empty."""
     if not message.strip():
         return "."
     words = " ".join(message.split())
@@ -176,10 +179,10 @@ def _detail(message: str, secret: str) -> str:
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds, from whichever form of the header is there; None without a usable one."""
+    """Return the seconds in any form of the Retry-After header; None if no form is usable."""
     seconds: float | None = None
     with suppress(ValueError, OverflowError):
-        # A date, in the older form of the header.
+        # The older form of the header is a date.
         seconds = parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
     for name, unit in (("retry-after", 1.0), ("retry-after-ms", 0.001)):
         with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""A switch that makes a real model call an error; the test suite turns it off."""
+"""A switch for real model calls, which the test suite turns off so that each raises an error."""
 
 from agents.providers.exceptions import RealCallForbidden
 
@@ -16,7 +16,7 @@ def allow_real_calls() -> None:
 
 
 def check_real_calls_allowed() -> None:
-    """Every provider that opens a connection calls this first."""
+    """Raise RealCallForbidden if real calls are off. Each provider calls this before connecting."""
     if not _real_calls_allowed:
         raise RealCallForbidden(
             "A test tried to call a real model. "

@@ -1,8 +1,9 @@
-"""Connections to a model on this machine, over asyncio itself.
+"""Connections to a model server on this machine that use asyncio directly.
 
-Those of the library that speaks HTTP, over anyio, take a quarter of a busy event loop's time to
-watch over each read. Only they are replaced, and only here, where there is neither TLS nor a proxy,
-and where the program's own time counts; pool, protocol and errors stay the library's.
+The HTTP library's own connections use anyio, which takes a quarter of a busy event loop's time to
+guard each read. This module replaces only them, and only for loopback, where there is neither TLS
+nor a proxy and where the program's own time matters. The library still has the connection pool,
+the protocol and the errors.
 """
 
 import asyncio
@@ -14,21 +15,21 @@ from typing import Any, cast
 import httpcore2
 import httpx2
 
-# So much is kept unread before the server has to wait.
+# The bytes that are kept unread before the server has to wait.
 MOST_HELD = 64 * 1024
-# So much is read at once: what is made of it takes time that nobody else has.
+# The bytes that one read returns, because other tasks wait while they are processed.
 MOST_AT_ONCE = 16 * 1024
-# Like the library, without a limit on the number of a file where the system can do without.
+# The library also prefers poll(), which has no limit on file numbers but is not on every system.
 _Selector: Callable[[], selectors.BaseSelector] = getattr(
     selectors, "PollSelector", selectors.SelectSelector
 )
 
 
 class LoopbackStream(httpcore2.AsyncNetworkStream, asyncio.Protocol):
-    """A connection, with one reader.
+    """A connection with one reader.
 
-    Not over asyncio's StreamReader: when a connection breaks, that one withholds what has arrived
-    before, and it does not tell whether there is anything to read.
+    It does not use asyncio's StreamReader, which withholds data that arrived before a connection
+    broke and cannot tell whether there is anything to read.
     """
 
     _transport: asyncio.Transport
@@ -43,14 +44,14 @@ class LoopbackStream(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         self._may_write.set()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """What has arrived, at most `max_bytes`; b"" at the end."""
+        """Return up to `max_bytes` of the data that has arrived; b"" at the end."""
         if self._held:
-            # A server that never pauses leaves the others their turn.
+            # Other tasks run here even if a server never pauses.
             await asyncio.sleep(0)
         elif not self._has_ended:
             self._news = asyncio.get_running_loop().create_future()
             try:
-                # A timer only where there is a limit: the provider keeps one for a whole reply.
+                # Without a limit there is no timer, because the provider has one for a whole reply.
                 await (self._news if timeout is None else asyncio.wait_for(self._news, timeout))
             except TimeoutError as error:
                 raise httpcore2.ReadTimeout(error) from error
@@ -76,7 +77,7 @@ class LoopbackStream(httpcore2.AsyncNetworkStream, asyncio.Protocol):
     async def aclose(self) -> None:
         self._end(ConnectionAbortedError("The connection was closed on this side."))
         self._transport.abort()
-        # The socket is closed in the loop's next round, which may be its last.
+        # The event loop closes the socket in its next round, so this waits for one round.
         await asyncio.sleep(0)
 
     def get_extra_info(self, info: str) -> Any:
@@ -86,9 +87,9 @@ class LoopbackStream(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         return self._transport.get_extra_info(names.get(info, info))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # No assertion: a transport of uvloop is none of asyncio's.
+        # This is a cast, no assertion, because uvloop's transports are not subclasses of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
-        # A write ends when the system has it all, so that its time limit means something.
+        # A write ends only when the system has all its data, so that its time limit is meaningful.
         self._transport.set_write_buffer_limits(0)
 
     def data_received(self, data: bytes) -> None:
@@ -131,10 +132,10 @@ class LoopbackStream(httpcore2.AsyncNetworkStream, asyncio.Protocol):
             raise httpcore2.WriteError(self._error or "The server has closed the connection.")
 
     def _is_readable(self) -> bool:
-        """Whether an idle connection is of no more use: closed, or with an answer to nothing."""
+        """Return whether an idle connection is useless, as it is closed or has unexpected data."""
         if self._held or self._has_ended or self._transport.is_closing():
             return True
-        # The loop may not have come to what has arrived.
+        # Data may have arrived that the event loop has not read yet.
         with _Selector() as selector:
             selector.register(self._transport.get_extra_info("socket"), selectors.EVENT_READ)
             return bool(selector.select(0))
@@ -149,7 +150,7 @@ class LoopbackBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> LoopbackStream:
-        """The library asks for neither a local address nor options, unless it is told to."""
+        """Connect to the host; the library never sets a local address or options here."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout):
@@ -157,7 +158,7 @@ class LoopbackBackend(httpcore2.AsyncNetworkBackend):
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(error) from error
         except (OSError, OverflowError) as error:
-            # The latter for a port that there cannot be.
+            # An impossible port raises OverflowError.
             raise httpcore2.ConnectError(error) from error
         return stream
 
@@ -166,10 +167,10 @@ class LoopbackBackend(httpcore2.AsyncNetworkBackend):
 
 
 class LoopbackTransport(httpx2.AsyncHTTPTransport):
-    """The library's transport over these connections."""
+    """The library's transport with the connections of this module."""
 
     def __init__(self, limits: httpx2.Limits, tls: ssl.SSLContext) -> None:
-        # Instead of the library's own __init__, which takes no network of another's.
+        # The library's own __init__ is not called, because it accepts no other network backend.
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=tls,
             max_connections=limits.max_connections,

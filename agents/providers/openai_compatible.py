@@ -1,4 +1,4 @@
-"""Any server that speaks the OpenAI chat protocol. The only module that imports openai."""
+"""The provider for servers that speak the OpenAI chat protocol. No other module imports openai."""
 
 import asyncio
 import ipaddress
@@ -44,9 +44,9 @@ from agents.providers.strict_schema import is_strict
 
 @dataclass(frozen=True)
 class Retries:
-    """How often a call is made, while nothing was shown, and how long to wait in between.
+    """How often a call is tried while no text was shown, and how long to wait between tries.
 
-    A server that asks for a longer wait than `longest_wait` is not asked again.
+    The call is not tried again if the server asks for a longer wait than `longest_wait` seconds.
     """
 
     tries: int = 4
@@ -55,26 +55,26 @@ class Retries:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def wait_before(self, next_try: int, failure: Failure) -> float | None:
-        """Seconds until the next try, or None when there is none."""
+        """Return the seconds until the next try, or None if there is to be none."""
         if not failure.is_passing or next_try > self.tries:
             return None
         if failure.retry_after is not None:
             return failure.retry_after if failure.retry_after <= self.longest_wait else None
-        # The spread keeps callers that failed together from coming back together.
+        # The random spread keeps calls that failed together from being repeated together.
         spread = random.uniform(0.5, 1)  # noqa: S311  (no secret)
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
-# By this name a server refuses what it does not know.
+# A server that refuses this field names it in its message.
 _EFFORT = "reasoning_effort"
-# Hosts that take `prompt_cache_key`. Others may refuse a field that they do not know.
+# Hosts that accept `prompt_cache_key`. Others may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 
 
 @lru_cache(maxsize=8)
 def host_of(base_url: str) -> str:
-    """The host that texts would be sent to; "" when it is this machine."""
-    # The parser of the library that connects: two parsers could disagree on an odd address.
+    """Return the host that texts would be sent to; "" when it is this machine."""
+    # The library that connects parses the address, because two parsers could disagree on it.
     try:
         host = httpx2.URL(base_url).host
     except httpx2.InvalidURL:
@@ -88,7 +88,7 @@ def host_of(base_url: str) -> str:
 
 
 class OpenAICompatibleProvider(Provider):
-    """Asks for chat completions; keeps its connections open between the calls of an event loop."""
+    """Requests chat completions and keeps its connections open between calls in an event loop."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class OpenAICompatibleProvider(Provider):
     ) -> None:
         self.name = name
         self.host = host_of(base_url)
-        # How sentences for the GM call the server.
+        # The name of the server in sentences for the GM.
         self.subject = f"The server {_address_in_words(base_url)}"
         self._base_url = base_url
         self._api_key = api_key
@@ -119,27 +119,27 @@ class OpenAICompatibleProvider(Provider):
                 return
             except Failure as failure:
                 if request.reasoning_effort and _EFFORT in str(failure):
-                    # A server that does not know it, or not beside what else was asked for.
+                    # The server does not know this field, or not in this combination.
                     request = replace(request, reasoning_effort="")
                     continue
                 wait = self._retries.wait_before(next_try, failure)
                 if wait is None:
-                    # Without its cause, whose text may repeat the prompt or the key in a log.
+                    # The cause is dropped because its text may bring the request or key into a log.
                     raise failure.error from None
             await self._retries.sleep(wait)
 
     @property
     def open_clients(self) -> int:
-        """How many event loops have connections of this provider."""
+        """The number of event loops that have connections of this provider."""
         return len(self._clients)
 
     @property
     def takes_cache_keys(self) -> bool:
-        """Whether the host is known to keep prompts by a key; its regions are hosts below it."""
+        """Whether the host is known to accept cache keys. Regional hosts are its subdomains."""
         return f".{self.host}".endswith(tuple(f".{host}" for host in _TAKING_CACHE_KEYS))
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
-        """What the request's body has besides model, messages and streaming."""
+        """Return the fields of the request body besides model, messages and streaming."""
         fields: dict[str, Any] = {request.token_parameter: request.max_output_tokens}
         if request.temperature is not None:
             fields["temperature"] = request.temperature
@@ -161,7 +161,7 @@ class OpenAICompatibleProvider(Provider):
         return {**fields, **request.extra_body}
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
-        """One call; raises Failure, whatever goes wrong."""
+        """Make one call; raise Failure for every error."""
         answer = Answer(
             self.subject,
             request.max_output_tokens,
@@ -200,7 +200,7 @@ class OpenAICompatibleProvider(Provider):
             raise
 
     async def _ask(self, request: ModelRequest) -> object:
-        """The answer as a whole, which has as long in all as a stream has for its first text."""
+        """Return the whole answer. It has as much time as a stream has for its first text."""
         async with (
             asyncio.timeout(self._time_outs.first_text),
             self._response_to(request, {"stream": False}) as response,
@@ -211,7 +211,7 @@ class OpenAICompatibleProvider(Provider):
     async def _response_to(
         self, request: ModelRequest, options: dict[str, Any]
     ) -> AsyncGenerator[httpx2.Response]:
-        """The body is still to be read: the library would read it all, however much that is."""
+        """Open the response and leave its body unread, since the library reads without bound."""
         async with asyncio.timeout(self._time_outs.first_text):
             held = await self._client_of_this_loop()
             stream = await held.client.post(
@@ -227,7 +227,7 @@ class OpenAICompatibleProvider(Provider):
             await stream.close()
 
     async def _check_head(self, response: httpx2.Response) -> None:
-        """Raises Failure for all that is no success, before the library reads what it says."""
+        """Raise Failure unless the status is a success, before the library reads the body."""
         if response.is_success:
             if is_packed(response):
                 raise packed(self.subject)
@@ -244,7 +244,7 @@ class OpenAICompatibleProvider(Provider):
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {
             "model": request.model,
-            # What calls and says nothing has no content: some servers refuse an empty one.
+            # A message of tool calls without text has null content, as some servers refuse "".
             "messages": [
                 {**message.as_sent(), "content": message.content or None}
                 if message.tool_calls
@@ -284,16 +284,16 @@ class OpenAICompatibleProvider(Provider):
     async def _hold_client(
         self, loop: asyncio.AbstractEventLoop
     ) -> AsyncGenerator[openai.AsyncOpenAI, None]:
-        """A client for one event loop, closed with it: a loop ends its generators before itself."""
+        """Yield a client, which is closed when the event loop ends its generators before itself."""
         http_client = build_http_client(
             self._base_url,
-            # Reading has limits of its own, see TimeOuts.
+            # TimeOuts has the limits for reading.
             httpx2.Timeout(None, connect=self._time_outs.connect, write=60),
         )
         http_client.event_hooks = {"response": [self._check_head]}
         client = openai.AsyncOpenAI(
             base_url=self._base_url,
-            # A local server wants no key, the library wants one.
+            # A local server needs no key, but the library does.
             api_key=self._api_key or "none",
             max_retries=0,
             http_client=http_client,
@@ -306,16 +306,16 @@ class OpenAICompatibleProvider(Provider):
 
 
 def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
-    """A client that stays with the server of this address."""
+    """Return a client that follows no redirect away from the server of this address."""
     is_local = not host_of(base_url)
     has_tls = base_url.lower().startswith("https:")
-    # Longer than a GM thinks: a new connection costs up to a tenth of a second.
+    # Longer than a GM thinks between prompts, since a new connection costs up to 0.1 seconds.
     limits = httpx2.Limits(keepalive_expiry=120)
     tls = _tls_context() if has_tls else _no_tls_context()
     return httpx2.AsyncClient(
-        # Packed, a small answer could hold a giant one.
+        # Compression is declined because a small answer could unpack into a giant one.
         headers={"Accept-Encoding": "identity"},
-        # None are kept: they would be sent back with each call, and grow with each answer.
+        # No cookies are kept. They would be sent back with each call and grow with each answer.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         # A redirect or, for this machine, a proxy of the environment could carry texts to a host
         # that the GM has not allowed.
@@ -331,22 +331,22 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
 @dataclass(frozen=True)
 class _HeldClient:
     client: openai.AsyncOpenAI
-    # Only referred to: it ends, and closes the client, when nothing does.
+    # This reference keeps the generator alive, because the client is closed when it is collected.
     holder: AsyncGenerator[openai.AsyncOpenAI, None]
 
     @cached_property
     def address(self) -> str:
-        """As a whole, because the library would put it together, and parse it, for each request."""
+        """The full address, which the library would otherwise join and parse for each request."""
         base = self.client.base_url
         return str(base.copy_with(raw_path=base.raw_path + b"chat/completions"))
 
 
-# All that the libraries raise for what a network and a server can do.
+# Every error that the libraries raise for faults of the network and of the server.
 _CALL_ERRORS = (openai.OpenAIError, httpx2.InvalidURL, *READ_ERRORS)
 
 
 def _address_in_words(base_url: str) -> str:
-    """The host, with the port where it is not the usual one; never a user name or password."""
+    """Return the host, with an unusual port, but without the user name and password."""
     try:
         url = httpx2.URL(base_url)
     except httpx2.InvalidURL:
@@ -356,11 +356,11 @@ def _address_in_words(base_url: str) -> str:
 
 @cache
 def _tls_context() -> ssl.SSLContext:
-    # Shared, because loading the certificates takes longer than a call to a fast server.
+    # One context is shared, because loading the certificates takes longer than a fast call.
     return httpx2.create_ssl_context()
 
 
 @cache
 def _no_tls_context() -> ssl.SSLContext:
-    """For plain HTTP: trusts nobody, and costs nothing to build."""
+    """Return a context for plain HTTP, which is cheap to build and trusts no certificate."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

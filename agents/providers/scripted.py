@@ -1,4 +1,4 @@
-"""A provider that says what a test wrote for it, and remembers what it was asked."""
+"""A provider for tests, which plays scripted replies and records the requests."""
 
 import asyncio
 from collections import deque
@@ -21,9 +21,9 @@ from agents.providers.exceptions import EmptyReply
 class Script:
     """One scripted reply.
 
-    `text` is streamed word by word; then `error` is raised, if there is one; then the calls come,
-    where the request has tools. While `gate` is set
-    and closed, the reply waits before the word at `gate_at`.
+    `text` is streamed word by word, then `error` is raised if there is one. Otherwise `tool_calls`
+    follow, if the request has tools. If there is a `gate`, the reply waits before the word at
+    `gate_at` until the gate opens.
     """
 
     text: str = ""
@@ -36,7 +36,7 @@ class Script:
 
 @dataclass
 class ScriptedProvider(Provider):
-    """Plays the queued scripts in order; then `fallback` answers."""
+    """Plays the queued scripts in order; `fallback` answers when the queue is empty."""
 
     name: str = "scripted"
     host: str = ""

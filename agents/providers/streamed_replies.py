@@ -1,4 +1,4 @@
-"""Reading a streamed reply: each text within its time, the whole within its own and its bounds."""
+"""Reads a streamed reply, with time limits for each text and for the whole, and bounds on size."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -15,30 +15,30 @@ from agents.providers.failures import Failure
 
 @dataclass(frozen=True)
 class TimeOuts:
-    """Seconds to wait. The first word may take minutes: a local model reads the prompt first."""
+    """Seconds to wait. The first text may take minutes while a local model reads the request."""
 
     connect: float = 10
-    # Also of all of an answer that is not streamed: nobody sees a word of it before its end.
+    # This also limits a whole answer that is not streamed, since nothing of it is seen before.
     first_text: float = 600
     between_texts: float = 120
-    # For the usage report and the end marker, once the reply is complete, and for what a server
-    # says of a refusal.
+    # For the usage report and the end marker after a complete reply, and for the message of a
+    # refusal.
     trailer: float = 5
-    # For the end of the response, once there is nothing more to tell.
+    # For the end of the response after its last event.
     drain: float = 0.1
-    # A stream has as long in all as its first text may take, and this for each token of its limit.
+    # A whole stream has `first_text` seconds and this many more for each token of its limit.
     a_token: float = 1
 
     def whole(self, output_limit: int) -> float:
         return self.first_text + self.a_token * output_limit
 
 
-# A text after the first is kept back for so long: to read and send on each word by itself costs
-# many times what the word does, and with a hundred replies at once that is all there is time for.
+# The seconds for which later texts are gathered. Reading and sending each word by itself costs so
+# much more that a hundred replies at once would leave no time for anything else.
 GROUP_SECONDS = 0.05
-# A chunk that has come already is there sooner.
+# A read that took longer than this waited for data that had not arrived yet.
 _WAITED_SECONDS = 0.001
-# By how much of itself a limit may fall short: few words then touch the timer.
+# The fraction by which a limit may fall short, so that few words have to reset the timer.
 _INEXACT = 0.05
 
 
@@ -48,12 +48,12 @@ class StreamedReply:
         self._limits = limits
         self._pieces = read_pieces(response, most_bytes(answer.output_limit))
         self._events = EventData()
-        # Of the latest piece, as far as they were not taken.
+        # The events of the latest piece that have not been taken yet.
         self._found: Iterator[bytes] = iter(())
         self._is_marked = False
 
     async def texts(self) -> AsyncGenerator[str, None]:
-        """Each within its time; what fails after the reply's end is not missed.
+        """Yield each text within its time limit; ignore errors after the reply's end.
 
         Raises Failure or one of READ_ERRORS.
         """
@@ -61,8 +61,8 @@ class StreamedReply:
         put_off_again = 0.0
         now = asyncio.get_running_loop().time
         async with aclosing(self._pieces):
-            # Around all of them, because one for each would cost more than the text: whoever takes
-            # them waits for nothing else in between.
+            # One timer guards all texts, because one for each would cost more than the text. This
+            # is right because the caller waits for nothing else between two texts.
             async with asyncio.timeout(limits.first_text) as deadline:
                 while not self._is_over:
                     asked = now()
@@ -70,19 +70,19 @@ class StreamedReply:
                     if piece is None:
                         return
                     if answer.has_text and now() - asked > _WAITED_SECONDS:
-                        # What arrives meanwhile is then read, and sent on, in one piece with it.
+                        # Data that arrives meanwhile is then read and sent together with it.
                         await asyncio.sleep(GROUP_SECONDS)
                     had_text, batch = answer.has_text, self._events.feed(piece)
                     self._found = iter(batch)
                     for text in self._take_found():
                         yield text
-                    # A sign of life without data, which some servers send, is none.
+                    # A keep-alive comment without data, which some servers send, extends no limit.
                     if batch and (now() > put_off_again or answer.has_text != had_text):
                         limit = limits.between_texts if answer.has_text else limits.first_text
                         deadline.reschedule(now() + limit)
                         put_off_again = now() + limit * _INEXACT
             if answer.is_overlong:
-                # The connection is closed, or the server would write on.
+                # The rest is not drained, because only a closed connection stops such a server.
                 return
             if text := await self._read_trailer():
                 yield text
@@ -93,7 +93,7 @@ class StreamedReply:
         return self._is_marked or self._answer.is_complete
 
     def _take_found(self) -> Iterator[str]:
-        """The texts of the events up to the reply's end."""
+        """Yield the texts of the events found, up to the reply's end."""
         for data in self._found:
             if text := self._take(data):
                 yield text
@@ -105,7 +105,7 @@ class StreamedReply:
         return "" if self._is_marked else self._answer.take(parse(data))
 
     async def _read_trailer(self) -> str:
-        """What follows the reply's end: its usage."""
+        """Read the usage report after the reply's end, and return text that still follows."""
         texts: list[str] = []
         with suppress(Failure, *READ_ERRORS):
             async with asyncio.timeout(self._limits.trailer):
@@ -120,7 +120,7 @@ class StreamedReply:
         return "".join(texts)
 
     async def _drain(self) -> None:
-        """A connection that was read to its end is used again."""
+        """Read the response to its end, so that its connection can be used again."""
         with suppress(*READ_ERRORS):
             async with asyncio.timeout(self._limits.drain):
                 async for _ in self._pieces:

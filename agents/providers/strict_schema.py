@@ -1,10 +1,10 @@
-"""Whether a JSON schema may be sent as a strict one."""
+"""Decides whether a JSON schema may be sent as a strict one."""
 
 from collections.abc import Mapping
 from typing import Any
 
-# What OpenAI's strict mode turns down. Other servers take these, and small models need them to
-# come to an end, so a schema that has them is sent as it is, not stripped of them.
+# Keywords that OpenAI's strict mode refuses. Other servers accept them, and small models need them
+# to finish an answer, so a schema with them is sent unchanged and not as a strict one.
 _NOT_IN_STRICT = {
     "allOf", "default", "dependentRequired", "dependentSchemas", "else", "if", "maxLength",
     "maxProperties", "minLength", "minProperties", "not", "oneOf", "patternProperties",
@@ -13,7 +13,7 @@ _NOT_IN_STRICT = {
 
 
 def is_strict(schema: Mapping[str, Any]) -> bool:
-    """Every object names all its fields as required and takes no others; no unsupported rule."""
+    """Return whether no rule is unsupported and each object requires all its fields, no others."""
     if _NOT_IN_STRICT & schema.keys():
         return False
     properties = schema.get("properties", {})

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from agents.providers.base import ToolCall
 
-# Of one answer; one more is kept as a call with a problem, so that the model is told.
+# The calls of one answer that are run. One more is kept with a problem that tells the model so.
 MOST_CALLS = 16
-# Characters of one call's arguments.
+# The limit on one call's arguments in characters.
 MOST_ARGUMENTS = 20_000
 LONGEST_NAME = 64
 _LONGEST_ID = 100
@@ -30,26 +30,27 @@ class _Fragments:
 class GatheredCalls:
     """Takes the `tool_calls` of each piece of an answer, and trusts nothing in them.
 
-    Fragments of one call have its index. A server that gives none, or the same to all, is read by
-    the calls' ids; a fragment with neither that names a tool begins a call, any other goes on.
+    The fragments of one call share its index. Where a server sends no index, or the same for all
+    calls, their ids tell the calls apart. A fragment without both begins a call if it names a tool,
+    and otherwise continues the latest call.
     """
 
     def __init__(self) -> None:
         self._calls: list[_Fragments] = []
         self._by_key: dict[object, _Fragments] = {}
-        # None where it is one too many.
+        # The call of the latest fragment; None where that call exceeds MOST_CALLS.
         self._latest: _Fragments | None = None
         self._has_too_many = False
 
     def take(self, fragments: object) -> int:
-        """How many characters they have, also those that are not kept."""
+        """Take fragments and return their number of characters, including those not kept."""
         if not isinstance(fragments, list):
             return 0
         return sum(self._take(one) for one in fragments if isinstance(one, dict))
 
     def gathered(self) -> list[ToolCall]:
         calls = [_as_call(number, one) for number, one in enumerate(self._calls)]
-        # Two of one id could not be told apart in the answers to them.
+        # The results of two calls with the same id could not be told apart.
         ids = {call.call_id for call in calls}
         if len(ids) < len(calls):
             calls = [
@@ -74,7 +75,7 @@ class GatheredCalls:
         return len(call_id) + len(name) + len(arguments)
 
     def _call_of(self, index: object, call_id: str, name: str) -> _Fragments | None:
-        """The call that a fragment belongs to; None where it is one too many."""
+        """Return the call that a fragment belongs to; None where it exceeds MOST_CALLS."""
         key = index if type(index) is int else call_id or None
         begins = key is None and bool(name)
         known = None if begins else self._by_key.get(key, self._latest if key is None else None)
@@ -99,12 +100,12 @@ def _as_call(number: int, fragments: _Fragments) -> ToolCall:
 
 
 def _own_id(number: int) -> str:
-    # Nine letters and digits, which is all that Mistral takes.
+    # Mistral accepts only ids of nine letters and digits.
     return f"call{number:05d}"
 
 
 def arguments_text(value: object) -> str:
-    """Arguments as text; some servers and models write an object in its place."""
+    """Return arguments as text, also where a server or model sent an object instead."""
     if isinstance(value, dict):
         try:
             return json.dumps(value)

@@ -1,6 +1,6 @@
-"""Asking a server how many tokens its models take: each kind of server says it in its own place.
+"""Asks a server for its models' context windows, which each kind of server reports differently.
 
-Nothing of a story is sent, only names of models. What comes back is doubted like any answer.
+Only names of models are sent, never story text. The answers are checked like any other.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from agents.providers.openai_compatible import build_http_client
 
 logger = logging.getLogger(__name__)
 
-# OpenRouter's list of models has some hundred kilobytes.
+# The limit in bytes. OpenRouter's list of models has some hundred kilobytes.
 LARGEST_ANSWER = 4_000_000
-# A window outside of these is nonsense.
+# A window outside this range is taken for an error.
 SMALLEST_WINDOW, LARGEST_WINDOW = 256, 100_000_000
 
-# Names for the window in a list of models: vLLM; OpenRouter and others; Groq; Mistral.
+# The window's name in the list of models of vLLM, OpenRouter and others, Groq, and Mistral.
 _LISTED_AS = ("max_model_len", "context_length", "context_window", "max_context_length")
 _NUM_CTX = re.compile(r"^\s*num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
-# Overloaded, or still loading: it may say more another time.
+# A server with these statuses is overloaded or still loading, and may answer later.
 _NOT_NOW = {408, 425, 429}
 
 
@@ -34,7 +34,7 @@ _NOT_NOW = {408, 425, 429}
 class WindowReport:
     """A context window in tokens, as a server reports it.
 
-    `is_ceiling`: it is the most that the model can take; the server may run it with less.
+    `is_ceiling` means that the model can take so many, although the server may run it with fewer.
     """
 
     tokens: int
@@ -44,9 +44,9 @@ class WindowReport:
 async def ask_windows(
     base_url: str, api_key: str, models: Sequence[str], *, seconds: float = 4.0
 ) -> dict[str, WindowReport | None]:
-    """What the server says of each model, None where it says nothing of it.
+    """Return the server's report on each model, or None where it reports nothing.
 
-    Models that it could not be asked about now are left out.
+    Models are left out if the server could not answer at this time.
     """
     check_real_calls_allowed()
     reports: dict[str, WindowReport | None] = {}
@@ -64,7 +64,7 @@ async def ask_windows(
 
 
 def address_of(base_url: str) -> str:
-    """The server's address without a user name and password."""
+    """Return the server's address without a user name and password."""
     try:
         return str(httpx2.URL(base_url).copy_with(username="", password=""))
     except httpx2.InvalidURL:
@@ -73,26 +73,26 @@ def address_of(base_url: str) -> str:
 
 @dataclass
 class _Server:
-    """Asks each question once, whatever number of models it is for."""
+    """Asks each question only once and keeps the answer for further models."""
 
     client: httpx2.AsyncClient
     base_url: str
     api_key: str
-    # It had no time for a question.
+    # True if the server answered that it was overloaded or failing.
     is_unsettled: bool = False
     _answers: dict[str, Any] = field(default_factory=dict)
 
     async def of_protocol(self, path: str) -> Any:
-        """An answer below the address of the OpenAI protocol."""
+        """Ask at a path below the address of the OpenAI protocol."""
         return await self._ask("GET", f"{self.base_url.rstrip('/')}{path}")
 
     async def of_server(self, path: str, body: Mapping[str, str] | None = None) -> Any:
-        """An answer from beside /v1; with a body, the question is a POST."""
+        """Ask at a path beside /v1, by POST if there is a body."""
         root = self.base_url.rstrip("/").removesuffix("/v1")
         return await self._ask("GET" if body is None else "POST", f"{root}{path}", body)
 
     async def _ask(self, method: str, url: str, body: Mapping[str, str] | None = None) -> Any:
-        """The decoded answer; None for anything that is not JSON under status 200."""
+        """Return the decoded answer; None unless it is JSON under status 200."""
         key = f"{method} {url} {body}"
         if key not in self._answers:
             self._answers[key] = await self._fetch(method, url, body)
@@ -122,17 +122,17 @@ async def _ask_window(server: _Server, model: str) -> WindowReport | None:
 
 
 async def _ask_list(server: _Server, model: str) -> WindowReport | None:
-    """The list of models of the OpenAI protocol, to which vLLM, OpenRouter and others add."""
+    """Read the protocol's list of models, to which vLLM, OpenRouter and others add the windows."""
     listed = _find(await server.of_protocol("/models"), "data", model, "id")
     windows = [_tokens(_field(listed, name)) for name in _LISTED_AS]
-    # OpenRouter: whoever runs the model there may take less of it.
+    # At OpenRouter, the company that runs the model may offer a smaller window.
     windows.append(_tokens(_field(_field(listed, "top_provider"), "context_length")))
     known = [window for window in windows if window is not None]
     return WindowReport(min(known)) if known else None
 
 
 async def _ask_llama_cpp(server: _Server, model: str) -> WindowReport | None:
-    # One that serves several models must not load this one to answer.
+    # A server of several models must not load this one just to answer.
     asked = httpx2.QueryParams({"model": model, "autoload": "false"})
     properties = await server.of_server(f"/props?{asked}")
     window = _tokens(_field(_field(properties, "default_generation_settings"), "n_ctx"))
@@ -140,7 +140,7 @@ async def _ask_llama_cpp(server: _Server, model: str) -> WindowReport | None:
 
 
 async def _ask_ollama(server: _Server, model: str) -> WindowReport | None:
-    """What a running model was given, else what its file sets; else only what it could take."""
+    """Return the window of the running model, else that of its file, else the model's own limit."""
     shown = await server.of_server("/api/show", {"model": model})
     info, parameters = _field(shown, "model_info"), _field(shown, "parameters")
     if not isinstance(info, Mapping) and not isinstance(parameters, str):
@@ -167,7 +167,7 @@ async def _ask_lm_studio(server: _Server, model: str) -> WindowReport | None:
     return None if window is None else WindowReport(window, is_ceiling=True)
 
 
-# llama.cpp before Ollama, whose questions it answers too, with the model's limit.
+# llama.cpp is asked before Ollama, because it answers Ollama's questions with the model's limit.
 _QUESTIONS: tuple[Callable[[_Server, str], Awaitable[WindowReport | None]], ...] = (
     _ask_list,
     _ask_llama_cpp,
@@ -177,7 +177,7 @@ _QUESTIONS: tuple[Callable[[_Server, str], Awaitable[WindowReport | None]], ...]
 
 
 def _model_limit(info: object) -> int | None:
-    """Ollama names it after the model's family, such as "qwen3.context_length"."""
+    """Return Ollama's limit, which is named after the family, such as "qwen3.context_length"."""
     if not isinstance(info, Mapping):
         return None
     found = (_tokens(value) for name, value in info.items() if name.endswith(".context_length"))
@@ -185,7 +185,7 @@ def _model_limit(info: object) -> int | None:
 
 
 def _find(answer: object, name: str, model: str, id_name: str) -> object:
-    """The model's entry in a list, which some servers send without an object around it."""
+    """Return the model's entry in a list, which some servers send without an object around it."""
     entries = answer if isinstance(answer, list) else _field(answer, name)
     if not isinstance(entries, list):
         return None

@@ -1,4 +1,4 @@
-"""The payloads of canon corrections, as a page or the API stores them in blocks of their own."""
+"""Builds the payloads of canon corrections, which pages and the API store as memory blocks."""
 
 from enum import StrEnum
 from typing import Any
@@ -7,7 +7,7 @@ MEMORY_TYPE = "canon_correction"
 
 
 class Answer(StrEnum):
-    """What the game master says to a contradiction that agent 8 reports."""
+    """The Game Master's answer to a contradiction that agent 8 reports."""
 
     KEEP = "keep"
     TAKE_NEW = "take_new"
@@ -15,19 +15,22 @@ class Answer(StrEnum):
 
 
 def correction_payload(*, replaces: str = "", canon: str = "", reason: str = "") -> dict[str, Any]:
-    """`replaces` is a fact as memory words it; empty for a new one. `canon` is what is true
-    instead; empty to withdraw the old fact."""
+    """Return the payload of a correction.
+
+    `replaces` is the old fact in memory's words, or "" for a new fact. `canon` is the fact that is
+    true instead, or "" to withdraw the old one.
+    """
     return {"memory_type": MEMORY_TYPE, "replaces": replaces, "canon": canon, "reason": reason}
 
 
 def answer_payload(
     question: str, answer: Answer, *, old: str = "", new: str = "", reason: str = ""
 ) -> dict[str, Any]:
-    """The same block with what it answers.
+    """Return the payload of a correction that answers a question.
 
-    `old` and `new` are the two facts where the game master names them: the one that stands
-    becomes canon, the other is withdrawn. Without them, and for `Answer.IGNORE`, the question
-    is settled and no fact changes.
+    `old` and `new` are the two facts, if the Game Master names them. The one that is kept becomes
+    canon, and the other is withdrawn. Without them, and for `Answer.IGNORE`, the question is
+    settled and no fact changes.
     """
     stands, goes = {
         Answer.KEEP: (old, new),

@@ -1,7 +1,7 @@
-"""The present state of a chapter, folded from its memory blocks without a model.
+"""Folds the memory blocks of a chapter without a model.
 
-`fold(a + b) == merge(fold(a), fold(b))` for any two runs of blocks, also when one names what the
-other says: a fold keeps what it needs to be joined with what came before.
+For any two sequences of blocks `fold(a + b) == merge(fold(a), fold(b))`, even if one refers to the
+other. For this, a fold keeps whatever is needed to join it with earlier blocks.
 """
 
 import uuid
@@ -28,14 +28,14 @@ class _Known:
     fold: Fold = field(default_factory=Fold)
 
 
-# By chapter, by whether it is memory up to the end, and by the readers where they do not know all
-# of it; so many blocks in all.
+# The key has the chapter, whether the memory reaches to its end, and the readers if they do not
+# know all blocks. The cache holds at most so many blocks in all.
 _Readers = frozenset[int]
 _known: KeptRecent[tuple[uuid.UUID, bool, _Readers | None], _Known] = KeptRecent(4_096)
 
 
 def fold(blocks: Iterable[Block]) -> Fold:
-    """`blocks` in the order in which they were written."""
+    """Fold blocks, which must be in the order in which they were written."""
     growing = _GrowingFold()
     for block in blocks:
         growing.add(read_block(block))
@@ -52,21 +52,21 @@ def merge(earlier: Fold, later: Fold) -> Fold:
 def fold_chapter(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> Fold:
-    """The fold of the blocks that count (see `counting_blocks`, also for `before`), or of those
-    among them that all of the readers know.
+    """Return the fold of the blocks that count, or of those of them that all readers know.
 
-    Each process reads a block once: blocks never change, and every prompt asks for them.
+    `counting_blocks` explains which blocks count, and `before`. Each process reads a block only
+    once, because blocks never change and every request needs them.
     """
     blocks = list(counting_blocks(chapter, before=before).values_list("pk", "audience"))
     keys = tuple(pk for pk, audience in blocks if knows(audience, readers))
-    # Whoever knows all shares one fold.
+    # Readers who know all blocks share one fold.
     whose = None if readers is None or len(keys) == len(blocks) else frozenset(readers)
     key = (chapter.pk, before is None, whose)
     known = _known.get(key) or _Known()
     if known.keys == keys:
         return known.fold
     if keys[: len(known.keys)] != known.keys:
-        # Another attempt was chosen, or a block stands before one that is known.
+        # Another attempt was chosen, or a new block comes before one of the known ones.
         known = _Known()
     new = MemoryBlock.objects.in_bulk(keys[len(known.keys) :])
     added = fold(block_of(new[pk]) for pk in keys[len(known.keys) :])
@@ -78,10 +78,10 @@ def fold_chapter(
 def fold_with(
     chapter: Session, waiting: Sequence[MemoryBlock], *, readers: Collection[int]
 ) -> Fold:
-    """What all of the readers know, with deltas of the next stretch that are not stored yet."""
+    """Return the fold of what all readers know, with deltas that are not stored yet."""
     last = waiting[0].to_prompt_index
     known = [one for one in counting_blocks(chapter) if knows(one.audience, readers)]
-    # Rulings that were made at its last turn or later stand after a stretch.
+    # Rulings made at the last turn of a stretch or later come after its deltas.
     earlier = [one for one in known if one.to_prompt_index < last]
     later = [one for one in known if one.to_prompt_index >= last]
     return fold(map(block_of, (*earlier, *waiting, *later)))
@@ -92,7 +92,7 @@ def block_of(block: MemoryBlock) -> Block:
 
 
 class _GrowingFold:
-    """A fold that is added to in place: joining frozen ones would copy them for every block."""
+    """A fold that grows in place, because joining frozen folds would copy them for every block."""
 
     def __init__(self) -> None:
         self._fold = Fold()
@@ -110,7 +110,7 @@ class _GrowingFold:
         self._scene: Scene | None = None
 
     def add(self, later: Fold) -> None:
-        # Both look at what stands so far, so they come before what is new is added.
+        # Both steps use the records so far, so they come before the new records are added.
         self._settle(later.corrections)
         self._place(later.sightings)
         _join(self._truths, later.truths)
@@ -147,7 +147,7 @@ class _GrowingFold:
         )
 
     def _settle(self, corrections: Iterable[Correction]) -> None:
-        """A ruling settles what was asked before it and names, or tells of, what it withdrew."""
+        """Settle earlier questions that a ruling answers, or that mention a fact it withdrew."""
         for ruling in corrections:
             answered, withdrawn = key_of(ruling.answers), key_of(ruling.replaces)
             for key, question in self._questions.items():

@@ -1,14 +1,14 @@
-"""When two texts name the same thing: case, spacing and ordinary punctuation do not count.
+"""Decides whether two texts name the same thing, without case, spacing and ordinary punctuation.
 
-What carries meaning does: a minus sign, a decimal point, a percent sign. Two facts that differ
-only there stay two facts.
+Signs with a meaning count, such as a minus sign, a decimal point or a percent sign. Two facts that
+differ only in such a sign stay two facts.
 """
 
 import re
 import unicodedata
 from functools import lru_cache
 
-# The character blocks that hold punctuation of living scripts; the rest is not worth the time.
+# The code points with punctuation of living scripts. Searching the others is not worth the time.
 _BLOCKS = (range(0x3100), range(0xFE10, 0xFF66))
 _MEANINGFUL = "%#@&/\\'-.,:"
 _DASHES = {
@@ -29,9 +29,9 @@ _ORDINARY = "".join(
 _LETTER = r"[^\W\d_]"
 _IDLE = re.compile(
     rf"[{re.escape(_ORDINARY)}`\u00b4]"
-    rf"|(?<!{_LETTER})'|'(?!{_LETTER})"  # an apostrophe stands between letters
-    rf"|(?<={_LETTER})[-.]|[-.](?!\d)"  # a sign or a point stands before a digit
-    r"|(?<!\d)[,:]|[,:](?!\d)"  # these stand between digits
+    rf"|(?<!{_LETTER})'|'(?!{_LETTER})"  # an apostrophe that is not between letters
+    rf"|(?<={_LETTER})[-.]|[-.](?!\d)"  # a minus or point that does not begin or divide a number
+    r"|(?<!\d)[,:]|[,:](?!\d)"  # a comma or colon that is not between digits
 )
 
 _LISTED = re.compile(r"\s*(?:[,;&/+]|\band\b|<?->|\bvs\b\.?)\s*", re.IGNORECASE)
@@ -88,14 +88,14 @@ _ONES_PLACE = (
 
 @lru_cache(maxsize=16_384)
 def key_of(text: str) -> str:
-    """What two texts that name the same thing have in common; empty only for an empty text."""
+    """Return a key that is equal for texts that name the same thing; "" only for an empty text."""
     folded = unicodedata.normalize("NFC", text.casefold()).translate(_ONE_SPELLING)
-    # A text of nothing but punctuation is still a text.
+    # A text that is only punctuation still gets a key.
     return " ".join(_IDLE.sub(" ", folded).split()) or " ".join(text.casefold().split())
 
 
 def says_nothing(text: str) -> bool:
-    """Whether the text only fills a field, as in "none" or "unchanged"."""
+    """Return whether the text only fills a field, such as "none" or "unchanged"."""
     return key_of(text) in _SAYS_NOTHING or not any(character.isalnum() for character in text)
 
 
@@ -109,9 +109,9 @@ def split_names(text: str) -> list[str]:
 
 
 def mentions(text_key: str, named_key: str) -> bool:
-    """Whether a text is, or contains word for word, what is named; both as keys.
+    """Return whether a text is the named fact or contains it word for word; both are keys.
 
-    A single word is not enough to find a fact inside another text.
+    A fact of a single word must be the whole text, because a text may contain it by chance.
     """
     if " " not in named_key:
         return text_key == named_key
@@ -119,18 +119,18 @@ def mentions(text_key: str, named_key: str) -> bool:
 
 
 def closed_thread(text: str) -> str:
-    """The thread that a text like "Resolved: who rang the bell?" closes; else empty."""
+    """Return the thread that a text such as "Resolved: who rang the bell?" closes, else ""."""
     match = _CLOSED_BEFORE.fullmatch(text) or _CLOSED_BEHIND.fullmatch(text)
     return match["thread"].strip() if match else ""
 
 
 def closed_by(state_key: str) -> list[str]:
-    """The keys of the threads that a closing value of this state closes."""
+    """Return the keys of the threads that a closing value of this state key closes."""
     return list(dict.fromkeys([state_key, state_key.removeprefix("thread ")]))
 
 
 def is_closing(text: str) -> bool:
-    """Whether the new value of a state says that its subject is over."""
+    """Return whether the new value of a state says that its subject is closed."""
     return bool(_CLOSING.match(key_of(text)))
 
 
@@ -139,7 +139,9 @@ def is_scene_place(state_key: str) -> bool:
 
 
 def placed_person(state_key: str) -> str:
-    """Whose place a state key like "mara's location" tells, as a key; else empty."""
+    """Return the key of the person whose place a state key such as "mara's location" names, else
+    "".
+    """
     for pattern in _ONES_PLACE:
         if match := pattern.fullmatch(state_key):
             return person_key(match["who"])

@@ -1,4 +1,4 @@
-"""What of a fold counts now: corrections applied, people named as the chapter names them."""
+"""Derives the present state from a fold, with corrections applied and the chapter's own names."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from memory.fold.names import EVERYONE, closed_by, is_scene_place, key_of, perso
 from memory.fold.records import Fold, Prompts, Ruling, Setting, Sighting, Thread, Truth
 from sessions.roster import Character
 
-# A place gathers changes until the scene moves on; the latest say what it is like.
+# A scene's place gathers changes until the scene moves on. Only the latest ones are shown.
 _MAX_AROUND = 6
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing that memory holds.
+    """A fact that memory holds.
 
-    `text` is one line, and what a correction names to withdraw it; `aside` is what else is
-    known of it. `first` and `latest` are the prompts that it came from.
+    `text` is one line, by which a correction can withdraw the fact. `aside` is further knowledge
+    about it. `first` and `latest` are the prompts that first and last named it.
     """
 
     text: str
@@ -41,8 +41,12 @@ class Whereabouts:
 
 @dataclass(frozen=True)
 class Present:
-    """The present state. Canon is in the order in which it was said, everything else by when
-    it was said last, the oldest first; so is each of these as a prompt sheds it."""
+    """The present state.
+
+    Canon is in the order in which it was first said. Everything else is in the order in which it
+    was last mentioned, the oldest first. A request without room leaves out the first facts of a
+    kind first.
+    """
 
     settings: tuple[Setting, ...]
     canon: tuple[Fact, ...]
@@ -61,7 +65,7 @@ class Present:
 
 
 def present(folded: Fold, roster: Sequence[Character] = ()) -> Present:
-    """With `roster` the cast is named from the chapter itself, not from the lock."""
+    """Return the present state; with `roster` the cast's names come from it, not from the lock."""
     rulings = _Rulings(folded)
     cast = _Cast(folded, roster)
     whereabouts = [one for one in cast.whereabouts() if rulings.spare(one.text)]
@@ -99,7 +103,7 @@ FactT = TypeVar("FactT", Fact, Whereabouts)
 
 
 class _Rulings:
-    """What the game master withdrew, wherever memory says it."""
+    """The facts that the Game Master withdrew, wherever the present state would repeat them."""
 
     def __init__(self, folded: Fold) -> None:
         gone = {key: truth for key, truth in folded.truths.items() if truth.ruling is Ruling.UNTRUE}
@@ -121,7 +125,7 @@ class _Rulings:
 
 
 class _Cast:
-    """Who plays, and which of the names that memory uses mean them."""
+    """The names of the cast, and the other names that memory uses for its members."""
 
     def __init__(self, folded: Fold, roster: Sequence[Character]) -> None:
         names = {str(one.slot): one.name for one in roster} or folded.cast
@@ -135,7 +139,7 @@ class _Cast:
         self._words = [(set(key_of(name).split()), name) for name in self.names]
 
     def name_of(self, key: str) -> str:
-        """A member of the cast, also by a part of the name that no other bears; else empty."""
+        """Return the cast member with this name, or with this unique part of a name, else ""."""
         if key not in self._by_key:
             words = set(key.split())
             fits = [name for known, name in self._words if words and words <= known]
@@ -149,7 +153,7 @@ class _Cast:
         return key == EVERYONE or bool(self.name_of(key)) or key in self._folded.people
 
     def whereabouts(self) -> list[Whereabouts]:
-        """The cast in the order of slots, then everybody else who was seen somewhere."""
+        """Return the places of the cast in slot order, then those of all other people."""
         seen: dict[str, Sighting] = {}
         for key, sighting in self._folded.sightings.items():
             names = list(self.names) if key == EVERYONE else [self._named(key)]
@@ -170,12 +174,12 @@ class _Cast:
 def _later(one: Sighting | None, other: Sighting) -> Sighting:
     if one is None:
         return other
-    # Of two from one block the one that was stated holds.
+    # If both are from one block, the stated place wins.
     return max(one, other, key=lambda sighting: (sighting.latest.last, sighting.is_stated))
 
 
 def _scene(folded: Fold) -> Fact | None:
-    """Unless the game master withdrew it since; the story may come back to a place later."""
+    """Return the scene's place, unless the Game Master withdrew it after the scene came there."""
     scene = folded.scene
     if scene is None or not scene.place:
         return None

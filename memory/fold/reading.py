@@ -1,7 +1,7 @@
-"""One memory block as a fold of its own.
+"""Reads one memory block as a fold.
 
-A payload is what a model returned: a key may be missing, a value of any type. What can be
-understood is taken, the rest passed over; of canon everything is taken that says anything.
+A model returned the payload, so keys may be missing and values may have any type. Everything that
+cannot be understood is skipped, except that canon keeps every text.
 """
 
 from collections.abc import Iterable, Iterator
@@ -39,11 +39,11 @@ from memory.fold.records import (
 
 RecordT = TypeVar("RecordT", bound=Record)
 
-# No stored payload is nested deeper.
+# Stored payloads are never nested deeper.
 _MAX_DEPTH = 20
-# Beyond this Python may refuse to write a number.
+# Python may refuse to convert larger numbers to text.
 _MAX_BITS = 10_000
-# Names of keys that small models wrap a fact in, and that say nothing themselves.
+# Keys without meaning of their own in which small models wrap a fact.
 _WRAPPERS = frozenset({"canon", "canon_lock", "fact", "lock", "name", "text", "truth", "value"})
 
 _SETTINGS = (
@@ -61,7 +61,7 @@ _SETTINGS = (
 
 
 def read_block(block: Block) -> Fold:
-    """A block of an unknown type, or whose payload is no object, says nothing."""
+    """Read a block. If its type is unknown or its payload is no object, the fold is empty."""
     prompts = Prompts(block.from_prompt, block.to_prompt)
     payload = block.payload if isinstance(block.payload, dict) else {}
     match str(block.type):
@@ -139,7 +139,7 @@ def _read_delta(payload: dict[str, Any], prompts: Prompts) -> Fold:
 
 
 def _read_correction(payload: dict[str, Any], prompts: Prompts) -> Fold:
-    """The old fact goes before the new one comes: naming the same fact twice confirms it."""
+    """Read a correction. The old fact comes first, so that a fact named as both is confirmed."""
     ruling = Correction(
         replaces=_text(payload, "replaces"),
         canon=_text(payload, "canon"),
@@ -229,7 +229,7 @@ def _read_things(payload: dict[str, Any], prompts: Prompts) -> dict[str, Thing]:
 
 
 def _read_moments(payload: dict[str, Any], prompts: Prompts) -> tuple[Moment, ...]:
-    """One line per major event; of a block without events, one per deed."""
+    """Read one moment per major event, or per deed if the block has no events."""
     moments: dict[str, Moment] = {}
     for entry in _entries(payload, "major_events", "event"):
         event, effect = _text(entry, "event"), _text(entry, "effect")
@@ -252,7 +252,7 @@ def _read_moments(payload: dict[str, Any], prompts: Prompts) -> tuple[Moment, ..
 
 
 def _changes(payload: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Each state change as key, new value and notes; a change without a key is its own."""
+    """Yield key, new value and notes of each state change; without a key, its text is the key."""
     for entry in _entries(payload, "state_changes", "key"):
         key, value, notes = (_text(entry, name) for name in ("key", "after", "notes"))
         if not value and ":" in key:
@@ -296,7 +296,7 @@ def _entry(payload: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _entries(payload: dict[str, Any], key: str, main: str) -> list[dict[str, Any]]:
-    """The objects under the key; a plain text there stands for its `main` field."""
+    """Return the objects under the key; a plain text becomes an object with a `main` field."""
     value = payload.get(key)
     entries = []
     for one in value if isinstance(value, list) else [value]:
@@ -308,7 +308,7 @@ def _entries(payload: dict[str, Any], key: str, main: str) -> list[dict[str, Any
 
 
 def _names(entry: dict[str, Any], key: str) -> list[str]:
-    """The people named; only a single text is taken apart, as "Mara and Tom"."""
+    """Return the names of people. Only a single text such as "Mara and Tom" is split, no list."""
     value = entry.get(key)
     found = _texts(entry, key) if isinstance(value, list) else split_names(_text(entry, key))
     return list(dict.fromkeys(name for name in found if not says_nothing(name)))
@@ -325,7 +325,7 @@ def _texts(entry: dict[str, Any], key: str) -> list[str]:
 
 
 def _statements(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every fact in a list of canon, however it is wrapped."""
+    """Yield every fact in a list of canon, in whatever values it is nested."""
     if isinstance(value, list) and depth < _MAX_DEPTH:
         for one in value:
             yield from _statements(one, depth + 1)
@@ -334,7 +334,7 @@ def _statements(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _as_text(value: Any, depth: int = 0) -> str:
-    """A JSON value on one line."""
+    """Return a JSON value as text on one line."""
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, bool):
@@ -351,7 +351,7 @@ def _as_text(value: Any, depth: int = 0) -> str:
 
 
 def _object_as_text(value: dict[str, Any], depth: int) -> str:
-    """As in "since: spring"; a key may itself be what is said, its value empty."""
+    """Return an object as text such as "since: spring"; a key without a value stands alone."""
     parts = []
     for key, one in value.items():
         name, text = _as_text(key), _as_text(one, depth)

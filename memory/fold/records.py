@@ -1,8 +1,8 @@
-"""What a fold is made of.
+"""The records of which a fold is made.
 
-A record tells what a stretch of memory says of one thing; `then` joins it with what a later
-stretch says of the same thing. Every `then` is associative: how memory is cut does not matter.
-`first` and `latest` are the prompts that first named the thing and those that said it last.
+A record has what a part of memory says about one subject. `then` joins it with the record of the
+same subject from a later part. Every `then` is associative, so that the result does not depend on
+how memory is divided. `first` and `latest` are the prompts that first and last named the subject.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 
 @dataclass(frozen=True, order=True)
 class Prompts:
-    """Prompts `first` to `last`, both included; 0 to 0 is the setup."""
+    """The prompts from `first` to `last`, both included; 0 to 0 is the setup."""
 
     first: int
     last: int
@@ -24,7 +24,7 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Block:
-    """A memory block as the fold reads it; `payload` is whatever a model returned."""
+    """A memory block as the fold reads it; `payload` may be any JSON that a model returned."""
 
     type: str
     from_prompt: int
@@ -37,7 +37,7 @@ class Record(Protocol):
 
 
 class Ruling(Enum):
-    """What the game master last said of a fact."""
+    """The Game Master's last ruling on a fact."""
 
     NONE = "none"
     TRUE = "true"
@@ -46,7 +46,7 @@ class Ruling(Enum):
 
 @dataclass(frozen=True)
 class Truth:
-    """A canon fact, or what was said in its place."""
+    """A canon fact, or one that a ruling put in its place."""
 
     text: str
     first: Prompts
@@ -56,7 +56,7 @@ class Truth:
     is_in_lock: bool = False
 
     def then(self, later: Self) -> Self:
-        """A ruling holds until the next one, whatever models restate in between."""
+        """Join with a later record. A ruling holds until the next one, whatever models repeat."""
         return replace(
             self,
             text=later.text if later.is_worded_by_gm else self.text,
@@ -69,7 +69,10 @@ class Truth:
 
 @dataclass(frozen=True)
 class Thread:
-    """`is_named` when it was ever listed as a thread; a closing may name anything."""
+    """A thread of the story, open or closed.
+
+    `is_named` is true if a block ever listed it as a thread, because a closing may name anything.
+    """
 
     text: str
     first: Prompts
@@ -111,7 +114,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Tie:
-    """What last changed between people."""
+    """The last change of the relationship between people."""
 
     people: tuple[str, ...]
     change: str
@@ -145,11 +148,11 @@ class Thing:
 
 @dataclass(frozen=True)
 class Sighting:
-    """Where somebody was last.
+    """The last known place of a person.
 
-    An empty place is that of the scene at the time, which an earlier stretch knows. `is_stated`
-    when a text said where this person is; `is_guess` when the person only acted while no text
-    of that block said where, which does not move somebody whose place was stated.
+    An empty place stands for the place of the scene at the time, which an earlier part of memory
+    names. `is_stated` means that a text named this person's place. `is_guess` means that the person
+    acted in a block that names no place, which does not change a stated place.
     """
 
     place: str
@@ -159,7 +162,7 @@ class Sighting:
     is_guess: bool = False
 
     def then(self, later: Self, scene_place: str = "") -> Self:
-        """`scene_place` is where the scene stood at the end of the earlier stretch."""
+        """Join with a later record; `scene_place` is where the scene was before that record."""
         if not later.is_guess:
             return replace(later, first=self.first)
         if self.is_stated:
@@ -171,7 +174,7 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Scene:
-    """Where the scene is, and what changed there since."""
+    """The place of the scene, and the changes around it since the scene came there."""
 
     place: str
     around: tuple[str, ...]
@@ -183,7 +186,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Question:
-    """A contradiction or question that agent 8 reports, until the game master has answered."""
+    """A contradiction or question that agent 8 reports until the Game Master has answered it."""
 
     text: str
     first: Prompts
@@ -206,7 +209,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Correction:
-    """What the game master ruled; `answers` is the question that it was an answer to."""
+    """A ruling of the Game Master; `answers` is the question that it answers."""
 
     replaces: str
     canon: str
@@ -217,7 +220,7 @@ class Correction:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the lock says of world and chapter and play does not change."""
+    """A part of the lock about world or chapter that play does not change."""
 
     label: str
     texts: tuple[str, ...]
@@ -225,10 +228,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Fold:
-    """A stretch of memory, folded. Mappings are keyed by `fold_names.key_of`.
+    """A part of memory as records. Mappings are keyed by `memory.fold.names.key_of`.
 
-    What counts at present is for `fold_present` to say: here stand also facts that a correction
-    withdrew and closings of threads that another stretch opened.
+    A fold also has facts that a correction withdrew, and closings of threads that another part of
+    memory opened. `memory.fold.present` decides what counts at present.
     """
 
     settings: tuple[Setting, ...] = ()

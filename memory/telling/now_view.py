@@ -1,4 +1,4 @@
-"""The page's Now view: a fold in sections, each item with the prompts that it came from."""
+"""The Now view of a page, which shows a fold in sections with the prompts of each item."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,10 @@ from sessions.roster import Character
 
 @dataclass(frozen=True)
 class NowItem:
-    """`replaces` is what a correction of this item names; empty where none can be made."""
+    """An item of a section.
+
+    `replaces` is the text by which a correction withdraws it; "" if it cannot be corrected.
+    """
 
     text: str
     aside: str
@@ -21,7 +24,7 @@ class NowItem:
 
 @dataclass(frozen=True)
 class NowSection:
-    """`key` tells templates apart what `title` tells the reader."""
+    """A section, with a `title` for readers and a `key` by which templates recognise it."""
 
     key: str
     title: str
@@ -29,8 +32,11 @@ class NowSection:
 
 
 def now_view(folded: Fold, roster: Sequence[Character] = ()) -> list[NowSection]:
-    """Sections that hold something, in the order of the page; the latest of each kind first,
-    canon and the timeline as they were told."""
+    """Return the sections that are not empty, in the order of the page.
+
+    Each section begins with its latest item, except canon and the timeline, which are in the order
+    of the story.
+    """
     now = present(folded, roster)
     scene = [now.scene] if now.scene else []
     places = [
@@ -66,7 +72,7 @@ def _now_items(facts: Iterable[Fact]) -> tuple[NowItem, ...]:
 
 
 def _uncorrected_items(facts: Iterable[Fact]) -> tuple[NowItem, ...]:
-    """What is asked or over: there is nothing to withdraw in it."""
+    """Return items that cannot be corrected, because they are questions or are already closed."""
     return tuple(replace(item, replaces="") for item in _now_items(facts))
 
 

@@ -1,4 +1,4 @@
-"""Memory as prompts carry it: one compact text a block, oldest first."""
+"""Memory for requests, as one compact text for each block, with the oldest first."""
 
 import uuid
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from sessions.models import Session
 
 @dataclass(frozen=True)
 class Recollection:
-    """A block in full and, for a delta, in the brief form that small windows fall back to."""
+    """The full text of a block and, for a delta, a brief text for small windows."""
 
     full: str
     brief: str
@@ -22,13 +22,13 @@ class Recollection:
 
 
 def recall(chapter: Session, *, readers: Collection[int] | None = None) -> list[Recollection]:
-    """The blocks that count, or those among them that all of the readers know."""
+    """Return the blocks that count, or those of them that all readers know."""
     blocks = counting_blocks(chapter).values_list("pk", "audience")
     return [_render(block_id) for block_id, audience in blocks if knows(audience, readers)]
 
 
 def recall_lock(chapter: Session) -> str:
-    """Agent 0's block; empty before the lock is done."""
+    """Return the text of the lock; "" before the lock is done."""
     locks = chapter.memory_blocks.filter(type=MemoryBlock.Type.WORLD_CHAPTER_LOCK)
     block_id = locks.values_list("pk", flat=True).first()
     return _render(block_id).full if block_id else ""
@@ -36,7 +36,7 @@ def recall_lock(chapter: Session) -> str:
 
 @lru_cache(maxsize=2_048)
 def _render(block_id: uuid.UUID) -> Recollection:
-    """Once a process and block: blocks never change, and every prompt asks for all of them."""
+    """Render a block once per process, as blocks never change and every request needs them."""
     block = MemoryBlock.objects.get(pk=block_id)
     (full,) = render_memory([block])
     is_delta = block.type == MemoryBlock.Type.TURN_DELTA

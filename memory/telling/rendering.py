@@ -1,8 +1,8 @@
-"""Memory blocks as text: compact for prompts, in sections for the page.
+"""Renders memory blocks as text, compact for requests and in sections for pages.
 
-A payload is what a model returned, so nothing is taken for granted: a key that is missing or of
-another type is passed over. The text of a block depends on that block alone; what was sent once
-is sent again letter for letter, which is what prefix caches reward.
+A model returned the payload, so keys that are missing or have another type are skipped. The text of
+a block depends on that block alone. A block is therefore always sent in the same words, which lets
+prefix caches reuse them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 from memory.models import MemoryBlock
 from sessions.roster import Character
 
-# Beyond this a number is not one that a model meant.
+# A larger number is left out as a model's mistake.
 _LARGEST_NUMBER = 10**15
 
 CANON = "Canon, must not change"
@@ -33,7 +33,7 @@ class Section:
 
 @dataclass(frozen=True)
 class ReadableBlock:
-    """A block as the page shows it; `badge` is a few words at its right."""
+    """A block as the page shows it, with a few words, the `badge`, at its right."""
 
     title: str
     badge: str
@@ -41,7 +41,7 @@ class ReadableBlock:
 
 
 def render_lock(payload: Any, roster: Sequence[Character] = ()) -> str:
-    """Agent 0's block. With `roster` the characters are named from the chapter itself."""
+    """Render the lock; with `roster` the characters' names come from it, not from the lock."""
     return _compact("World and chapter", _lock_sections(payload, roster))
 
 
@@ -50,7 +50,7 @@ def render_delta(block: MemoryBlock) -> str:
 
 
 def render_delta_brief(block: MemoryBlock) -> str:
-    """Only what outlives its scene, for old blocks in a small window."""
+    """Render only what outlives the scene, for old blocks in a small window."""
     payload = block.json_payload
     lasting = [_changes(payload), _threads(payload), _canon(payload)]
     return _compact(_prompts(block), _filled(lasting))
@@ -64,7 +64,7 @@ def render_correction(block: MemoryBlock) -> str:
 
 
 def render_memory(blocks: Iterable[MemoryBlock], roster: Sequence[Character] = ()) -> list[str]:
-    """One text per block, in the order of the blocks."""
+    """Return one text for each block, in the order of the blocks."""
     texts = []
     for block in blocks:
         if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
@@ -77,7 +77,7 @@ def render_memory(blocks: Iterable[MemoryBlock], roster: Sequence[Character] = (
 
 
 def known_to(block: MemoryBlock, roster: Sequence[Character]) -> str:
-    """ ", known to" and the names of the audience; empty where all of the cast know the block."""
+    """Return ", known to" with the names of the audience; "" if all of the cast know the block."""
     audience = block.audience
     if audience is None or all(one.slot in audience for one in roster):
         return ""
@@ -239,7 +239,7 @@ def _compact(heading: str, sections: list[Section]) -> str:
 
 
 def _filled(sections: Iterable[Section]) -> list[Section]:
-    """The sections that say something; what small models say twice in a block stands once."""
+    """Return the sections without empty ones, and without lines that a model has repeated."""
     said: set[str] = set()
     filled = []
     for section in sections:
@@ -283,7 +283,7 @@ def _texts(payload: Any, key: str) -> list[str]:
 
 
 def _as_text(value: Any) -> str:
-    """A JSON scalar on one line; anything else says nothing."""
+    """Return a JSON scalar as text on one line; "" for any other value."""
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, bool):

@@ -1,8 +1,9 @@
-"""Where a chapter stands, as XML for prompts: one element a line, so that a budget can shed lines.
+"""Renders a chapter's present state as XML for requests, with one element on each line.
 
-What was said once and stays comes first, in the order in which it was said, and only grows at its
-end; what each summary changes comes after it. So a provider's prefix cache keeps the most. All that
-a person or a model wrote is escaped: it can close no element and forge none.
+A budget can leave out single lines. Lasting facts come first, in the order in which they were said,
+so that this part only grows at its end. Facts that each summary may change come after them. This
+order lets a provider's prefix cache reuse the most. All text of people and models is escaped, so
+that it can neither close nor forge an element.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,11 +18,12 @@ from memory.fold.records import Fold, Prompts
 from sessions.models import Session
 from sessions.roster import Character
 
-# Characters of the timeline's one line a summary, and of whatever a small window is told in short.
+# The longest line of the timeline for each summary, and of other facts in a small window, both in
+# characters.
 TOLD_LIMIT = 100
 LINE_LIMIT = 160
-# The elements of memory and of session state: what a person or a model wrote opens and closes none,
-# here or elsewhere in a prompt.
+# The elements of memory and of session state. Text of people and models is escaped so that it
+# cannot open or close one of them anywhere in a request.
 ELEMENTS = frozenset(
     {
         *("memory", "session_state", "state", "prompt_index", "last_summarized_prompt_index"),
@@ -35,7 +37,7 @@ _MINIMAL_SETTINGS = ("World", "Rules", "Premise")
 
 
 class Detail(StrEnum):
-    """How much is told; the names are those of the models' tiers."""
+    """The amount of detail, named after the tiers of models."""
 
     FULL = "full"
     MEDIUM = "medium"
@@ -43,7 +45,7 @@ class Detail(StrEnum):
 
 
 class Rank(IntEnum):
-    """What gives way first when there is no room: the lowest."""
+    """The order in which lines are left out for lack of room, the lowest rank first."""
 
     TIMELINE = 0
     CLOSED_THREADS = 1
@@ -58,13 +60,13 @@ class Rank(IntEnum):
     OPEN_THREADS = 10
     BOUNDARIES = 11
     CANON = 12
-    # What the lock's own text says beside it, and is true no more.
+    # A withdrawn fact that the text of the lock in the same request still states.
     OVERRULED = 13
 
 
 @dataclass(frozen=True)
 class StateLine:
-    """An element on a line of its own; `said` is its text as memory has it."""
+    """A line with one element; `said` is its text in memory's own words."""
 
     text: str
     rank: Rank
@@ -79,10 +81,10 @@ def memory_lines(
     beside_lock: bool = False,
     told_before: int | None = None,
 ) -> list[StateLine]:
-    """What memory holds now.
+    """Return the present state of memory as lines.
 
-    With `beside_lock` the lock's own text stands in the prompt too: what it says is left out. So is
-    what happened from prompt `told_before` on, where the prompt has that word for word.
+    `beside_lock` means that the request also has the text of the lock, so its facts are left out.
+    Events from prompt `told_before` on are left out, because the request has them word for word.
     """
     now = present(folded, roster)
     if told_before is not None:
@@ -97,7 +99,7 @@ def memory_lines(
 
 
 def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:
-    """Where play stands: changes with every prompt, so it belongs behind what does not."""
+    """Return the position of play, which changes with every prompt and so comes last."""
     lines = [
         _element("prompt_index", str(chapter.prompt_index)),
         _element("last_summarized_prompt_index", str(chapter.last_summarized_prompt_index)),
@@ -106,7 +108,7 @@ def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:
 
 
 def cast_lines(cast: Sequence[Character]) -> list[str]:
-    """Who is who, as all agents are told it: never what only a character's own prompt carries."""
+    """Describe the cast for all agents, without the identities of the characters."""
     return [_element("character", one.name, **_attributes(one)) for one in cast]
 
 
@@ -117,7 +119,7 @@ def _attributes(one: Character) -> dict[str, str]:
 
 
 def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
-    """What the story must not show holds in every window."""
+    """Yield the settings. The boundaries of what the story may show are part of every Detail."""
     labels = _MINIMAL_SETTINGS if detail is Detail.MINIMAL else _SETTINGS
     told = {setting.label: setting.texts for setting in now.settings}
     for text in told.get("Boundaries", ()):
@@ -128,7 +130,7 @@ def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
 
 
 def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[StateLine]:
-    """By the prompts that first said it; a thread that ended moves to where it did."""
+    """Return lasting facts, sorted by the prompts that first said them or that closed a thread."""
     entries: list[tuple[Prompts, StateLine]] = [
         (fact.first, _line("canon", fact.text, Rank.CANON))
         for fact in now.canon
@@ -137,7 +139,7 @@ def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[State
     entries += [
         (fact.first, _line("open", fact.text, Rank.OPEN_THREADS))
         for fact in now.open_threads
-        # A mystery of the lock stands again once play has added to it.
+        # A mystery of the lock is repeated if play has added to it.
         if not (beside_lock and fact.is_in_lock and not fact.aside)
     ]
     entries += [(fact.first, _fact("found", fact, Rank.ITEMS, detail)) for fact in now.items]
@@ -146,12 +148,12 @@ def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[State
             (fact.latest, _fact("closed", fact, Rank.CLOSED_THREADS, detail))
             for fact in now.closed_threads
         ]
-    # Last of its prompts, because it may come when the rest of them has long been said.
+    # The timeline comes last for the same prompts, because it may be added much later.
     entries += [
         (prompts, _line("told", text, Rank.TIMELINE, at=str(prompts)))
         for prompts, text in _timeline(now.timeline)
     ]
-    # Stable: within one stretch of prompts the kinds stay in this order.
+    # The sort is stable, so that entries of the same prompts keep this order of kinds.
     return [line for _, line in sorted(entries, key=lambda entry: (entry[0].last, entry[0].first))]
 
 
@@ -179,7 +181,7 @@ def _changing(now: Present, detail: Detail, *, beside_lock: bool) -> Iterator[St
 
 
 def _pressing(threads: Sequence[Fact]) -> Iterator[StateLine]:
-    """What is at stake in the threads that were last spoken of."""
+    """Yield what is at stake in the threads that were mentioned last."""
     latest = max((thread.latest for thread in threads), default=None)
     for thread in threads:
         if thread.aside and thread.latest == latest:
@@ -196,7 +198,7 @@ def _timeline(moments: Iterable[Fact]) -> Iterator[tuple[Prompts, str]]:
 
 
 def _together(whereabouts: Iterable[Whereabouts]) -> Iterator[str]:
-    """People at one place in one line: "Mara, Tom: the ferry"."""
+    """Yield a line for each place with the people there, such as "Mara, Tom: the ferry"."""
     places: dict[str, tuple[str, list[str]]] = {}
     for one in whereabouts:
         places.setdefault(key_of(one.place), (one.place, []))[1].append(one.name)
@@ -215,7 +217,7 @@ def _line(tag: str, text: str, rank: Rank, **attributes: str) -> StateLine:
     return StateLine(_element(tag, text, **attributes), rank, text)
 
 
-# A long chapter has a thousand, and each summary changes a few of them.
+# A long chapter has a thousand elements, of which each summary changes only a few.
 @lru_cache(maxsize=16_384)
 def _element(tag: str, text: str, **attributes: str) -> str:
     assert tag in ELEMENTS, "Others' texts could forge it."
@@ -231,7 +233,7 @@ def _clipped(text: str, limit: int) -> str:
 
 
 def _once(lines: list[StateLine]) -> list[StateLine]:
-    """What is said twice stays where it is shed last."""
+    """Return the lines without repetitions, where the line of the highest rank is kept."""
     kept: dict[str, int] = {}
     for at, line in enumerate(lines):
         key = line.said.casefold()

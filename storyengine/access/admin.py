@@ -1,4 +1,4 @@
-"""The admin of a program that has one account: records, and no user management."""
+"""The admin, which shows records and has no user management, as there is only one account."""
 
 from django.contrib import admin
 from django.contrib.auth.models import Group, User

@@ -1,4 +1,4 @@
-"""Who may call the API: the bearer of the token, or a program on this machine."""
+"""Decides who may call the API: callers with its token, or programs on this machine."""
 
 from collections.abc import Awaitable
 from urllib.parse import urlsplit
@@ -12,18 +12,20 @@ from storyengine.access.problem import problem
 from storyengine.access.tokens import Verdict, atry_token, try_token, verdict_on
 
 API_PREFIX = "/api/"
-# What holds no story and is for programs and people: a browser that is logged in may read it too.
+# Addresses without story text, which a logged-in browser may read like a program with a token.
 READABLE = ("/api/docs", "/api/openapi.json", "/metrics")
-# What a browser says of requests that a page of another site did not cause.
+# The values of Sec-Fetch-Site for requests that no page of another site caused.
 OWN_FETCH_SITES = ("same-origin", "none")
 
 
 class ApiAccessMiddleware(InlineMiddleware):
-    """No cookie opens the API, which is why it needs no CSRF token; what is READABLE, which only
-    answers GET, is left to storyengine.access.login_gate where no token is sent.
+    """Refuses calls of the API that have no right to it.
 
-    Without a password anything on this machine may call it, unless a token is set; a browser is
-    such a program too, so what a page of another site can make it send is refused.
+    The API accepts no cookie and therefore needs no CSRF token. The READABLE addresses answer only
+    GET; where a request for them has no token, storyengine.access.login_gate decides.
+
+    Without a password and a token, any program on this machine may call the API. That includes
+    browsers, so requests that a page of another site may have caused are refused.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
@@ -37,7 +39,7 @@ class ApiAccessMiddleware(InlineMiddleware):
         return await super()._answer(request)
 
     def before(self, request: HttpRequest) -> JsonResponse | None:
-        """Once the token was tried."""
+        """Return the refusal of a request whose token has been tried; None lets it through."""
         if not is_for_programs(request):
             return None
         if not request.path_info.startswith(API_PREFIX):
@@ -90,7 +92,7 @@ def _unauthorized(detail: str) -> JsonResponse:
 
 
 def is_cross_site(request: HttpRequest) -> bool:
-    """Whether a browser says that a page of another site has caused it."""
+    """Return whether the browser's headers say that a page of another site caused the request."""
     fetch_site = request.headers.get("Sec-Fetch-Site")
     origin = request.headers.get("Origin")
     is_own = fetch_site is None or fetch_site in OWN_FETCH_SITES

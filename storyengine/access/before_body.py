@@ -1,4 +1,4 @@
-"""Who may send a body: asked as the middleware asks, before anything of it is kept."""
+"""Checks who may send a body, by the same rules as the middleware, before any of it is stored."""
 
 from io import BytesIO
 from typing import Any
@@ -31,7 +31,7 @@ _sessions, _login = SessionMiddleware(_no_view), LoginMiddleware(_no_view)
 
 
 async def refuse_before_body(scope: Any) -> HttpResponse | None:
-    """The answer to whoever may not send one; None for whoever may."""
+    """Return the refusal for a sender who may not send a body; None if the body is allowed."""
     try:
         request = ASGIRequest(scope, BytesIO())
     except UnicodeDecodeError:
@@ -46,8 +46,10 @@ async def refuse_before_body(scope: Any) -> HttpResponse | None:
 
 
 def _refuse_other_site(request: HttpRequest) -> HttpResponse | None:
-    """Without a password, a browser of this machine is all that another site needs; with one, it
-    sends no session for another site, which makes that a stranger.
+    """Refuse, where no password is set, a request that a page of another site caused.
+
+    Without a password, another site could use any browser on this machine. With one, browsers send
+    no session cookie for another site, so the login check refuses such a request.
     """
     if settings.PASSWORD or not is_cross_site(request):
         return None
@@ -59,7 +61,7 @@ def _refuse_other_site(request: HttpRequest) -> HttpResponse | None:
 
 async def _refuse_without_login(request: HttpRequest) -> HttpResponse | None:
     if settings.SESSION_COOKIE_NAME not in request.COOKIES:
-        # The database's threads are not for strangers.
+        # A stranger must not occupy the threads that ask the database.
         return ask_for_login(request)
     try:
         return await in_database(_look_for_login, request)

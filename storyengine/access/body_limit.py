@@ -1,7 +1,7 @@
-"""What is asked before a body is taken: who sends it, how large it is, and how long it takes.
+"""Limits request bodies by their sender, their size and their time, before Django reads them.
 
-Under ASGI Django writes a body whole to a file before any middleware sees the request: for the same
-reason the answer, its headers and its line in the log are made here.
+Under ASGI, Django writes the whole body to a file before any middleware sees the request. So this
+module checks first, and makes the refusal, its headers and its line in the log by itself.
 """
 
 import asyncio
@@ -29,18 +29,20 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
-# What takes a chapter as a file.
+# The views that accept a chapter as a file.
 IMPORTS = ("pages:import", "api:import_session")
-# Such a file and what a form puts around it.
+# The bytes of such a file together with the form around it.
 LARGEST_FILE = 21_000_000
-# What a stranger may send: the login form with the longest password.
+# The bytes that a stranger may send, enough for the login form with the longest password.
 LARGEST_OF_STRANGERS = 20_000
-# What a form puts around as many texts as Django takes, which itself refuses one that is a little
-# too large.
+# The bytes that a form adds around its texts. With them, Django itself refuses texts that are a
+# little too large.
 _AROUND_TEXTS = 100_000
-# So much more is read and thrown away: many clients hear an answer only once they have sent all.
+# The bytes of a refused body that are still read and thrown away, because many clients read an
+# answer only after they have sent everything.
 _THROWN_AWAY = 200_000_000
-# Without another part of the body; and for the whole one, which gets more time the more has come.
+# The longest wait for the next part of a body. The whole body has FIRST_SECONDS, and more time the
+# more bytes have arrived.
 SILENT_SECONDS = 30.0
 FIRST_SECONDS = 60.0
 SLOWEST_BYTES_PER_SECOND = 10_000
@@ -66,7 +68,7 @@ class BodyLimit:
             await self.application(scope, body.receive, send)
 
     def largest(self, path: str) -> int:
-        """In bytes, of a body for this address."""
+        """Return the size in bytes of the largest body for this address."""
         if path in self._imports:
             return LARGEST_FILE
         if settings.PASSWORD and path in open_paths():
@@ -79,8 +81,10 @@ class BodyLimit:
 
 
 class _Body:
-    """A body as it comes. One over the limit, or too late, ends for the application as if the
-    client had gone: then nobody answers but this.
+    """A body that is being received.
+
+    If it is too large or too late, this class answers. For the application, the client then seems
+    to have disconnected, so that the application sends no second answer.
     """
 
     def __init__(self, scope: Any, receive: Receive, send: Send, limit: int) -> None:
@@ -94,7 +98,7 @@ class _Body:
         if self.is_refused:
             return _GONE
         if self.is_whole:
-            # What comes now is that the client has gone, for which nobody sets a time.
+            # The next message says that the client has disconnected, and may take any time.
             return await self._receive()
         try:
             message = await self._next()
@@ -114,9 +118,9 @@ class _Body:
         await self.refuse(refusal, read_on=_THROWN_AWAY)
 
     async def refuse(self, refusal: HttpResponse, *, read_on: int = 0) -> None:
-        """Answer, once the rest was thrown away where it is at most `read_on` bytes."""
+        """Send the refusal, after reading and dropping a body of at most `read_on` bytes."""
         self.is_refused = True
-        # Who asks first sends nothing after a refusal.
+        # A client that asks first (Expect: 100-continue) sends no body after a refusal.
         asks_first = _header(self.scope, b"expect").lower() == b"100-continue"
         if self.declared <= read_on and not (asks_first and not self.count):
             with suppress(TimeoutError):
@@ -125,7 +129,7 @@ class _Body:
         await self._answer(refusal)
 
     async def _next(self) -> Message:
-        """Raises TimeoutError."""
+        """Receive the next part of the body; raise TimeoutError if it is late."""
         late = self.started + FIRST_SECONDS + self.count / SLOWEST_BYTES_PER_SECOND
         async with asyncio.timeout(min(SILENT_SECONDS, late - time.perf_counter())):
             message = await self._receive()
@@ -161,6 +165,6 @@ def _has_body(scope: Any) -> bool:
 
 
 def _header(scope: Any, wanted: bytes, is_good: Callable[[bytes], bool] = bool) -> bytes:
-    """The first good one of that name; b"" without one."""
+    """Return the first header of that name that `is_good` accepts; b"" if there is none."""
     found = (value for name, value in scope["headers"] if name.lower() == wanted and is_good(value))
     return next(found, b"")

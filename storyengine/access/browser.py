@@ -1,7 +1,8 @@
 """Django's middleware for browsers, run in the event loop.
 
-Django's own would change to a thread for each of their steps, ten times a request, which every
-stream of a reply waits for. They only compute; a session that has to be stored is the exception.
+By default Django would run each step of them in a thread, ten times a request, and every stream of
+a reply would wait for those changes. The steps only compute, except that a changed session has to
+be stored.
 """
 
 from collections.abc import Awaitable, Callable
@@ -37,7 +38,7 @@ class XFrameOptionsMiddleware(RunInline, clickjacking.XFrameOptionsMiddleware):
 
 
 class MessageMiddleware(RunInline, messages.MessageMiddleware):
-    """Needs a MESSAGE_STORAGE that reads no database."""
+    """Django's middleware in the event loop, with a MESSAGE_STORAGE that reads no database."""
 
 
 class SessionMiddleware(RunInline, sessions.SessionMiddleware):
@@ -52,7 +53,7 @@ class CsrfViewMiddleware(RunInline, csrf.CsrfViewMiddleware):
     def __init__(self, get_response: Any) -> None:
         super().__init__(get_response)
         if self.async_mode:
-            # Django adapts this hook by itself, by what it finds on the instance.
+            # Django looks at the instance's hook to decide whether to run it in a thread.
             self.process_view = self._process_view_inline  # type: ignore[assignment]
 
     async def _process_view_inline(self, *args: Any) -> Any:

@@ -1,8 +1,8 @@
-"""How many connections are open, and how long one may take to say what it wants and to read.
+"""Limits the number of open connections, and the time for sending a request and reading an answer.
 
-uvicorn waits for a request's first lines for ever. A few hundred connections that never finish them
-would hold all that the system lets a process open, and every new one would be reset. In the same
-way it waits for ever until a client has read its answer.
+uvicorn waits without limit for the head of a request. A few hundred connections that never finish
+it would use up all files that a process may open, and every new connection would be reset. uvicorn
+also waits without limit until a client has read its answer.
 """
 
 import asyncio
@@ -19,26 +19,26 @@ from sessions.log_lines import warn
 
 logger = logging.getLogger(__name__)
 
-# From its start, or the first byte after an answer, to the end of a request's head.
+# The time for the head of a request, from the connection's start or the first byte after an answer.
 HEAD_SECONDS = 15.0
-# Of what is no body: the head, whose cookies and address are a small part of it, or what comes
-# between and after the parts of a body.
+# The bytes of a request's head, of which cookies and address are a small part. It also limits the
+# bytes between and after the parts of a body.
 LARGEST_HEAD = 32_000
 MOST_HEADERS = 100
-# Without reading anything of what waits to be sent.
+# A connection is closed if its client reads nothing of a waiting answer for so long.
 UNREAD_SECONDS = 60.0
-# So much of an answer the system takes ahead of who reads it; Linux doubles it. It would take
-# megabytes, and a slow reader would seem to read nothing for minutes.
+# The bytes of an answer that the system buffers for the client; Linux doubles the number. By
+# default it would buffer megabytes, and a slow client would seem to read nothing for minutes.
 _TAKEN_AHEAD = 128_000
 
-# More would be of no use to one process.
+# More connections would be useless to one process.
 _MOST_CONNECTIONS = 1_000
 _WANTED_FILES = 4_096
 _SECONDS_BETWEEN_LINES = 60.0
 
 
 def raise_file_limit() -> int:
-    """How many files this process may open, once it may open what it can use."""
+    """Raise the limit on open files to what the process can use, and return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     wanted = _WANTED_FILES if hard == unlimited else min(hard, _WANTED_FILES)
@@ -51,17 +51,17 @@ def raise_file_limit() -> int:
 
 @dataclass
 class Connections:
-    """Those that are open, of which `most` may be; beside them the process needs files of its own.
+    """The open connections, of which there may be `most`, as the process needs other files, too.
 
-    Where one too many comes, that one is closed which waits longest without a whole request; where
-    none does, the one that has left its answer unread for longest.
+    If there is one too many, the connection that has waited longest without a whole request is
+    closed. If none waits, the one that has left its answer unread for longest is closed.
     """
 
     most: int
-    # In the order in which they began to wait.
+    # The connections without a whole request, in the order in which they began to wait.
     _waiting: "dict[BoundedProtocol, None]" = field(default_factory=dict)
     _busy: "set[BoundedProtocol]" = field(default_factory=set)
-    # Of the busy ones those that do not read, in the order in which they stopped.
+    # The busy connections that do not read, in the order in which they stopped reading.
     _unread: "dict[BoundedProtocol, None]" = field(default_factory=dict)
     _closed: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("too_many", "too_slow", "unread"), 0)
@@ -76,26 +76,26 @@ class Connections:
         return len(self._waiting) + len(self._busy)
 
     def join(self, connection: "BoundedProtocol") -> None:
-        """Take in a new connection, which has no whole request yet."""
+        """Add a new connection, which has not sent a whole request yet."""
         longest = next(iter(self._waiting), None) or next(iter(self._unread), None)
         self._waiting[connection] = None
-        # Where all others are being answered and read, uvicorn answers this one with 503.
+        # If all other connections are being answered and read, uvicorn refuses this one with 503.
         if len(self) > self.most and longest is not None:
             self.close(longest, "too_many")
 
     @property
     def unread(self) -> int:
-        """How many leave their answers unread."""
+        """The number of connections that leave their answers unread."""
         return len(self._unread)
 
     def wait(self, connection: "BoundedProtocol") -> None:
-        """Take note that a connection has its answer and has sent no further request."""
+        """Record that a connection has its answer and has sent no further request."""
         if connection in self._busy:
             self.leave(connection)
             self._waiting[connection] = None
 
     def work(self, connection: "BoundedProtocol") -> None:
-        """Take note that a connection has sent a whole request."""
+        """Record that a connection has sent a whole request."""
         if connection in self._waiting:
             del self._waiting[connection]
             self._busy.add(connection)
@@ -115,12 +115,12 @@ class Connections:
     def close(self, connection: "BoundedProtocol", reason: str) -> None:
         self.leave(connection)
         connection.transport.abort()
-        # uvicorn learns of it a moment later, and would answer the newcomer with 503.
+        # uvicorn notices the end a moment later, and until then would refuse a new one with 503.
         connection.connections.discard(connection)
         self._closed[reason] += 1
         now = asyncio.get_running_loop().time()
         if now < self._next_line:
-            # A line for each would fill the disk instead.
+            # A line for each closed connection would fill the disk.
             return
         warn(logger, "connections closed", open=len(self), **self._closed)
         self._next_line = now + _SECONDS_BETWEEN_LINES
@@ -128,18 +128,18 @@ class Connections:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's own, with an end to the head of a request, to waiting for it, and to waiting for a
-    client that does not read.
+    """uvicorn's protocol with limits on the head of a request, on the wait for it, and on the wait
+    for a client that does not read.
     """
 
     def __init__(self, connections: Connections, **options: Any) -> None:
         super().__init__(**options)
         self._others = connections
         self._deadline: asyncio.TimerHandle | None = None
-        # How much came that was no body, since there was something else.
+        # The bytes received since the last part of a body or the last end of a head.
         self._head_size = 0
         self._reading_deadline: asyncio.TimerHandle | None = None
-        # How much waited to be sent when that deadline was set.
+        # The bytes that waited to be sent when that deadline was set.
         self._unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -165,7 +165,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= MOST_HEADERS:
-            # The parser makes an error of its own of it, which is answered with 400.
+            # The parser turns this into its own error, which is answered with 400.
             raise ValueError
         super().on_header(name, value)
 
@@ -189,7 +189,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not has_another:
             self._others.wait(self)
-            # uvicorn is told of no rest that is small, and leaves one open that has any.
+            # uvicorn does not learn of a small unsent rest, for which a connection would stay open.
             self._expect_reader()
 
     def pause_writing(self) -> None:
@@ -202,7 +202,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._others.read_on(self)
 
     def _is_idle(self) -> bool:
-        """Nothing is being answered."""
+        """Return whether no request is being answered."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or cycle.response_complete
 
@@ -219,7 +219,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_size:
             self._others.close(self, "too_slow")
         else:
-            # Browsers open connections that they may need: nothing to tell of.
+            # Browsers open spare connections, so this one is closed without a line in the log.
             self.transport.abort()
 
     def _expect_reader(self) -> None:
@@ -235,7 +235,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _look_for_reader(self) -> None:
         self._reading_deadline = None
         unsent = self.transport.get_write_buffer_size()
-        # While an answer is being written, and is read, its end has not come yet.
+        # The client has read everything, or it reads an answer that is still being written.
         is_over = not unsent or not (self.flow.write_paused or self._is_idle())
         if is_over:
             return

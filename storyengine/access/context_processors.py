@@ -3,5 +3,5 @@ from django.http import HttpRequest
 
 
 def account(request: HttpRequest) -> dict[str, bool]:
-    """Whether there is a login to end."""
+    """Tell templates whether there is a login, from which the user can log out."""
     return {"can_log_out": bool(settings.PASSWORD)}

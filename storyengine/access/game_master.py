@@ -1,4 +1,4 @@
-"""The one account: whoever may use the program is the Game Master."""
+"""The only account, that of the Game Master, which everybody has who may use the program."""
 
 import functools
 from typing import Any
@@ -13,7 +13,7 @@ USERNAME = "gm"
 
 
 def game_master() -> User:
-    """The account, made when it is first needed; it may do everything, the admin included."""
+    """Return the account, created when first needed. It has every permission, also in the admin."""
     account, _ = User.objects.get_or_create(
         username=USERNAME,
         defaults={"is_staff": True, "is_superuser": True, "password": make_password(None)},
@@ -30,9 +30,9 @@ async def agame_master() -> User:
 
 
 def store_password() -> None:
-    """Bring the account to STORYENGINE_PASSWORD.
+    """Set the account's password to STORYENGINE_PASSWORD.
 
-    A session is bound to the stored hash, so that another password ends every login.
+    A session is bound to the stored hash, so a new password ends every login.
     """
     account = game_master()
     if not account.check_password(settings.PASSWORD):
@@ -41,7 +41,7 @@ def store_password() -> None:
 
 
 class PasswordBackend(ModelBackend):
-    """Django's own, for the account as STORYENGINE_PASSWORD has it now."""
+    """Django's backend, which first stores the present STORYENGINE_PASSWORD in the account."""
 
     def authenticate(
         self,
@@ -56,5 +56,5 @@ class PasswordBackend(ModelBackend):
 
 @functools.cache
 def store_password_once() -> None:
-    """`store_password` once per process: hashing is slow on purpose."""
+    """Call `store_password` once per process, because hashing is slow on purpose."""
     store_password()

@@ -1,11 +1,11 @@
-"""What every answer tells the browser about itself."""
+"""The security headers of every answer."""
 
 from django.http.response import HttpResponseBase
 
 from storyengine.access.inline import InlineMiddleware
 
-# Nothing inline and nothing from elsewhere: text of a user or a model that slipped through the
-# escaping still could not run.
+# Inline scripts and everything from other sites are forbidden, so that text of a user or a model
+# could not run as code even if it were not escaped.
 CONTENT_SECURITY_POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -23,9 +23,9 @@ PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "Permissions-Policy": PERMISSIONS_POLICY,
-    # A shared cache on the way must not keep a story; the browser asks again each time.
+    # A shared cache must not keep a story, and the browser asks again each time.
     "Cache-Control": "private, no-cache",
-    # Django's middleware says these of pages, but not of what is refused before it.
+    # Django's middleware sets these on pages, but not on requests that are refused before it runs.
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",

@@ -1,4 +1,4 @@
-"""A middleware that only computes, and so runs in the event loop instead of a thread."""
+"""The base of middleware that only computes and thus runs in the event loop, not in a thread."""
 
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, cast
@@ -11,7 +11,7 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseB
 
 
 class InlineMiddleware:
-    """Subclasses override `before` or `after`; neither may wait for anything."""
+    """Calls `before` and `after`, which subclasses override; neither may wait for anything."""
 
     sync_capable: ClassVar[bool] = True
     async_capable: ClassVar[bool] = True
@@ -35,7 +35,7 @@ class InlineMiddleware:
         return self.after(response)
 
     def before(self, request: HttpRequest) -> HttpResponseBase | None:
-        """A response refuses the request; None lets it through."""
+        """Return a response that refuses the request, or None to let it through."""
         return None
 
     def after(self, response: HttpResponseBase) -> HttpResponseBase:

@@ -1,4 +1,4 @@
-"""Where the web server listens."""
+"""Chooses and opens the addresses on which the web server listens."""
 
 import errno
 import socket
@@ -6,34 +6,34 @@ from ipaddress import ip_address
 
 from django.conf import settings
 
-# In characters: a shorter one can be guessed, given time.
+# The length in characters below which a secret could be guessed in time.
 SHORTEST_GOOD_SECRET = 12
-# As it is written for all addresses of a kind.
+# The notation for all addresses of each kind.
 _EVERY_IPV4, _EVERY_IPV6 = "0.0.0.0", "::"  # noqa: S104
 
 
 class CannotListen(OSError):
-    """The message says why and what to do."""
+    """The address cannot be opened; the message says why and what to do."""
 
 
 def listening_host() -> str:
-    """Where nothing is chosen: all IPv4 addresses, but only behind a password that is not short."""
+    """Return STORYENGINE_HOST, else all IPv4 addresses if the password is long, else loopback."""
     is_guarded = len(settings.PASSWORD) >= SHORTEST_GOOD_SECRET
     return settings.HOST or (_EVERY_IPV4 if is_guarded else "127.0.0.1")
 
 
 def is_held_back() -> bool:
-    """Whether it would listen on all addresses if its password were longer."""
+    """Return whether the server would listen on all addresses with a longer password."""
     return 0 < len(settings.PASSWORD) < SHORTEST_GOOD_SECRET and not settings.HOST
 
 
 def is_beyond_loopback() -> bool:
-    """Whether other machines reach the program without a proxy on this one."""
+    """Return whether other machines reach the program without a proxy on this one."""
     return not ip_address(listening_host()).is_loopback
 
 
 def describe_address() -> str:
-    """What to type into a browser, and who can."""
+    """Return the address to type into a browser, and say from where it can be reached."""
     host = listening_host()
     if host in (_EVERY_IPV4, _EVERY_IPV6):
         name, reach = "localhost", "on every address of this machine"
@@ -47,11 +47,11 @@ def describe_address() -> str:
 
 
 def open_listeners() -> list[socket.socket]:
-    """Bound sockets; raises CannotListen."""
+    """Return the bound sockets; raise CannotListen if one cannot be opened."""
     host = listening_host()
     listeners: list[socket.socket] = []
     try:
-        # One for each kind, so that visitors of both have the addresses that they are known by.
+        # IPv4 has its own socket, because IPv6 would show its visitors under mapped addresses.
         for one in (_EVERY_IPV4, _EVERY_IPV6) if host == _EVERY_IPV6 else (host,):
             listeners.append(_open(one))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Who is asking: everybody on this machine, or whoever has given the password."""
+"""Requires the login where a password is set; without one, everybody on this machine may enter."""
 
 from collections.abc import Awaitable
 from typing import Any, cast
@@ -17,14 +17,15 @@ from storyengine.access.api_access import API_PREFIX, ask_for_token, is_readable
 from storyengine.access.game_master import agame_master, game_master, store_password_once
 from storyengine.access.tokens import Verdict, verdict_on
 
-# What load balancers ask, who have no password.
+# Addresses for load balancers, which have no password.
 OPEN_PATHS = ("/healthz", "/readyz")
 
 
 class LoginMiddleware(AuthenticationMiddleware):
-    """Sets request.user, and with a password lets only the login page and OPEN_PATHS through.
+    """Sets request.user and, if a password is set, asks for the login.
 
-    The API is guarded by storyengine.access.api_access; a login opens what is READABLE.
+    Without a login, only the login page and OPEN_PATHS are answered. storyengine.access.api_access
+    guards the API, but a login also opens the READABLE addresses.
     """
 
     def __call__(self, request: HttpRequest) -> Any:
@@ -50,7 +51,7 @@ class LoginMiddleware(AuthenticationMiddleware):
         return None if request.user.is_authenticated else ask_for_login(request)
 
     def process_request(self, request: HttpRequest) -> None:
-        """Lazily: most pages never ask who it is."""
+        """Set request.user lazily, because most pages never read it."""
         if settings.PASSWORD:
             super().process_request(request)
         else:
@@ -59,7 +60,7 @@ class LoginMiddleware(AuthenticationMiddleware):
 
 
 def open_paths() -> tuple[str, ...]:
-    """Where a stranger is answered, with a password set."""
+    """Return the addresses that are open to strangers when a password is set."""
     return (*OPEN_PATHS, resolve_url(settings.LOGIN_URL))
 
 
@@ -77,7 +78,7 @@ def ask_for_login(request: HttpRequest) -> HttpResponse:
         return ask_for_token()
     login_url = resolve_url(settings.LOGIN_URL)
     if request.headers.get("HX-Request") == "true":
-        # A redirect would put the login page into a part of the page.
+        # htmx would follow a redirect and put the login page into a part of the page.
         query = urlencode({"next": request.headers.get("HX-Current-URL", "/")})
         return HttpResponse(status=401, headers={"HX-Redirect": f"{login_url}?{query}"})
     if not request.accepts("text/html"):

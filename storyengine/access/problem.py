@@ -6,7 +6,7 @@ from django.http import JsonResponse
 def problem(
     status: int, title: str, detail: str, *, kind: str = "", instance: str = ""
 ) -> JsonResponse:
-    """Without a `kind` of its own it says no more than its status does."""
+    """Return a refusal; without a `kind` its type is "about:blank", which adds nothing to it."""
     content = {
         "type": f"urn:storyengine:{kind}" if kind else "about:blank",
         "title": title,

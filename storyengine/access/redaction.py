@@ -1,4 +1,4 @@
-"""Secrets and texts of stories stay out of the log, whoever writes the line."""
+"""Keeps secrets and texts of stories out of the log, whichever library writes the line."""
 
 import logging
 import traceback
@@ -15,16 +15,17 @@ from storyengine.settings.environment import read_text
 
 # A shorter value is too likely to be a part of an ordinary word.
 SHORTEST_SECRET = 4
-# Their passwords are secrets as they are written there, and as they are meant.
+# The passwords in these addresses are secrets, both percent-encoded and decoded.
 ADDRESSES = ("DATABASE_URL", "CELERY_BROKER_URL")
 
 
 class RedactingFormatter(logging.Formatter):
-    """Replaces every configured secret in the finished line, tracebacks included.
+    """Replaces every configured secret in the finished line, including its traceback.
 
-    What an error says of itself is left out too: PostgreSQL repeats the row that it refused, and a
-    bug may carry any words of a story. Shown are errors of files and connections, and those of a
-    class with `is_for_the_log`; with DEBUG all, except what databases say.
+    It also leaves out the messages of errors, because PostgreSQL repeats the row that it refused
+    and a bug may contain any words of a story. It shows the messages of errors of files and
+    connections, and of classes with `is_for_the_log`. With DEBUG it shows all messages except those
+    of databases.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -36,31 +37,31 @@ class RedactingFormatter(logging.Formatter):
         return redact(f"{line}\n{where}" if where else line)
 
     def words_of(self, record: logging.LogRecord) -> str:
-        """The record's message without secrets and without the words of errors."""
+        """Return the record's message without secrets and without the messages of errors."""
         return redact(_without_words(record.getMessage(), _errors_of(record)))
 
 
 def redact(line: str) -> str:
-    """The line without the secrets of this installation."""
+    """Return the line without the secrets of this installation."""
     for secret in _secrets():
         line = line.replace(secret, "[secret]")
     return line
 
 
 def where_it_failed(record: logging.LogRecord) -> str:
-    """The traceback of the record's error, its causes first; "" without an error.
+    """Return the traceback of the record's error, with its causes first; "" without an error.
 
-    It has lines of the program, which hold no text of a story, and the kinds of the errors.
+    The traceback has source lines, which contain no text of a story, and the errors' classes.
     """
     errors = list(_chain(record.exc_info[1] if record.exc_info else None))
     where = "\n".join(_describe(error) for error in reversed(errors))
-    # One that may be shown can repeat the words of one that may not.
+    # An error that may be shown can repeat the message of one that may not.
     return _without_words(where, errors)
 
 
 def _without_words(text: str, errors: Iterable[BaseException]) -> str:
     for error in errors:
-        # As a traceback writes it, and as whoever logs the error itself does.
+        # A log line may have the error as its repr or as its plain message.
         for words in (repr(error), str(error)):
             if len(words) >= SHORTEST_SECRET and not _may_be_shown(error):
                 text = text.replace(words, f"[words of {type(error).__name__}]")
@@ -73,7 +74,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _may_be_shown(error: BaseException) -> bool:
-    """Errors of files and connections name those; what else marks itself names no text either."""
+    """Return whether an error's message is sure to contain no text of a story."""
     if isinstance(error, DatabaseError):
         return False
     return (
@@ -111,12 +112,12 @@ def _secrets() -> tuple[str, ...]:
     return _longest_first(values, tuple(read_text(name) for name in ADDRESSES))
 
 
-# Asked for several times a line, of settings that only tests change.
+# Each line of the log asks several times, and only tests change these settings.
 @lru_cache(maxsize=8)
 def _longest_first(values: tuple[str, ...], addresses: tuple[str, ...]) -> tuple[str, ...]:
     secrets = set(values)
     for written in addresses:
-        # Celery takes several brokers, separated by semicolons.
+        # Celery accepts several brokers, separated by semicolons.
         for address in written.split(";"):
             password = _password_of(address)
             secrets |= {password, unquote(password)}

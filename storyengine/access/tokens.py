@@ -1,7 +1,7 @@
-"""The API's token, tried as the password is: compared in constant time, and not without end.
+"""Checks the API's token in constant time, and limits the number of wrong tokens.
 
-Wrong ones are counted where wrong passwords are (see AXES_FAILURE_LIMIT in the settings), apart
-from them: a program with an old token keeps no Game Master from the login page.
+Wrong tokens are counted like wrong passwords (see AXES_FAILURE_LIMIT in the settings), but apart
+from them, so that a program with an old token does not lock the Game Master out of the login page.
 """
 
 import logging
@@ -26,28 +26,29 @@ logger = logging.getLogger(__name__)
 
 _COUNTED_AS = {"username": "token of the API"}
 _VERDICT = "storyengine.token"
-# As for passwords (see storyengine.access.views): those sent at once would all be tried before the
-# first wrong one is counted. Only wrong ones wait for it.
+# Wrong tokens are counted one after the other, like passwords (see storyengine.access.views):
+# tokens sent at once would otherwise all be tried before the first is counted. Right tokens do not
+# wait for this lock.
 _one_try = Lock()
 
 
 class Verdict(Enum):
     RIGHT = auto()
     WRONG = auto()
-    # Too many wrong ones came from its address; a right one does not count now.
+    # Too many wrong tokens came from the visitor's address, so that even a right one is refused.
     PAUSED = auto()
 
 
 def verdict_on(request: HttpRequest) -> Verdict | None:
-    """What `try_token` found; None for a request without a token."""
+    """Return the verdict of `try_token`; None for a request without a token."""
     found: Verdict | None = request.META.get(_VERDICT)
     return found
 
 
 async def atry_token(request: HttpRequest) -> Verdict | None:
-    """Try the request's token, and return what `verdict_on` returns from then on.
+    """Try the request's token and return the verdict, which `verdict_on` then returns as well.
 
-    The token is tried once, also where it is asked for before the request's body is taken. A right
+    The token is tried only once, even if it was already checked before the body was read. A right
     token does not wait for wrong ones.
     """
     if not (_given(request) and settings.API_TOKEN):
@@ -68,7 +69,7 @@ try_token = async_to_sync(atry_token)
 
 
 def is_right(request: HttpRequest) -> bool:
-    """Without a count of wrong ones: for where nothing can be counted."""
+    """Return whether the token is right, without asking the database or counting wrong tokens."""
     return bool(settings.API_TOKEN) and constant_time_compare(_given(request), settings.API_TOKEN)
 
 
@@ -78,9 +79,9 @@ def _given(request: HttpRequest) -> str:
 
 
 class _Waiting:
-    """How many wrong tokens of each visitor are not counted in the database yet.
+    """The number of each visitor's wrong tokens that the database has not counted yet.
 
-    A right token that was sent among many guesses does not overtake them.
+    With it, a right token among many simultaneous guesses is refused like the guesses.
     """
 
     def __init__(self) -> None:
@@ -108,18 +109,18 @@ _waiting = _Waiting()
 
 
 def _visitor(request: HttpRequest) -> HttpRequest:
-    """A request that holds all that is kept of a try: the address, and nothing that was sent."""
+    """Return a request with the address alone, because nothing else of a try is to be stored."""
     visitor = HttpRequest()
     visitor.META["REMOTE_ADDR"] = request.META.get("REMOTE_ADDR")
     return visitor
 
 
 def _look_for_pause(visitor: HttpRequest, waiting: int) -> Verdict:
-    """Return the verdict on a right token, of whose visitor so many wrong ones wait."""
+    """Return the verdict on a right token; `waiting` wrong ones of its visitor are uncounted."""
     try:
         failures = AxesProxyHandler.get_failures(visitor, _COUNTED_AS) + waiting
     except STORAGE_ERRORS:
-        # Whoever has the token learns from the view what is wrong.
+        # The caller has the token, and learns from the view what is wrong with the database.
         return Verdict.RIGHT
     if failures < settings.AXES_FAILURE_LIMIT:
         return Verdict.RIGHT
@@ -137,7 +138,7 @@ def _count_wrong(visitor: HttpRequest) -> Verdict:
                 AxesProxyHandler.user_login_failed(__name__, _COUNTED_AS, visitor)
                 is_paused = getattr(visitor, "axes_locked_out", False)
     except STORAGE_ERRORS:
-        # Nothing can be counted.
+        # The database cannot count the wrong token now.
         return Verdict.WRONG
     return Verdict.PAUSED if is_paused else Verdict.WRONG
 

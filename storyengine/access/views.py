@@ -16,10 +16,11 @@ from storyengine.access.game_master import USERNAME
 
 logger = logging.getLogger(__name__)
 
-# A password, an address and a token fit; what is larger is not kept with a failed try.
+# The bytes of a form with a password, an address and a token. A larger form is refused, because
+# failed tries are stored.
 _LARGEST_FORM = 10_000
-# Passwords are tried one after the other: those sent at once would all be tried before the first
-# wrong one is counted. It holds in this process: each further one may try one more in that moment.
+# Passwords are tried one after the other, because passwords sent at once would otherwise all be
+# tried before the first is counted. Each further process may still try one more at the same time.
 _one_try = Lock()
 
 
@@ -29,7 +30,7 @@ class PasswordForm(forms.Form):
 
 @require_safe
 async def healthz(request: HttpRequest) -> JsonResponse:
-    """The process serves; nothing else is asked, so that a slow database does not restart it."""
+    """Answer that the process serves, without the database, as a slow one needs no restart."""
     return JsonResponse({"status": "ok"})
 
 
@@ -50,7 +51,7 @@ def log_in(request: HttpRequest) -> HttpResponse:
 
 
 def _try_password(request: HttpRequest) -> tuple[str, int]:
-    """Log in; otherwise say why not."""
+    """Log in and return ("", 200), or return the reason why not and its status."""
     form = PasswordForm(request.POST)
     if not form.is_valid() or int(request.META.get("CONTENT_LENGTH") or 0) > _LARGEST_FORM:
         return "Type the password.", 422
@@ -79,7 +80,7 @@ def log_out(request: HttpRequest) -> HttpResponse:
 
 
 def _next_url(request: HttpRequest) -> str:
-    """Where to go after the login: an address of this host, or the first page."""
+    """Return the address to go to after the login, on this host, or else the first page."""
     wanted = request.POST.get("next") or request.GET.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()

@@ -4,12 +4,13 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 
 from django.http import HttpRequest
 
-# What a provider gives to one connection, at the least: whoever has one address of it has all.
+# The prefix length of the smallest network that a provider gives to a customer, who can use each of
+# its addresses.
 _IPV6_PREFIX = 64
 
 
 def counted_address(request: HttpRequest) -> str | None:
-    """The visitor's address, of IPv6 the first one of its network; None where none is known."""
+    """Return the visitor's IPv4 address, or the first one of an IPv6 network; None if unknown."""
     try:
         address = ip_address(request.META.get("REMOTE_ADDR") or "")
     except ValueError:
@@ -18,5 +19,5 @@ def counted_address(request: HttpRequest) -> str | None:
         return str(address)
     if address.ipv4_mapped:
         return str(address.ipv4_mapped)
-    # By its number, which has no zone.
+    # Converting the address to a number drops its zone.
     return str(IPv6Network((int(address), _IPV6_PREFIX), strict=False).network_address)

@@ -1,4 +1,4 @@
-"""What a backup holds, and whether this program can take it."""
+"""The contents of a backup, and the check whether this program can restore it."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -17,26 +17,26 @@ Migration = tuple[str, str]
 
 @dataclass(frozen=True)
 class Contents:
-    """A backup that was read to its end."""
+    """The contents of a backup that was read to its end."""
 
-    # What the database is loaded from: the backup itself, or what was made of it.
+    # The file that the database is loaded from: the backup itself or a script made from it.
     source: Path
     migrations: frozenset[Migration]
 
 
 class Store(Protocol):
-    """A database that can be copied into a file and back; every refusal is a BackupError."""
+    """A database that can be copied to a file and back; its methods raise BackupError."""
 
     ending: str
 
     def dump(self, draft: Path) -> None:
-        """Write the database into an empty file, as it is at one moment, and check the file."""
+        """Write the database's state at one moment into an empty file, and check the file."""
 
     def opened(self, backup: Path) -> AbstractContextManager[Contents]:
-        """Read a backup to its end, so that no damaged one comes near the database."""
+        """Read a backup to its end, so that a damaged one is found before the database changes."""
 
     def load(self, contents: Contents) -> None:
-        """Put it in the place of all that is in the database, or change nothing."""
+        """Replace everything in the database by the contents, or change nothing."""
 
 
 def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
@@ -52,7 +52,7 @@ def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
 
 
 def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
-    """What only a newer program can have done to a database with these."""
+    """Return those of the migrations that only a newer program knows."""
     loader = MigrationLoader(None)
     return [
         f"{app}.{name}"
@@ -62,7 +62,7 @@ def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
 
 
 def missing_migrations(migrations: frozenset[Migration]) -> Iterator[str]:
-    """What this program would still do to a database with these."""
+    """Yield the migrations that this program would still apply to a database with these."""
     for app, name in sorted(MigrationLoader(None).disk_migrations):
         if (app, name) not in migrations:
             yield f"{app}.{name}"

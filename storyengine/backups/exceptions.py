@@ -1,8 +1,8 @@
-"""What ends a backup or a restore, in words for whoever asked for it."""
+"""The errors that end a backup or a restore, with messages for its user."""
 
 
 class BackupError(Exception):
-    """Nothing was changed."""
+    """The backup or restore failed, and nothing was changed."""
 
     is_for_the_log = True
 
@@ -24,5 +24,5 @@ def say_unreadable(error: BaseException) -> str:
 
 
 def sentence_of(error: BaseException) -> str:
-    """What it says, in one line that ends: some end with a full stop, those of databases do not."""
+    """Return an error's message in one line that ends with one full stop."""
     return f"{' '.join(str(error).split()).removesuffix('.')}."

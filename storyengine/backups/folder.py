@@ -1,12 +1,12 @@
-"""The folder of backups: names, whole files only, one writer at a time, and what is thrown away.
+"""The folder of backups, to which one process at a time adds complete files.
 
-A name tells when the backup was made, why, and the start of the file's SHA-256, by which a copy
-that was damaged on its way is known:
+A file's name has the time and the reason of the backup. It also has the start of the file's
+SHA-256, which shows whether a copy was damaged:
 
     storyengine-20261122T031500.123456Z-daily-0f3a5c7e9b1d2f40.sqlite3
 
-That of a database without chapters says so (`daily-empty`): those are counted apart, so that none
-pushes out one with chapters.
+The reason shows if the database had no chapters (`daily-empty`). Such backups are counted apart, so
+that they never displace a backup with chapters.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ from django.utils.timesince import timesince
 from storyengine.backups.exceptions import BackupError
 
 ONE_DAY = timedelta(days=1)
-# What a process that was killed leaves behind begins like this.
+# The beginning of a draft's name, by which drafts that a killed process left are found.
 _DRAFT = ".unfinished-"
 _EMPTY = "-empty"
 _TIME = "%Y%m%dT%H%M%S.%fZ"
@@ -48,7 +48,7 @@ class Reason(StrEnum):
 class Backup:
     path: Path
     made_at: datetime
-    # Why it was made.
+    # The reason for the backup, one of Reason.
     reason: str = Reason.DAILY
     has_chapters: bool = True
 
@@ -58,16 +58,16 @@ class Backup:
 
     @property
     def when(self) -> str:
-        """22 November 2026 at 03:15 UTC, 2 days ago"""
+        """The time in words, such as "22 November 2026 at 03:15 UTC, 2 days ago"."""
         ago = timesince(self.made_at, depth=1).replace("\N{NO-BREAK SPACE}", " ")
         return f"{self.made_at:%-d %B %Y at %H:%M} UTC, {ago} ago"
 
 
 @contextmanager
 def only_one_at_a_time(*, wait: bool = True) -> Iterator[bool]:
-    """Hold the folder against other processes; False: another holds it and `wait` is off.
+    """Lock the folder against other processes; yield False if it is locked and `wait` is off.
 
-    The system gives the lock back when its holder ends, however that happens.
+    The system releases the lock when its holder ends, however that happens.
     """
     folder = _made_folder()
     try:
@@ -90,7 +90,7 @@ def only_one_at_a_time(*, wait: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def draft() -> Iterator[Path]:
-    """An empty file in the folder that only its owner can read; gone afterwards unless kept."""
+    """Create an empty private file in the folder, and delete it afterwards unless it was kept."""
     try:
         handle, name = tempfile.mkstemp(prefix=_DRAFT, dir=_made_folder())
         os.close(handle)
@@ -105,7 +105,7 @@ def draft() -> Iterator[Path]:
 
 
 def keep(path: Path, reason: Reason, ending: str, *, has_chapters: bool) -> Path:
-    """Give a whole and checked draft its name, once it is on the disk."""
+    """Give a complete and checked draft its name after it was written to the disk."""
     with path.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         os.fsync(file.fileno())
@@ -118,7 +118,7 @@ def keep(path: Path, reason: Reason, ending: str, *, has_chapters: bool) -> Path
 
 
 def backups() -> list[Backup]:
-    """What is in the folder, the newest first."""
+    """Return the backups in the folder, with the newest first."""
     folder: Path = settings.BACKUPS_FOLDER
     found = []
     for path in folder.iterdir() if folder.exists() else ():
@@ -130,9 +130,10 @@ def backups() -> list[Backup]:
 
 
 def is_due(*, has_chapters: bool) -> bool:
-    """Whether the last day has none, which for a database with chapters is none that has any.
+    """Return whether there is no backup of the last 24 hours.
 
-    One of the future, by a clock once wrong, does not count.
+    For a database with chapters, only backups with chapters count. A backup with a future time,
+    which a wrong clock once gave it, does not count.
     """
     now = datetime.now(UTC)
     return not any(
@@ -142,7 +143,10 @@ def is_due(*, has_chapters: bool) -> bool:
 
 
 def throw_away_old_ones() -> None:
-    """Keep those of the last days that have any: a program that was not run loses none to time."""
+    """Delete backups, except those of the last BACKUP_DAYS days on which any were made.
+
+    Days without a backup do not count, so a program that is not used loses none.
+    """
     for has_chapters in (True, False):
         found = [backup for backup in backups() if backup.has_chapters is has_chapters]
         days = sorted({backup.day for backup in found}, reverse=True)[: settings.BACKUP_DAYS]
@@ -152,7 +156,7 @@ def throw_away_old_ones() -> None:
 
 
 def is_as_named(path: Path) -> bool:
-    """Whether the file is what its name says; one that was renamed says nothing."""
+    """Return whether the file's hash is the one in its name; accept a renamed file unchecked."""
     match = _NAME.fullmatch(path.name)
     if not match:
         return True
@@ -170,7 +174,7 @@ def _made_folder() -> Path:
 
 
 def _write_folder(folder: Path) -> None:
-    """A new name, too, must be there after a power cut."""
+    """Write the folder to the disk, so that a new name in it survives a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

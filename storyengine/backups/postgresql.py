@@ -1,8 +1,8 @@
-"""PostgreSQL: its own pg_dump, pg_restore and psql, with the password in their environment.
+"""Backs up PostgreSQL by pg_dump, pg_restore and psql, with the password in their environment.
 
-A restore goes through psql, not straight from pg_restore to the server, because what is dropped
-first, in the same transaction, is what the database has: after an upgrade that is more than the
-backup names, and pg_restore --clean drops no more than that.
+A restore uses psql, because in the same transaction it first drops every table of the database.
+After an upgrade the database may have more tables than the backup, and pg_restore --clean would
+drop only the tables of the backup.
 """
 
 import os
@@ -61,7 +61,7 @@ class PostgresqlStore:
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise BackupError(f"{backup} is no backup of Story Engine's PostgreSQL database.")
         with draft() as script:
-            # All of it, so that what is cut off or does not unpack is found here.
+            # The whole backup is read, so that a truncated or damaged one is found here.
             _run(
                 "pg_restore",
                 ["--no-owner", "--no-privileges", f"--file={script}", str(backup.absolute())],
@@ -110,14 +110,14 @@ def _run(
 
 
 def _first_error(said: str) -> str:
-    """One line: what follows it may quote a row, and rows are stories."""
+    """Return one line of the error, because further lines may quote a row with story text."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"\b(error|ERROR|FATAL)\b", line)]
     return (errors or lines or ["it gave no reason"])[0][:300]
 
 
 def _find(program: str) -> str:
-    """On the path, or else the newest of those that Debian keeps apart by version."""
+    """Return the program on the path, or else the newest of Debian's folders for each version."""
     if found := shutil.which(program):
         return found
     versions = [

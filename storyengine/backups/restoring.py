@@ -1,4 +1,4 @@
-"""Putting a backup in the place of what the database holds: all of it, or nothing."""
+"""Replaces everything in the database by a backup, or changes nothing."""
 
 import logging
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Restored:
-    # What was there before, unless it was empty or not wanted.
+    # The backup of the replaced data; None if there was no data or no backup was wanted.
     replaced: Path | None
     missing_migrations: tuple[str, ...]
 
 
 def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
-    """Raises BackupError, and has changed nothing then.
+    """Restore the backup; raise BackupError if that fails, with nothing changed.
 
-    What is there is backed up first: it is thrown away with other old backups, not before.
+    The present data is backed up first, and this backup is deleted like other old ones.
     """
     with only_one_at_a_time():
         _refuse_unreadable(backup)
@@ -36,9 +36,9 @@ def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
         with store.opened(backup) as contents:
             refuse_what_is_not_ours(backup, contents)
             replaced = _keep_what_is_there() if keeps_what_is_there else None
-            # One may have been started meanwhile: all that took its time.
+            # A worker may have started during the long steps above.
             _refuse_beside_a_worker()
-            # The next query of this process starts on what was restored.
+            # The next query of this process opens a new connection to the restored database.
             connection.close()
             store.load(contents)
             _end_restored_heartbeats()
@@ -61,7 +61,7 @@ def _refuse_unreadable(backup: Path) -> None:
 
 
 def _refuse_beside_a_worker() -> None:
-    """It would go on with jobs of a chapter that is another one by then."""
+    """Refuse while a worker runs, which would continue jobs of chapters that are replaced."""
     try:
         is_running = is_alive(last_heartbeat())
     except DatabaseError as error:
@@ -70,7 +70,7 @@ def _refuse_beside_a_worker() -> None:
                 "The database does not say whether a worker runs, so nothing was restored: "
                 f"{sentence_of(error)} {IF_IT_IS_DAMAGED}"
             ) from error
-        # New, older than heartbeats, or damaged: nothing that a worker could work on.
+        # The database is new, older than heartbeats, or damaged, so no worker can be using it.
         return
     if is_running:
         raise BackupError(
@@ -83,7 +83,7 @@ def _end_restored_heartbeats() -> None:
     try:
         end_heartbeats()
     except DatabaseError as error:
-        # A backup that is older than heartbeats has none.
+        # A backup that is older than heartbeats lacks their table, which is no fault.
         if is_database_away(error):
             logger.warning(
                 "workers of the backup count as running for up to %d seconds: %s",

@@ -1,4 +1,4 @@
-"""SQLite: copied page by page through its online backup API, while the program runs."""
+"""Backs up SQLite by its online backup API, while the program runs."""
 
 import sqlite3
 import threading
@@ -11,9 +11,10 @@ from storyengine.backups.contents import Contents, Migration
 from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError
 
 _MAGIC = b"SQLite format 3\x00"
-# For whoever writes to the database to let go of it.
+# How long to wait for another writer's lock on the database.
 PATIENCE_SECONDS = 20.0
-# At the start: enough for a gigabyte on most machines. The daily backup looks at all of it.
+# The time for the check at the start, enough for a gigabyte on most machines. The daily backup
+# checks the whole file.
 LOOKING_SECONDS = 5.0
 
 
@@ -30,7 +31,7 @@ class SqliteStore:
                 closing(_connect(draft, "mode=rw")) as copy,
             ):
                 _copy(database, copy)
-                # The copy says of itself that it has a log beside it, as the database does.
+                # The copy is in WAL mode like the database, but must not need a log beside it.
                 copy.execute("PRAGMA journal_mode=DELETE")
             with closing(_connect(draft, "mode=ro&immutable=1")) as copy:
                 _check(copy)
@@ -57,7 +58,7 @@ class SqliteStore:
                 closing(_connect(contents.source, "mode=ro&immutable=1")) as copy,
                 closing(_connect(self._database, "mode=rwc")) as database,
             ):
-                # One transaction of the database: a crash leaves what was there.
+                # The copy is one transaction, so that a crash leaves the old data.
                 _copy(copy, database)
         except sqlite3.Error as error:
             raise BackupError(
@@ -66,12 +67,13 @@ class SqliteStore:
 
 
 def look_at(database: Path, *, seconds: float = LOOKING_SECONDS) -> None:
-    """Raises sqlite3.Error where the file is damaged, as far as one comes in this time."""
+    """Check the file for as long as `seconds` allow; raise sqlite3.Error if it is damaged."""
     with closing(_connect(database, "mode=rw")) as looking:
         limit = threading.Timer(seconds, looking.interrupt)
         limit.start()
         try:
-            # Without comparing each index with its table, which takes seven times as long.
+            # The quick check does not compare each index with its table, which takes seven times
+            # as long.
             _check(looking, "quick_check")
         except sqlite3.OperationalError as error:
             if sqlite_kind(error) != sqlite3.SQLITE_INTERRUPT:
@@ -92,13 +94,13 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
 
 def _copy(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
     def give_up(status: int, _remaining: int, _total: int) -> None:
-        # Python would try again for ever; the waiting has been done by now.
+        # Python would try again without end, although the time for waiting is over.
         if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise BackupError(
                 "The database is in use. Stop the program, and try again: nothing was changed."
             )
 
-    # All pages in one step, so that nobody's write comes between two of them.
+    # All pages are copied in one step, so that no write comes between two of them.
     source.backup(target, pages=-1, progress=give_up)
 
 
@@ -111,7 +113,7 @@ def _check(copy: sqlite3.Connection, check: str = "integrity_check") -> None:
 
 
 def _refuse_programs(copy: sqlite3.Connection) -> None:
-    """Story Engine has tables and indexes; a trigger would run when it writes."""
+    """Refuse a database with more than tables and indexes, because a trigger would run code."""
     (others,) = copy.execute(
         "SELECT count(*) FROM sqlite_master"
         " WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"

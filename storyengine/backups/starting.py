@@ -1,4 +1,4 @@
-"""What stops the start of the program: a database that it would harm, or could not work with."""
+"""Stops the start of the program if it would harm the database or could not use it."""
 
 import shlex
 import sqlite3
@@ -20,7 +20,7 @@ _HOW = "docs/deployment.md has the commands."
 
 
 def check_storage() -> None:
-    """Raises BackupError with what is wrong and what to do; nothing is changed."""
+    """Raise BackupError if the storage has a fault, and say what to do; change nothing."""
     if folder := find_full_folder():
         raise BackupError(
             f"The disk of {folder} is full, so that nothing could be stored. {MAKE_ROOM}"
@@ -42,7 +42,7 @@ def _say_why(error: BaseException) -> str:
     newest, file = _newest_with_chapters(), database_file()
     if newest is None or file is None or not is_damaged(error):
         return say_unreadable(error)
-    # A restore writes over nothing that it cannot back up.
+    # The damaged file is moved aside, because a restore replaces no data that it cannot back up.
     folders = (file.with_name(f"damaged-{number}") for number in count(1))
     aside = shlex.quote(path_as_typed(next(folder for folder in folders if not folder.exists())))
     return (
@@ -54,7 +54,7 @@ def _say_why(error: BaseException) -> str:
 
 
 def _is_unused() -> bool:
-    # Asked first: SQLite throws away the log that lies beside a file of no bytes when it opens it.
+    # This comes before any query, because SQLite deletes the log beside an empty file on opening.
     file = database_file()
     if file and not (file.exists() and file.stat().st_size):
         return True
@@ -62,7 +62,7 @@ def _is_unused() -> bool:
 
 
 def _refuse_beside_backups() -> None:
-    """An empty library would take the place of one that was lost."""
+    """Refuse an empty database beside backups, because its chapters may have been lost."""
     if newest := _newest_with_chapters():
         raise BackupError(
             "The database is empty, though there are backups of one with chapters. It was left as "
@@ -93,7 +93,7 @@ def _refuse_newer() -> None:
 
 
 def _newest_before_an_upgrade() -> Backup | None:
-    """Of those that this program can take."""
+    """Return the newest backup from before an upgrade that this program can restore."""
     for backup in backups():
         if backup.reason != Reason.BEFORE_MIGRATION:
             continue

@@ -1,4 +1,4 @@
-"""Making a backup: whole and checked, or none."""
+"""Makes a backup that is complete and checked, or none."""
 
 from pathlib import Path
 
@@ -23,13 +23,13 @@ from storyengine.backups.sqlite import SqliteStore
 
 
 def back_up(reason: Reason) -> Path:
-    """One more backup, after those that others are making; then older ones make room."""
+    """Wait for other processes' backups, make another one, then delete old ones."""
     with only_one_at_a_time():
         return _back_up_and_throw_away(reason)
 
 
 def back_up_if_due() -> Path | None:
-    """The daily one, by whoever asks first: who asks meanwhile or afterwards has nothing to do."""
+    """Make the daily backup, unless another process is making one or has made it."""
     with only_one_at_a_time(wait=False) as is_held:
         if not is_held or not is_due(has_chapters=has_chapters()):
             return None
@@ -37,9 +37,9 @@ def back_up_if_due() -> Path | None:
 
 
 def back_up_before_migrating(*, to_latest: bool = True) -> Path | None:
-    """A backup if there is something to lose: a database in use that migrations would change.
+    """Make a backup if migrations would change a database that is in use.
 
-    Without `to_latest` they lead to a state that was named, and may drop tables.
+    Without `to_latest` the user has named the target of the migrations, which may drop tables.
     """
     if not has_been_used() or (to_latest and not _has_older_tables()):
         return None
@@ -47,12 +47,12 @@ def back_up_before_migrating(*, to_latest: bool = True) -> Path | None:
 
 
 def take(reason: Reason) -> Path:
-    """While the folder is held; see only_one_at_a_time."""
+    """Make a backup while the caller holds the lock of `only_one_at_a_time`."""
     store = this_store()
     had_chapters = has_chapters()
     with draft() as path:
         store.dump(path)
-        # One that came or went meanwhile may be in it.
+        # The backup may contain a chapter that was added or deleted meanwhile.
         return keep(path, reason, store.ending, has_chapters=had_chapters or has_chapters())
 
 

@@ -1,4 +1,4 @@
-"""The daily backup of the embedded default, by the workers."""
+"""The daily backup of SQLite by the workers."""
 
 import logging
 
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 @shared_task
 def back_up_daily() -> None:
-    """A backup of SQLite if the last day has none; PostgreSQL has a service of its own for that."""
+    """Back up SQLite if the last backup is a day old; PostgreSQL has its own service for that."""
     if connection.vendor != "sqlite":
         return
     try:
@@ -28,5 +28,5 @@ def back_up_daily() -> None:
 
 @worker_ready.connect
 def back_up_at_the_start(**_signal: object) -> None:
-    """A laptop's worker may never run as long as the clock takes."""
+    """Check for the daily backup at once, as a laptop's worker may end before the first tick."""
     back_up_daily.delay()

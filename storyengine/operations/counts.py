@@ -1,4 +1,4 @@
-"""What a process counts of its own work, from the lines that it logs."""
+"""Counts the work of a process, for Prometheus, from the lines that it logs."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -12,14 +12,14 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-# A family as it is kept with a heartbeat: [name of the sample, its labels, its value] each.
+# A family of counts as a heartbeat stores it, each sample with its name, labels and value.
 Samples = list[tuple[str, dict[str, str], float]]
 
 REGISTRY = CollectorRegistry()
 _PREFIX = "storyengine"
 _FIRST_TOKEN_SECONDS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60)
 
-# A second series for each one, with the time of its first sample, which nobody here asks for.
+# Without this call each count would have a second series, unused here, with its time of creation.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -52,7 +52,7 @@ Fields = Mapping[str, Any]
 
 
 class CountingHandler(logging.Handler):
-    """Counts the events that sessions.log_lines.note writes; it writes nothing."""
+    """Counts the events that sessions.log_lines.note logs, without writing any line itself."""
 
     def emit(self, record: logging.LogRecord) -> None:
         fields = getattr(record, "fields", None)
@@ -62,7 +62,7 @@ class CountingHandler(logging.Handler):
 
 
 def own_samples() -> dict[str, Samples]:
-    """All that this process has counted, by family."""
+    """Return all counts of this process by family."""
     return {
         family.name: [(one.name, dict(one.labels), one.value) for one in family.samples]
         for family in REGISTRY.collect()

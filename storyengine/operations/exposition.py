@@ -1,4 +1,4 @@
-"""What Prometheus reads: the counts of this process and of every worker, and the jobs that wait."""
+"""Writes the counts of this process and of all workers, and the waiting jobs, for Prometheus."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,7 +19,10 @@ _WEB = "web"
 
 
 def render_metrics() -> bytes:
-    """In Prometheus's text format. Without a database it has what this process counts itself."""
+    """Return the metrics in Prometheus's text format.
+
+    If the database fails, they have only the counts of this process.
+    """
     registry = CollectorRegistry()
     registry.register(_Everything())
     return generate_latest(registry)
@@ -46,7 +49,7 @@ def _counted(counts_of_workers: dict[str, dict[str, Any]]) -> Iterable[Metric]:
 
 
 def _rows() -> Iterable[Metric]:
-    """Three queries that an index answers, however many jobs there were."""
+    """Yield the metrics of jobs and workers, by three queries that each use an index."""
     now = timezone.now()
     waiting = GaugeMetricFamily(
         "storyengine_waiting_jobs", "Queued or running, by kind.", labels=["kind", "status"]

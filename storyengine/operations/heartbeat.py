@@ -1,4 +1,4 @@
-"""A thread of every worker that says every few seconds that the worker lives."""
+"""A thread of every worker that records every few seconds that the worker is alive."""
 
 import logging
 import threading
@@ -12,14 +12,14 @@ from storyengine.operations.counts import own_samples
 
 logger = logging.getLogger(__name__)
 
-# How long an end waits for the last heartbeat: of a database that hangs nobody learns anything.
+# How long a worker waits at its end for the last heartbeat, which a hanging database would delay.
 _LAST_SECONDS = 2.0
 
 
 class HeartbeatThread(threading.Thread):
-    """A daemon, which ends with its process, however that ends.
+    """A daemon thread, which ends with its process however that ends.
 
-    The sweep would not do: a worker whose threads are all at work has none for it.
+    The sweep could not do this work, because it needs a free thread and the worker may have none.
     """
 
     def __init__(self, worker: str) -> None:
@@ -34,7 +34,7 @@ class HeartbeatThread(threading.Thread):
         self._beat(is_last=True)
 
     def end(self) -> None:
-        """Returns when it is known that the worker has gone, or cannot be made known."""
+        """End the thread, and wait briefly until it has recorded the end of the worker."""
         self.is_over.set()
         self.join(_LAST_SECONDS)
 

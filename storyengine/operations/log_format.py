@@ -1,4 +1,4 @@
-"""How a line of the log looks: JSON for programs, or a line for whoever sits before it."""
+"""Formats lines of the log as JSON for programs or as text for people."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ REQUESTS = "storyengine.operations.requests"
 
 
 class TextFormatter(RedactingFormatter):
-    """The message, then `name=value` for each field and id."""
+    """Writes the message, then `name=value` for each field and id."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (logging's own name)
         said = " ".join(f"{name}={_shown(one)}" for name, one in _fields(record).items())
@@ -23,7 +23,7 @@ class TextFormatter(RedactingFormatter):
 
 
 class JsonFormatter(RedactingFormatter):
-    """One JSON object a line, also where the message or a traceback has several."""
+    """Writes one JSON object a line, even if the message or its traceback has several lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -31,7 +31,7 @@ class JsonFormatter(RedactingFormatter):
             "time": at.replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
-            # Before it is encoded: a secret with a quotation mark would look different after that.
+            # Secrets are removed before the encoding, which would change one with quotation marks.
             "event": self.words_of(record),
         }
         for name, one in _fields(record).items():
@@ -42,7 +42,10 @@ class JsonFormatter(RedactingFormatter):
 
 
 class LogFile(RotatingFileHandler):
-    """A line that a full disk does not take stands on the console alone, without a traceback."""
+    """A log file that drops a line without a traceback where the disk is full.
+
+    The console still has the line.
+    """
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (logging's own name)
         if not is_disk_full(sys.exception()):
@@ -50,14 +53,14 @@ class LogFile(RotatingFileHandler):
 
 
 class LeaveOutRequests(logging.Filter):
-    """A page that is open asks every two seconds: nobody could read anything else."""
+    """Leaves out the requests that succeed, because each open page sends one every two seconds."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.name != REQUESTS or record.levelno >= logging.WARNING
 
 
 class OnlyBugs(logging.Filter):
-    """Of what Django says of an answer: that it is a 503 stands in the request's own line."""
+    """Leaves out Django's lines about error statuses, which the line of each request has anyway."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.exc_info is not None
@@ -73,6 +76,6 @@ def _missing_ids(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _shown(field: object) -> str:
-    """As JSON where it could be taken for more than one field."""
+    """Return a field as text, or as JSON if the text could be mistaken for more than one field."""
     text = str(field)
     return text if text.isprintable() and not set(text) & {" ", '"', "="} else json.dumps(text)

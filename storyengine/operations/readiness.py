@@ -1,7 +1,7 @@
-"""Whether the program can work: its database, broker and disk, a worker, and the jobs that wait.
+"""Checks whether the program can work: database, broker, disk, worker and waiting jobs.
 
-Cheap enough to be asked every second, and answered in time also while a server hangs: what was
-found holds for a second, and nothing is asked again before it has answered.
+The checks may be asked every second, because each result is reused for a second. They answer in
+time even if a server hangs, because no server is asked again before it has answered.
 """
 
 import asyncio
@@ -32,17 +32,19 @@ from storyengine.stack.storage_refusals import has_met_full_disk
 
 ANSWER_SECONDS = 2
 _HOLDS_SECONDS = 1.0
-# Workers that are all at work may leave a job waiting for minutes; nobody who waits for so long
-# was told that it would take so long.
+# Busy workers may leave a job waiting for minutes, but a wait of this length is a failure.
 WAITS_TOO_LONG = timedelta(minutes=10)
 _FILES = "filesystem://"
-# Nobody knows how much room a database's server has, but that it had none.
+# How long a full disk is reported after a request met it. The free space of a database server
+# cannot be measured.
 _FULL_FOR_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Check:
-    """`details` are for whoever may know them: seconds and times, never texts or addresses."""
+    """The result of a check. Its `details` have numbers and times, never texts or addresses, and
+    are shown only to callers with the token.
+    """
 
     name: str
     is_ok: bool
@@ -52,7 +54,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Readiness:
-    """`provider` is information: a model server that is away is no reason to serve no pages."""
+    """The results of all checks. `provider` is only information, because pages work without it."""
 
     checks: list[Check]
     provider: dict[str, object]
@@ -63,7 +65,7 @@ class Readiness:
 
 
 class _Question:
-    """What is asked in a thread of its own, by one at a time."""
+    """A check that runs in its own thread, once at a time, and whose result is shared."""
 
     def __init__(self, look: Callable[[], Readiness]) -> None:
         self._look = look
@@ -71,9 +73,9 @@ class _Question:
         self._answer: Future[tuple[Readiness, float]] | None = None
 
     async def ask(self) -> Readiness | None:
-        """The answer, not older than a second; None if there is none in time.
+        """Return an answer that is less than a second old; None if there is none in time.
 
-        Raises what nobody foresaw, so that the log has it as a bug; the next ask looks again.
+        An unexpected error is raised, so that the log shows it as a bug. The next call checks anew.
         """
         if self._answer is None or self._is_old(self._answer):
             self._answer = self._thread.submit(self._look_now)
@@ -86,7 +88,7 @@ class _Question:
 
     @staticmethod
     def _is_old(answer: "Future[tuple[Readiness, float]]") -> bool:
-        """An error that nobody foresaw was one ask's answer, and holds for no other."""
+        """Return whether the check has to run again, as it does after an unexpected error."""
         if not answer.done():
             return False
         if answer.cancelled() or answer.exception() is not None:
@@ -104,7 +106,7 @@ async def read_readiness() -> Readiness:
 
 
 def look_at_broker() -> bool:
-    """Whether a message could be left there now; takes a few seconds at most."""
+    """Return whether the broker would accept a message now; this takes a few seconds at most."""
     url = settings.CELERY_BROKER_URL
     if url.startswith(_FILES):
         return os.access(settings.BROKER_FOLDER / "messages", os.R_OK | os.W_OK | os.X_OK)
@@ -157,7 +159,7 @@ def _ask_database() -> Readiness:
 
 
 def _without_database(milliseconds: int) -> Readiness:
-    """Then nobody knows of workers and jobs either."""
+    """Return the results without a database, which leaves workers and jobs unknown, too."""
     names = ("database", "worker", "queue")
     return Readiness([Check(name, False, milliseconds) for name in names], {})
 
@@ -168,7 +170,7 @@ def _check_queue(oldest: datetime | None, milliseconds: int) -> Check:
 
 
 def _describe_provider() -> dict[str, object]:
-    """What the program knows of it anyway: nothing is sent to find out more."""
+    """Describe the provider by what the program already knows, without calling it."""
     if settings.LLM == "embedded":
         server = read_embedded_server()
         state = "ready" if server is not None and is_ready(server) else "not ready"
@@ -192,7 +194,7 @@ def _age(moment: datetime | None) -> int | None:
 
 @contextmanager
 def _timed() -> Iterator[Callable[[], int]]:
-    """How many milliseconds it has taken so far, or has taken."""
+    """Yield a function that returns the milliseconds taken so far, or in all after the end."""
     started = time.perf_counter()
     ended: list[float] = []
     yield lambda: round(((ended[0] if ended else time.perf_counter()) - started) * 1000)

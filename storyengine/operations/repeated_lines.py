@@ -1,4 +1,4 @@
-"""How lines of the log are held back that anybody can cause as often as he likes."""
+"""Holds back repeated lines of the log that any visitor can cause as often as he likes."""
 
 import logging
 import time
@@ -15,15 +15,15 @@ class _Line:
 
 
 class OnceAMinute(logging.Filter):
-    """Write one warning a minute of those with the same words, and say how many it stands for.
+    """Lets through one warning a minute for each wording, with the number of those held back.
 
-    A web server warns of each request that it refuses, and strangers would fill the disk with that.
+    A web server warns of each request that it refuses, so strangers could fill the disk.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        # By the words in the source, of which there are few.
+        # The key is the message before its arguments are filled in, of which there are few.
         self._lines: dict[str, _Line] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""A line for each request, and an id that it shares with all lines that it leads to."""
+"""Logs a line for each request, and gives it an id that all lines caused by it share."""
 
 import asyncio
 import logging
@@ -21,21 +21,21 @@ from storyengine.operations.log_format import REQUESTS
 logger = logging.getLogger(REQUESTS)
 
 HEADER = "X-Request-ID"
-# What a proxy may call a request: as long as it is no way to write lines of one's own.
+# The ids that a proxy may give to a request, in a form that cannot forge lines of the log.
 _GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# nginx's status for a client that went away before the answer.
+# nginx's status for a client that disconnected before the answer.
 _CLIENT_LEFT = 499
-# Asked every second by programs that watch this one.
+# The routes that monitoring programs request every second.
 _WATCHED = frozenset({"healthz", "readyz", "metrics"})
 
 
 class RequestLogMiddleware(InlineMiddleware):
-    """Names routes, never addresses: what stands in an address may be a user's."""
+    """Logs requests by route and never by address, because an address may have a user's text."""
 
     def __init__(self, get_response: GetResponse) -> None:
         super().__init__(get_response)
         if self.is_async:
-            # Django adapts this hook by itself, by what it finds on the instance.
+            # Django looks at the instance's hook to decide whether to run it in a thread.
             self.process_view = self._process_view_inline  # type: ignore[assignment, method-assign]
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
@@ -61,7 +61,7 @@ class RequestLogMiddleware(InlineMiddleware):
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
     ) -> None:
-        """The chapter is known once the address is resolved."""
+        """Add the chapter's id to later lines, since it is known once the address is resolved."""
         go_on_working_for(session_id=kwargs.get("session_id"))
 
     async def _process_view_inline(self, *args: Any) -> None:
@@ -69,12 +69,12 @@ class RequestLogMiddleware(InlineMiddleware):
 
 
 def good_id(given: str) -> str:
-    """The proxy's, if it gave a good one."""
+    """Return the id that a proxy gave if it has a good form, else a new one."""
     return given if _GOOD_ID.fullmatch(given) else uuid.uuid4().hex
 
 
 def note_unread(method: str, path: str, *, status: int, request_id: str, started: float) -> None:
-    """The line of a request that was answered before Django read it; `started` as perf_counter."""
+    """Log a request that was answered before Django read it; `started` is from perf_counter."""
     try:
         match = resolve(path)
     except Resolver404:
@@ -121,11 +121,14 @@ def _note(method: str | None, match: ResolverMatch | None, status: int, started:
 
 
 async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> AsyncGenerator[bytes]:
-    """A stream outlives its middleware, so that its lines name the ids themselves."""
+    """Count a stream while it is read, and log its end.
+
+    The line names the ids itself, because the stream outlives the middleware that sets them.
+    """
     started = time.perf_counter()
     open_streams.inc()
     try:
-        # Closed with this one, so that whoever follows a reply stops when its reader leaves.
+        # Closing the source as well stops the code that follows a reply when its reader leaves.
         async with aclosing(cast(AsyncGenerator[bytes], aiter(parts))) as source:
             async for part in source:
                 yield part

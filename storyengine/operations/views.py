@@ -1,4 +1,4 @@
-"""What programs that watch this one ask."""
+"""The views for monitoring programs."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -13,7 +13,7 @@ from storyengine.operations.readiness import Check, Readiness, read_readiness
 
 @require_safe
 async def readyz(request: HttpRequest) -> JsonResponse:
-    """Open to everybody, as load balancers have no token; a stranger learns no figures."""
+    """Answer everybody, as load balancers have no token, but show strangers no figures."""
     found = await read_readiness()
     may_know = not settings.PASSWORD or await _has_token(request, found)
     answer: dict[str, object] = {
@@ -27,12 +27,12 @@ async def readyz(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 async def metrics(request: HttpRequest) -> HttpResponse:
-    """For Prometheus; behind the API's token or a login (see storyengine.access.login_gate)."""
+    """Answer Prometheus, with the API's token or a login (see storyengine.access.login_gate)."""
     return HttpResponse(await in_database(render_metrics), content_type=CONTENT_TYPE_LATEST)
 
 
 async def _has_token(request: HttpRequest, found: Readiness) -> bool:
-    """Guesses are counted as the API counts them, where the database answers in time."""
+    """Return whether the token is right; count a wrong one if the database answers in time."""
     if any(check.name == "database" and check.is_ok for check in found.checks):
         return await atry_token(request) is Verdict.RIGHT
     return is_right(request)

@@ -1,6 +1,6 @@
 """Settings of Story Engine. Everything that differs between installations is in the environment.
 
-docs/settings.md lists every variable; a test compares.
+docs/settings.md lists every variable, and a test compares the two.
 """
 
 import os
@@ -27,34 +27,34 @@ from storyengine.settings.private_files import keep_files_private
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 read_env_file(BASE_DIR / ".env")
 DATA_FOLDER = read_folder("STORYENGINE_DATA", BASE_DIR / "var")
-# Made when the first backup is.
+# The first backup creates this folder.
 BACKUPS_FOLDER = Path(read_text("STORYENGINE_BACKUPS", str(DATA_FOLDER / "backups"))).expanduser()
 BACKUP_DAYS = read_int("STORYENGINE_BACKUP_DAYS", 14, minimum=7)
 
 DEBUG = read_bool("DEBUG")
 SECRET_KEY = read_secret_key(DATA_FOLDER)
 SECRET_KEY_IS_GENERATED = not read_text("SECRET_KEY")
-# Honcho hands the other processes the hundreds above it.
+# Honcho gives each further process a port that is 100 higher.
 PORT = read_int("PORT", 8000, minimum=1, maximum=65_000)
 
-# Access: without a password the program serves this machine alone (see storyengine.access).
+# Without a password the program serves only this machine (see storyengine.access).
 PASSWORD = read_text("STORYENGINE_PASSWORD")
 API_TOKEN = read_text("STORYENGINE_API_TOKEN")
 HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
-# Whose X-Forwarded-For and X-Forwarded-Proto are believed. It is uvicorn's own name, whose default
-# believes every program of this machine.
+# The proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted. uvicorn reads the same name,
+# but by default trusts every program of this machine.
 PROXIES = read_networks("FORWARDED_ALLOW_IPS")
 HTTPS = read_bool("STORYENGINE_HTTPS")
-# How far the promise reaches that browsers keep for a year, whatever is on other host names.
+# The host names for which browsers remember for a year that they must use HTTPS.
 HSTS = read_choice("STORYENGINE_HSTS", "host", ("host", "subdomains", "preload"))
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 if HOST.startswith("127.") and HOST not in LOOPBACK_HOSTS:
     LOOPBACK_HOSTS.append(HOST)
-# Loopback names stay allowed beside others, because health checks come from inside.
+# Loopback names are always allowed, because health checks use them.
 ALLOWED_HOSTS = [*(read_list("ALLOWED_HOSTS", "*") if PASSWORD else []), *LOOPBACK_HOSTS]
 LOGIN_URL = "log-in"
 LOGIN_REDIRECT_URL = "/"
-# In this order: who is guessing is refused before a password is hashed.
+# The order matters: a visitor who guesses is refused before a password is hashed.
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "storyengine.access.game_master.PasswordBackend",
@@ -63,14 +63,15 @@ AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=5)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
-# Passwords and tokens apart (see storyengine.access.tokens).
+# The user name is part of the key so that tokens are counted apart from passwords (see
+# storyengine.access.tokens).
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_CLIENT_IP_CALLABLE = "storyengine.access.visitors.counted_address"
-# What is kept of a failed login is the count; the log has the rest.
+# Only the number of failed logins is stored, and the log has the rest.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 SESSION_COOKIE_AGE = 30 * 24 * 3600
-# Cookies of one host are shared by all its ports, and many a program on loopback is a Django one.
+# All ports of a host share its cookies, and another Django program may run on loopback.
 SESSION_COOKIE_NAME = "storyengine_session"
 CSRF_COOKIE_NAME = "storyengine_csrf"
 
@@ -94,8 +95,8 @@ INSTALLED_APPS = [
     "agents",
 ]
 
-# All of it runs in the event loop (see storyengine.access.browser). CommonMiddleware is left out:
-# its host check is in KnownHostMiddleware.
+# All middleware runs in the event loop (see storyengine.access.browser). KnownHostMiddleware has
+# the host check of CommonMiddleware, which is left out.
 MIDDLEWARE = [
     "storyengine.operations.requests.RequestLogMiddleware",
     "storyengine.access.headers.PolicyHeadersMiddleware",
@@ -111,10 +112,11 @@ MIDDLEWARE = [
     "storyengine.web.refusals.RefusalMiddleware",
 ]
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
-# These look for Django's own classes by name; storyengine.checks looks for those that stand in.
+# The silenced checks look for Django's own classes by name. storyengine.checks looks for the
+# classes that replace them.
 SILENCED_SYSTEM_CHECKS = [
     *("security.W001", "security.W002", "security.W003"),
-    # The login page says itself that there is a pause.
+    # The login page itself says that there is a pause.
     "axes.W002",
 ]
 
@@ -147,10 +149,10 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# The image collects them as root, and serves them as another user.
+# The image collects static files as root and serves them as another user.
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
-# Served pages name files by their content, collected before the start; tests and DEBUG take them
-# from where they are written.
+# Static files are collected before the start and named by their content. Tests and DEBUG serve
+# them from the source folders.
 STATIC_IS_COLLECTED = not DEBUG and "PYTEST_VERSION" not in os.environ
 _STATIC_STORAGE = "ManifestStaticFilesStorage" if STATIC_IS_COLLECTED else "StaticFilesStorage"
 STORAGES = {
@@ -159,7 +161,7 @@ STORAGES = {
 }
 
 SECURE_SSL_REDIRECT = HTTPS
-# Whoever watches the program asks from inside, where no proxy speaks HTTPS.
+# Monitoring programs ask without the proxy and therefore without HTTPS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and HSTS != "host"
@@ -172,12 +174,13 @@ CSRF_COOKIE_HTTPONLY = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# The largest honest form, percent-encoded: a layer of 60,000 code points to try again. Tab 1 whole
-# has nine texts of 5,000. What is larger is refused unread (see storyengine.access.body_limit).
+# The bytes of the largest real form, percent-encoded, which is that of a trial with a layer of
+# 60,000 code points. The whole of Tab 1 has nine texts of 5,000. Larger bodies are refused unread
+# (see storyengine.access.body_limit).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
-# Celery only gives notice (see docs/architecture.md): a job is a row in the database.
-# A chapter of 5,000 words takes a small model on a slow machine the better part of an hour.
+# Celery only sends notices of jobs, which are rows in the database (see docs/architecture.md).
+# A chapter of 5,000 words may take a small model on a slow machine nearly an hour.
 LONGEST_JOB_SECONDS = 2 * 3600
 BROKER_FOLDER = DATA_FOLDER / "queue"
 CELERY_BROKER_URL = read_text("CELERY_BROKER_URL", "filesystem://localhost")
@@ -192,26 +195,26 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
     }
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {
-        # Redis hands a message out again that nobody has acknowledged for so long: later than any
-        # task can end. A job with two notices is done once all the same.
+        # Redis delivers a message again if it is not acknowledged in this time, which is longer
+        # than any task. A job with two notices is still done only once.
         "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
-        # A page waits so long for a Redis that hangs, at each try and to connect again;
-        # a worker's longest question is answered after a second.
+        # How long a page waits for a hanging Redis at each try and at each new connection. A
+        # worker's longest query is answered after a second.
         "socket_connect_timeout": 3,
         "socket_timeout": 3,
         "socket_keepalive": True,
         "health_check_interval": 30,
     }
-# Nobody waits for a task's result: what comes of a job is in its row.
+# No code waits for a task's result, because the job's row has it.
 CELERY_RESULT_BACKEND = None
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
-# For a pool of processes. In the pool of threads that the Procfile starts no task can be ended from
-# outside, so that agents.running.work ends its jobs itself, at the first of the two.
+# These limits are for a pool of processes. The Procfile starts a pool of threads, in which no task
+# can be ended from outside, so agents.running.work itself ends its jobs at LONGEST_JOB_SECONDS.
 CELERY_TASK_SOFT_TIME_LIMIT = LONGEST_JOB_SECONDS + 60
 CELERY_TASK_TIME_LIMIT = LONGEST_JOB_SECONDS + 120
-# A page waits for this; the sweep gives another notice for one that is lost.
+# A page waits for these tries. The sweep replaces a notice that is lost.
 CELERY_TASK_PUBLISH_RETRY_POLICY = {
     "max_retries": 1,
     "interval_start": 0.1,
@@ -221,14 +224,15 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# For ever: after a hundred tries, its own default, nobody would start the worker again.
+# A worker tries without end, because nobody would start it again after the default of 100 tries.
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BEAT_SCHEDULE = {
-    # Which makes one a day (see storyengine.backups); this is how long one may be late.
+    # The task makes at most one backup a day (see storyengine.backups). It runs this often, in
+    # seconds.
     "back-up-daily": {"task": "storyengine.backups.tasks.back_up_daily", "schedule": 600.0},
 }
 
-# Models. Names of environment variables are the ones the README lists.
+# The settings of models, whose environment variables are in docs/settings.md.
 LLM = read_choice("STORYENGINE_LLM", "embedded", ("embedded", "openai"))
 EMBEDDED_MODEL = read_text("STORYENGINE_EMBEDDED_MODEL", "qwen2.5-coder-1.5b")
 OPENAI_BASE_URL = read_text("OPENAI_BASE_URL", "https://api.openai.com/v1")
@@ -243,10 +247,10 @@ CHAPTER_TOKENS = read_int("STORYENGINE_CHAPTER_TOKENS", 0)
 CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
 CHAPTER_CALLS_PER_MINUTE = read_int("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", 300, minimum=1)
 
-# A program that other machines reach is watched by programs; on this machine alone, by a person.
+# With a password the program is a server, whose log programs read; without one, a person reads it.
 LOG_FORMAT = read_choice("STORYENGINE_LOG_FORMAT", "json" if PASSWORD else "text", ("json", "text"))
 _LOG_HANDLERS = read_log_handlers(DATA_FOLDER, LOG_FORMAT, debug=DEBUG)
-# What is logged names rows and errors, never the text of a story.
+# The log names rows and errors, and never has the text of a story.
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -265,17 +269,17 @@ LOGGING = {
     "handlers": _LOG_HANDLERS,
     "root": {"handlers": list(_LOG_HANDLERS), "level": "INFO"},
     "loggers": {
-        # Without handlers of its own, so that a line is written once.
+        # Django's logger has no handlers here, so that each line is written only once.
         "django": {"handlers": [], "level": "INFO"},
-        # A refusal is an answer; only what broke is logged.
+        # Only bugs are logged, because a refusal is an ordinary answer.
         "django.request": {"level": "ERROR", "filters": ["only_bugs"]},
         "uvicorn": {"level": "WARNING"},
-        # It warns of each request that it refuses.
+        # uvicorn warns of each request that it refuses.
         "uvicorn.error": {"filters": ["once_a_minute"]},
-        # It says of each try what storyengine.access says in one line.
+        # axes repeats at length what storyengine.access logs of each try.
         "axes": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
-        # These libraries log addresses and, at DEBUG, bodies: prompt text must not reach a log.
+        # These libraries log addresses and, at DEBUG, bodies with story text.
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},

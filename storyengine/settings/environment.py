@@ -1,4 +1,4 @@
-"""Typed readers of the environment: a bad value stops the start with the variable's name."""
+"""Typed readers of the environment. A bad value stops the start with the variable's name."""
 
 import os
 import secrets
@@ -15,16 +15,16 @@ DATABASE_SCHEMES = ("postgres", "postgresql", "sqlite")
 
 
 def read_env_file(path: Path) -> None:
-    """Add what the file sets to the environment; a variable that is set already wins.
+    """Add the file's variables to the environment, except those that are already set.
 
-    The test suite starts from the environment alone, so that nobody's key or password gets into it.
+    The test suite does not read the file, so that no real key or password gets into it.
     """
     if path.exists() and "PYTEST_VERSION" not in os.environ:
         environ.Env.read_env(path)
 
 
 def read_text(name: str, default: str = "") -> str:
-    """An empty variable counts as one that is not set."""
+    """Return a variable's text, or the default if it is empty or not set."""
     return os.environ.get(name, "").strip() or default
 
 
@@ -57,7 +57,7 @@ def read_int(name: str, default: int, *, minimum: int = 0, maximum: int | None =
 
 
 def read_decimal(name: str, default: str) -> Decimal:
-    """A finite number that is not negative."""
+    """Return a finite number that is not negative."""
     text = read_text(name, default)
     try:
         value = Decimal(text)
@@ -76,7 +76,7 @@ def read_choice(name: str, default: str, choices: tuple[str, ...]) -> str:
 
 
 def read_host(name: str, *, has_password: bool) -> str:
-    """An address to listen on; "" if none is chosen. One beyond loopback needs a password."""
+    """Return the address to listen on; "" if none is set. One beyond loopback needs a password."""
     text = read_text(name)
     if not text:
         return ""
@@ -95,7 +95,7 @@ def read_host(name: str, *, has_password: bool) -> str:
 
 
 def read_networks(name: str) -> list[str]:
-    """Addresses and networks, as uvicorn takes them; ["*"] means all."""
+    """Return addresses and networks in uvicorn's form; ["*"] means all."""
     found = read_list(name, "")
     if "*" in found:
         return ["*"]
@@ -110,7 +110,7 @@ def read_networks(name: str) -> list[str]:
 
 
 def read_folder(name: str, default: Path) -> Path:
-    """The folder, made private to its owner if it is not there yet."""
+    """Return the folder, which is created for its owner alone if it does not exist."""
     folder = Path(read_text(name, str(default))).expanduser().resolve()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def read_folder(name: str, default: Path) -> Path:
 
 
 def read_database(data_folder: Path) -> dict[str, Any]:
-    """DATABASE_URL as Django's settings; without it a SQLite file in the data folder."""
+    """Return DATABASE_URL as Django's settings; without it, a SQLite file in the data folder."""
     config: dict[str, Any] = {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(data_folder / "storyengine.sqlite3"),
@@ -130,31 +130,32 @@ def read_database(data_folder: Path) -> dict[str, Any]:
     if url := read_text("DATABASE_URL"):
         config = _parse_database_url(url)
     if config["ENGINE"] == "django.db.backends.sqlite3":
-        # Every write transaction takes the lock at its start, so that two writers queue instead
-        # of failing; FULL because an acknowledged prompt must survive a power cut.
+        # Every write transaction takes the lock at its start, so that two writers queue instead of
+        # failing. FULL is set because an acknowledged prompt must survive a power cut.
         config["OPTIONS"] = {
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
         }
-        # A file, because streaming code writes from several threads.
+        # The test database is a file, because streaming code writes from several threads.
         config["TEST"] = {"NAME": str(data_folder / "test.sqlite3")}
     else:
-        # Django's own, with a pool that survives a restart of the server.
+        # This is Django's backend with a pool that survives a restart of the server.
         config["ENGINE"] = "storyengine.stack.postgresql"
-        # Requests under ASGI come on short-lived threads: a pool saves a connection each. Whoever
-        # waits longer for one is told that the database is away; a longer `reconnect_timeout` would
-        # leave the pool in an ever longer pause when it is back.
+        # Requests under ASGI run in short-lived threads, so a pool saves each a new connection. A
+        # request that waits longer for one is told that the database is away. After a long outage,
+        # a longer `reconnect_timeout` would delay the pool's return by ever longer pauses.
         pool = {"min_size": 1, "max_size": 20, "timeout": 10.0, "reconnect_timeout": 10.0}
-        # A server whose machine is gone says nothing, not even that; the second in milliseconds.
+        # These limits end the wait for a server whose machine is gone. `connect_timeout` is in
+        # seconds and `tcp_user_timeout` in milliseconds.
         patience = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
         config["OPTIONS"] = {**patience, **config.get("OPTIONS", {}), "pool": pool}
     return config
 
 
 def _parse_database_url(url: str) -> dict[str, Any]:
-    # The value may hold a password, so no message repeats it; the scheme is checked here because
-    # the parser's own warning would.
+    # The value may contain a password, so no message may repeat it. The scheme is checked here
+    # because the parser's own warning would repeat the value.
     hint = "DATABASE_URL must look like postgres://user:password@host:5432/name"
     if url.partition("://")[0] not in DATABASE_SCHEMES:
         raise ImproperlyConfigured(hint)
@@ -168,7 +169,7 @@ def _parse_database_url(url: str) -> dict[str, Any]:
 
 
 def read_secret_key(data_folder: Path) -> str:
-    """SECRET_KEY, or a random one kept in the data folder so that logins outlive a restart."""
+    """Return SECRET_KEY, or a random one kept in the data folder, so that logins stay valid."""
     if key := read_text("SECRET_KEY"):
         return key
     path = data_folder / "secret-key"
@@ -180,8 +181,8 @@ def read_secret_key(data_folder: Path) -> str:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Write a private file, whole or not at all; of two processes at once the first one wins."""
-    # mkstemp makes a file that only its owner can read, and a link never replaces one.
+    """Write a private file completely or not at all; the first of two processes at once wins."""
+    # mkstemp creates a file that only its owner can read, and os.link never replaces a file.
     handle, draft = tempfile.mkstemp(dir=path.parent)
     try:
         with open(handle, "w") as file:

@@ -1,18 +1,19 @@
-"""Where a process keeps its log."""
+"""Chooses the handlers of a process's log."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
-# By a word of the command line that the Procfile starts it with. Each process has a file of its
-# own, because only one can turn a full file over.
+# The name of each process's log file, by a word of its command line in the Procfile. Each process
+# has its own file, because only one process can rotate a full file.
 _NAMES = {"serve": "web", "worker": "worker", "run_embedded_model": "model"}
 _LARGEST_BYTES = 2_000_000
 
 
 def read_log_handlers(data_folder: Path, log_format: str, *, debug: bool) -> dict[str, Any]:
-    """The console, what counts events, and for the program's own processes a file of JSON lines
-    in `data_folder`/logs.
+    """Return handlers for the console and for counting, and for a file in the main processes.
+
+    The file has JSON lines and is in `data_folder`/logs.
     """
     console: dict[str, Any] = {"class": "logging.StreamHandler", "formatter": log_format}
     if log_format == "text" and not debug:

@@ -1,4 +1,4 @@
-"""What lies in files is its owner's alone: the database, the logs, the queue and the secret key."""
+"""Keeps the database, the logs, the queue and the secret key readable only for their owner."""
 
 import os
 import stat
@@ -8,27 +8,27 @@ from pathlib import Path
 from typing import Any
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-# What SQLite keeps beside a database.
+# The endings of a SQLite database and of the files that SQLite keeps beside it.
 _BESIDE = ("", "-wal", "-shm", "-journal")
 _SQLITE = "django.db.backends.sqlite3"
 
 
 def keep_files_private(data_folder: Path, database: Mapping[str, Any]) -> None:
-    """Those that this process makes from now on, and those that were there before.
+    """Make existing files private, and those that this process will create.
 
-    A data folder that was there before keeps its mode: it may hold more than this program's files.
+    An existing data folder keeps its mode, because it may contain files of other programs.
     """
     os.umask(_OTHERS)
     for path in files_for_others(data_folder, database):
-        # Of another user, or on a disk that is only read: storyengine.checks names it. A link may
-        # lead to what is not this program's.
+        # A link is left alone, because it may lead to another program's file. A file that cannot be
+        # changed, such as another user's, is named by storyengine.checks.
         if not path.is_symlink():
             with suppress(OSError):
                 path.chmod(stat.S_IMODE(path.stat().st_mode) & ~_OTHERS)
 
 
 def files_for_others(data_folder: Path, database: Mapping[str, Any]) -> list[Path]:
-    """Those that are not their owner's alone."""
+    """Return the files that users other than their owner can access."""
     return [path for path in _files(data_folder, database) if _mode_of(path) & _OTHERS]
 
 
@@ -42,7 +42,7 @@ def _files(data_folder: Path, database: Mapping[str, Any]) -> Iterator[Path]:
 
 
 def _mode_of(path: Path) -> int:
-    """0 for a file that is not there, or no longer."""
+    """Return the file's mode; 0 for a file that does not exist."""
     try:
         return path.stat().st_mode
     except OSError:

@@ -1,8 +1,9 @@
-"""Celery's broker in a folder: kombu's, whose files nobody reads while they are being made.
+"""Celery's broker in a folder, which is kombu's with safe writing of files.
 
-kombu opens a message's file under its final name and writes it then; a worker that looks in between
-reads an empty message and dies of it. So it is with the table of an exchange's queues, and one that
-a crash left empty would end every worker at its start, and fail the first send of every process.
+kombu opens a message's file under its final name before it writes it. A worker that reads the file
+in between finds an empty message and ends with an error. The table of an exchange's queues has the
+same fault, and a table that a crash left empty would end every worker at its start and fail the
+first send of every process.
 """
 
 import fcntl
@@ -19,17 +20,18 @@ from kombu.exceptions import ChannelError
 from kombu.transport import filesystem
 from kombu.utils.json import dumps, loads
 
-# The longest timed wait for a message, in seconds: a worker looks between two whether it is to end.
-# Celery's remote control, which nothing here uses, hears only what is said within it.
+# The longest timed wait for a message, in seconds. A worker checks between two waits whether it
+# has to end. Celery's remote control, which is not used here, waits no longer for answers.
 _LONGEST_WAIT = 0.5
 
 
 class Channel(filesystem.Channel):
     @property
     def transport_options(self) -> Any:
-        """A queue that could not be declared closes the channel, and kombu goes on to send over it.
+        """The options of the connection; raises ChannelError if the channel is closed.
 
-        What it hears then it takes for a reason to send again over a new one.
+        A queue that cannot be declared closes the channel, but kombu still sends over it. This
+        error makes kombu send again over a new channel.
         """
         if self.connection is None:
             raise ChannelError("The channel was closed.")
@@ -38,8 +40,8 @@ class Channel(filesystem.Channel):
     def _put(  # type: ignore[override]  # kombu's own class differs from its base in this way too
         self, queue: str, payload: dict[str, Any], **kwargs: Any
     ) -> None:
-        """Write under a name that nobody looks for, then give the file its own."""
-        # The names are kombu's: they sort by time and end with the queue.
+        """Write the file under a temporary name, then rename it."""
+        # kombu sorts the names by time, and expects the queue at their end.
         name = f"{round(time.monotonic() * 1000)}_{uuid.uuid4()}.{queue}.msg"
         folder = Path(self.data_folder_out)
         draft = folder / f"{name}.unfinished"
@@ -50,7 +52,7 @@ class Channel(filesystem.Channel):
             raise ChannelError(f"The queue's folder {folder} cannot be written to.") from error
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
-        """A message that cannot be read, such as one that a full disk cut short, is passed over."""
+        """Return the next message, but skip one that is broken, as after a full disk."""
         try:
             return super()._get(queue)
         except ValueError:
@@ -70,11 +72,11 @@ class Channel(filesystem.Channel):
 
     @contextmanager
     def _alone_with_table(self, exchange: str) -> Iterator[None]:
-        """Where kombu makes, changes or reads a table; one that cannot be read is made anew."""
+        """Lock the table while kombu creates, changes or reads it, and delete a broken one."""
         table: Path = self._exchange_file(exchange)  # type: ignore[attr-defined]  # newer than its stubs
         self.control_folder.mkdir(exist_ok=True)
         with (self.control_folder / "lock").open("wb") as guard:
-            # Let go of as the file is closed.
+            # Closing the file releases the lock.
             fcntl.flock(guard, fcntl.LOCK_EX)
             if table.exists() and not _is_json(table):
                 table.unlink()

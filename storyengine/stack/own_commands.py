@@ -1,4 +1,4 @@
-"""How the program's own commands are typed where it runs: advice is copied as it stands."""
+"""Writes the program's own commands as they can be copied from advice and run."""
 
 import shlex
 import sys
@@ -6,16 +6,16 @@ from pathlib import Path
 
 from django.conf import settings
 
-# Where the Dockerfile puts Python.
+# The path of Python in the Docker image.
 _OF_THE_IMAGE = "/venv/bin/python"
 # The service of compose.yaml in which commands are run by hand.
 _IN_COMPOSE = ("docker", "compose", "run", "--rm", "prepare", "python", "manage.py")
 
 
 def own_command(*arguments: str | Path) -> str:
-    """`manage.py` with these arguments: by compose in its containers, else by this Python.
+    """Return the command that runs `manage.py` with these arguments, by compose or by this Python.
 
-    A data folder that only the environment of this start may name is named again.
+    The command sets STORYENGINE_DATA where the data folder is not the default one.
     """
     given = [path_as_typed(argument) for argument in arguments]
     if sys.executable == _OF_THE_IMAGE:
@@ -28,6 +28,6 @@ def own_command(*arguments: str | Path) -> str:
 
 
 def path_as_typed(argument: str | Path) -> str:
-    """A path as it is typed in the folder in which the program runs."""
+    """Return a path relative to the folder in which the program runs, if it is below it."""
     is_below = isinstance(argument, Path) and argument.is_relative_to(Path.cwd())
     return str(Path(argument).relative_to(Path.cwd()) if is_below else argument)

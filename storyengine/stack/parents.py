@@ -1,7 +1,7 @@
-"""A process of the program ends with the one that started it, however that ends.
+"""Ends a process of the program when its parent process ends.
 
-A parent that is killed can tell nobody. So each process looks who its parent is: the child of a
-dead one gets another.
+A parent that is killed cannot tell its children. So each child checks its parent's process id,
+which changes when the parent dies.
 """
 
 import os
@@ -10,17 +10,17 @@ import threading
 import time
 from collections.abc import Callable
 
-# Names the parent's process id to what the Procfile starts: one that dies before its child looks
-# would not be missed.
+# The environment variable with the parent's process id for what the Procfile starts. Without it, a
+# child would not notice a parent that died before the child's first check.
 VARIABLE = "STARTED_BY"
 _LOOK_SECONDS = 0.5
-# Longer than an orderly end may take.
+# An orderly end takes less time than this.
 _END_SECONDS = 15.0
 
 
 def end_with_parent() -> None:
-    """For a process that `make run` has started; any other goes on by itself."""
-    # No setting, and not for what this process starts itself.
+    """End this process with its parent if `make run` has started it."""
+    # The variable is removed so that processes started by this one do not inherit it.
     if parent := os.environ.pop(VARIABLE, ""):
         when_parent_is_gone(int(parent), _end)
 
@@ -35,7 +35,7 @@ def when_parent_is_gone(parent: int, act: Callable[[], None]) -> None:
 
 
 def end_in_order() -> None:
-    """As SIGTERM does it: nobody reads any more what is printed on the way, which would fail."""
+    """End by SIGTERM, without output, because printing to a terminal that is gone would fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

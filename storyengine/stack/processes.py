@@ -1,4 +1,4 @@
-"""Runs the Procfile with honcho, until Ctrl-C, or until the terminal or `make` is gone."""
+"""Runs the Procfile with honcho until Ctrl-C, or until the terminal or `make` ends."""
 
 import os
 import signal
@@ -18,9 +18,9 @@ STOPPED_BY_CTRL_C = 130
 
 
 class Runner(Process):  # type: ignore[misc]  # honcho has no types
-    """Honcho's, a process that starts one of the Procfile's and reads what it prints.
+    """Honcho's process that starts one process of the Procfile and reads its output.
 
-    It takes no signal, and would read on for ever when honcho was killed.
+    It ignores signals, and would read without end after honcho was killed.
     """
 
     def run(self, *arguments: Any, **options: Any) -> None:
@@ -31,12 +31,12 @@ class Runner(Process):  # type: ignore[misc]  # honcho has no types
     def _end_with_honcho(self) -> None:
         if honcho_s := parent_process():
             honcho_s.join()
-            # Then what it has started ends too; see storyengine.stack.parents.
+            # The process that it has started then ends, too (see storyengine.stack.parents).
             os._exit(1)
 
 
 class Runners(Manager):  # type: ignore[misc]  # honcho has no types
-    """Honcho's, which ends in order when its own parent is gone, as `make` when it was killed."""
+    """Honcho's manager, which ends in order when its parent is gone, such as a killed `make`."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -45,7 +45,7 @@ class Runners(Manager):  # type: ignore[misc]  # honcho has no types
 
     def _start(self) -> None:
         super()._start()
-        # A thread that was there before would be half there in the processes that are forked.
+        # The thread starts after the forks, which would copy its locks without the thread itself.
         when_parent_is_gone(self._parent, end_in_order)
 
 
@@ -53,14 +53,14 @@ def run(arguments: list[str]) -> None:
     signal.signal(signal.SIGHUP, stop_without_terminal)
     honcho.command.Manager = Runners
     try:
-        # The program reads .env itself, where a variable that is set in the shell wins.
+        # The program reads .env itself, and gives variables of the shell precedence over it.
         honcho.command.main(["--env", os.devnull, "start", *arguments])
     except SystemExit as end:
         sys.exit(0 if end.code == STOPPED_BY_CTRL_C else end.code)
 
 
 def stop_without_terminal(signum: int, frame: FrameType | None) -> None:
-    """Honcho writes a line before it stops its processes, and would fail at that."""
+    """End quietly, because honcho would fail at the line that it prints before it ends."""
     end_in_order()
 
 

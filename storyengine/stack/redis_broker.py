@@ -1,8 +1,8 @@
-"""Celery's broker in Redis: kombu's, with a lost connection that says so.
+"""Celery's broker in Redis, which is kombu's with a proper error for a lost connection.
 
-After it has lost Redis, kombu gives back and acknowledges what was taken over channels that it has
-taken apart already. It meets an AttributeError there, which a worker dies of, where an error of the
-connection has it connect again.
+After the connection to Redis is lost, kombu returns and acknowledges messages over channels that it
+has already closed. It then gets an AttributeError, which ends a worker. An error of the connection
+makes it connect again instead.
 """
 
 from typing import Any

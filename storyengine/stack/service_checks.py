@@ -1,4 +1,4 @@
-"""What is wrong with the servers around the program, and with the way it is served."""
+"""Checks of the servers that the program uses, and of the way in which it is served."""
 
 import sys
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _CONNECT_SECONDS = 2
 def check_server(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
-    """Every open stream of a reply waits; a server of the WSGI kind has a thread for each."""
+    """Warn of a synchronous server, in which each open stream of a reply occupies a thread."""
     messages: list[CheckMessage] = []
     if "runserver" in sys.argv[1:2] or getattr(settings, "WSGI_APPLICATION", None):
         messages.append(
@@ -83,7 +83,7 @@ def check_consent(
 
 
 def _is_allowed(host: str) -> bool:
-    """True also where the database cannot tell, which other checks are for."""
+    """Return whether the host is allowed, or True if the database fails, as other checks warn."""
     table = ProviderConsent._meta.db_table
     try:
         with closing(_impatient_connection()) as database, database.cursor() as cursor:
@@ -94,7 +94,7 @@ def _is_allowed(host: str) -> bool:
 
 
 def _impatient_connection() -> BaseDatabaseWrapper:
-    """Beside the pool, which waits half a minute for a server that is away."""
+    """Return a connection outside the pool, which would wait half a minute for a missing server."""
     own = connection.copy()
     if own.vendor == "postgresql":
         options = {**own.settings_dict["OPTIONS"], "connect_timeout": _CONNECT_SECONDS}

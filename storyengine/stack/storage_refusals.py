@@ -1,4 +1,4 @@
-"""What a request is answered while the database is away, its disk full or its file damaged."""
+"""Answers requests while the database is away, its disk is full or its file is damaged."""
 
 import logging
 import sqlite3
@@ -17,9 +17,10 @@ from storyengine.backups.exceptions import say_unreadable
 
 logger = logging.getLogger(__name__)
 
-# What may be about the database or a disk, and is a bug otherwise.
+# Errors that may come from the database or a disk. Those that do not are bugs.
 STORAGE_ERRORS = (DatabaseError, OSError)
-# SQLite calls also a mistake in a query, or a missing table, an OperationalError.
+# The codes for a database that is away. SQLite raises OperationalError also for a mistake in a
+# query or a missing table.
 _SQLITE_AWAY = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -28,7 +29,8 @@ _SQLITE_AWAY = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN,
 }
-# When a request last met it, by time.monotonic(): a database elsewhere tells in no other way.
+# The time.monotonic() at which a request last met a full disk, which is the only sign of a full
+# disk on another machine.
 _met_full_disk_at = float("-inf")
 
 
@@ -45,7 +47,7 @@ class DatabaseAway(ChapterError):
 
 
 class DiskFull(ChapterError):
-    """Somebody has to make room: to wait and to ask again does not help by itself."""
+    """The disk is full. It has no `retry_seconds`, because waiting alone does not make room."""
 
     status = 507
     title = "The disk is full"
@@ -66,7 +68,10 @@ class DatabaseDamaged(ChapterError):
 
 
 def is_database_away(error: BaseException | None) -> bool:
-    """Not so where it answers, and what it says is of a query, a table or a damage."""
+    """Return whether the database does not answer.
+
+    An error about a query, a table or damage is an answer.
+    """
     if not isinstance(error, OperationalError | InterfaceError):
         return False
     cause = error.__cause__
@@ -74,7 +79,7 @@ def is_database_away(error: BaseException | None) -> bool:
 
 
 def find_storage_refusal(error: BaseException | None) -> ChapterError | None:
-    """The refusal for this error; None where it is something else, such as a bug."""
+    """Return the refusal for this error; None if the error is something else, such as a bug."""
     global _met_full_disk_at
     if error is None:
         return None
@@ -92,12 +97,12 @@ def find_storage_refusal(error: BaseException | None) -> ChapterError | None:
 
 
 def has_met_full_disk(*, within_seconds: float) -> bool:
-    """Whether a request of this process has."""
+    """Return whether a request of this process has met a full disk within so many seconds."""
     return time.monotonic() - _met_full_disk_at < within_seconds
 
 
 def answer_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler of what nobody caught, such as an error of the middleware."""
+    """Answer an error that nothing has caught, such as one of the middleware, for Django."""
     refusal = find_storage_refusal(sys.exception())
     if refusal is None:
         return server_error(request)

@@ -1,4 +1,4 @@
-"""What the slim header of a chapter shows: title, saved state, tabs, meter."""
+"""The context of a chapter's header, with its title, saved state, tabs and meter."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from sessions.models import Session
 
 
 def header_context(chapter: Session, tab: str) -> dict[str, Any]:
-    """The context of `_chapter_header.html`; `tab` is "world", "play" or "chapter"."""
+    """Return the context of `_chapter_header.html`; `tab` is "world", "play" or "chapter"."""
     return {
         "chapter": chapter,
         "tab": tab,

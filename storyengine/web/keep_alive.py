@@ -1,6 +1,6 @@
-"""What server-sent events say now and then, also while no text comes, so that proxies keep them."""
+"""The keep-alive of server-sent events, by which proxies keep a stream open without text."""
 
-# Few proxies give up on a silent stream before half a minute.
+# Few proxies close a silent stream within half a minute.
 KEEP_ALIVE_SECONDS = 15.0
-# A comment: whoever reads the events passes it over.
+# This is a comment, which readers of server-sent events ignore.
 KEEP_ALIVE = ": waiting\n\n"

@@ -1,4 +1,4 @@
-"""What to say of the embedded model: that it cannot answer yet, or that another stands in."""
+"""The notice that the embedded model cannot answer yet or that the fallback model runs."""
 
 from dataclasses import dataclass
 
@@ -9,17 +9,17 @@ from agents.embedded.status import describe, is_ready, read_embedded_server
 
 @dataclass(frozen=True)
 class ModelNotice:
-    """`done` and `total` are bytes while the model is being fetched, else 0."""
+    """A notice for the pages; `done` and `total` are bytes while the model is fetched, else 0."""
 
     text: str
     done: int = 0
     total: int = 0
-    # Whether there is something to wait for; otherwise it stands for as long as the program runs.
+    # False for a notice that stays as long as the program runs.
     is_waiting: bool = True
 
 
 def read_model_notice() -> ModelNotice | None:
-    """None when the model that was asked for is ready."""
+    """Return the notice; None when the chosen model is ready."""
     if settings.LLM != "embedded":
         return None
     server = read_embedded_server()

@@ -1,10 +1,10 @@
-"""Whole numbers out of forms and addresses."""
+"""Reads whole numbers from forms and addresses."""
 
 from sessions.exceptions import InvalidInput
 
 
 def read_whole_number(text: str, label: str) -> int:
-    """Raises InvalidInput; the caller checks the range."""
+    """Read a whole number, whose range the caller checks; raise InvalidInput."""
     plain = text.strip().replace(",", "")
     if not (plain.isascii() and plain.isdigit() and len(plain) <= 6):
         raise InvalidInput(f"{label} must be a whole number. Nothing was saved.")
@@ -12,7 +12,7 @@ def read_whole_number(text: str, label: str) -> int:
 
 
 def number_up_to(count: int, text: str) -> int:
-    """The number from 1 to `count` that an address names; 0 when it names none."""
+    """Return the number from 1 to `count` that an address names; 0 if it names none."""
     try:
         number = read_whole_number(text, "The number")
     except InvalidInput:

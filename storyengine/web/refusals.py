@@ -1,4 +1,4 @@
-"""A ChapterError becomes a message beside what the GM was doing, or a page; no words are lost."""
+"""Shows a ChapterError as a message on the page or as a page, and keeps the words of the form."""
 
 from typing import cast
 
@@ -12,13 +12,14 @@ from sessions.exceptions import ChapterError
 from storyengine.stack.storage_refusals import find_storage_refusal
 from storyengine.web.render import HttpRequest, show
 
-# The slot inside the form that was sent, else the next one after it, else the page's own.
+# The element for the message: in the form that was sent, else after it, else the page's own.
 _SLOT = "find .refusal, next .refusal, #page-refusal"
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """Answers a ChapterError that a view let through, with the error's own status; a database that
-    is away and a disk that is full are such.
+    """Answers a ChapterError that a view raised, with the error's own status.
+
+    An error for a missing database or a full disk is answered in the same way.
     """
 
     def process_exception(
@@ -70,7 +71,7 @@ def _session_id(request: HttpRequest) -> object | None:
 
 
 def _sent_words(request: HttpRequest) -> list[str]:
-    """What the form carried that a person may have typed, to be copied from the page."""
+    """Return the texts of the form that a person may have typed, to be copied from the page."""
     hidden = {
         *("csrfmiddlewaretoken", "submission_key", "agent_slot", "agent_count"),
         *("shape", "host", "chapter", "call_id", "layer", "number", "attempt_id", "all"),

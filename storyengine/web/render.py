@@ -1,4 +1,4 @@
-"""Page or partial: the one place that knows whether htmx asked."""
+"""Answers with a page or a partial, by whether htmx made the request."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from django_htmx.middleware import HtmxDetails
 
 
 class HttpRequest(DjangoHttpRequest):
-    """A request as the middleware leaves it."""
+    """A request after the middleware has added its attributes."""
 
     htmx: HtmxDetails
 
@@ -20,7 +20,7 @@ class HttpRequest(DjangoHttpRequest):
 def show(
     request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int = 200
 ) -> HttpResponse:
-    """A rendered template that no cache keeps: what a chapter looks like changes under the page."""
+    """Render a template that no cache keeps, because a chapter changes while its page is open."""
     response = render(request, template, dict(context), status=status)
     add_never_cache_headers(response)
     return response
@@ -29,19 +29,19 @@ def show(
 def answer(
     request: HttpRequest, *, partial: str, context: Mapping[str, Any], page: str
 ) -> HttpResponse:
-    """After a form: htmx gets the partial, a plain form is sent to the page's address."""
+    """Answer a form, with the partial for htmx or else a redirect to the page."""
     if request.htmx:
         return show(request, partial, context)
     return HttpResponseRedirect(page)
 
 
 def go(request: HttpRequest, address: str) -> HttpResponse:
-    """Leave the page for another address, whoever asked."""
+    """Send the browser to another address, with or without htmx."""
     if request.htmx:
         return HttpResponseClientRedirect(address)
     return HttpResponseRedirect(address)
 
 
 def nothing_new() -> HttpResponse:
-    """The answer to a poll when the page shows everything already."""
+    """Answer a poll when the page already shows everything."""
     return HttpResponse(status=204)

@@ -1,4 +1,4 @@
-"""Django's PostgreSQL, with a pool of connections that a restart of the server costs no request."""
+"""Django's PostgreSQL backend, with a pool that loses no request when the server restarts."""
 
 import select
 from typing import Any
@@ -9,34 +9,35 @@ from psycopg_pool import ConnectionPool
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Hands out no connection that the server has closed, and asks the server only on suspicion.
+    """Gives out no connection that the server has closed, and queries the server only on suspicion.
 
-    CONN_HEALTH_CHECKS would have the pool ask before each use. Of dead connections it then throws
-    away one at a time and waits twice as long before each next one, so that a pool of eight fails
-    the first request after a restart, half a minute later.
+    CONN_HEALTH_CHECKS would make the pool query before each use. The pool then discards dead
+    connections one at a time and doubles its wait before each next one, so that the first request
+    after a restart would fail after half a minute with a pool of eight.
     """
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
         while self.pool and is_dead(connection):
             self.pool.putconn(connection)
-            # Whatever else lies in the pool has most likely died with it.
+            # The other connections of the pool have most likely died, too.
             self.pool.check()
             connection = super().get_new_connection(conn_params)
         return connection
 
     def is_usable(self) -> bool:
-        """No query is made: agents.running.database, which keeps connections, asks before all work.
+        """Return whether the connection is alive, without a query.
 
-        Django asks only where it would throw the connection away otherwise.
+        agents.running.database keeps connections and calls this before each piece of work. Django
+        calls it only where it would otherwise close the connection.
         """
         return self.connection is not None and not is_dead(self.connection)
 
 
 def is_dead(connection: Connection[Any]) -> bool:
-    """Whether the server has ended this connection, which nobody uses.
+    """Return whether the server has ended this connection, which is idle.
 
-    One that lives and was asked nothing has nothing to read, but for a notice now and then.
+    A living idle connection has nothing to read, except a notice now and then.
     """
     if connection.closed:
         return True

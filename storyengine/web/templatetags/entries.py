@@ -1,6 +1,7 @@
-"""The transcript's entries as HTML.
+"""Renders the transcript's entries as HTML.
 
-In Python, because a window may hold a thousand short entries and is rendered after every reply.
+This is Python and no template, because the window may have a thousand short entries and is rendered
+after every reply.
 """
 
 import uuid
@@ -17,18 +18,18 @@ from sessions.transcript import Entry
 
 register = template.Library()
 
-# Drawn by the style sheet, like the link to what a character saw: a copy of the page stays the
-# text of the download.
+# The style sheet draws this mark, and the link to what a character saw, so that text copied from
+# the page is the same as the download's.
 _NOT_CHOSEN = '<span role="img" aria-label="Not chosen."></span>'
 
 
 @register.filter
 def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString:
-    """One paragraph each, so that a copy of the page has two line breaks between entries."""
+    """Render each entry as a paragraph, so that copied text has two line breaks between entries."""
     calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
     forks = reverse("pages:confirm-fork", args=[session_id, 0]).removesuffix("0")
     shown = list(entries)
-    # A turn is forked at its end: after the last entry of the attempt that the story goes by.
+    # A turn is forked at its end, so the link is on the last entry of its chosen attempt.
     ends = {entry.prompt_index: at for at, entry in enumerate(shown) if entry.is_chosen}
     html = "".join(
         _paragraph(entry, calls, forks if ends.get(entry.prompt_index) == at else "")
@@ -38,9 +39,9 @@ def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString
 
 
 def _paragraph(entry: Entry, calls: str, forks: str) -> str:
-    """`forks` is where the fork links lead, or empty for an entry that has none."""
+    """Render an entry; `forks` is the address of fork links, or "" for an entry without one."""
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
-    # What memory says of a prompt leads to it.
+    # The pages about memory link to this anchor.
     is_place = entry.role == Event.Role.USER and entry.is_chosen
     anchor = f' id="prompt-{entry.prompt_index}"' if is_place else ""
     link = _link(entry.character, entry.prompt_index, calls) if entry.character else ""
@@ -52,14 +53,16 @@ def _paragraph(entry: Entry, calls: str, forks: str) -> str:
 
 
 def _perceived(names: str) -> str:
-    """Who could perceive it, where not everybody could; drawn by the style sheet, too."""
+    """Render who perceived an entry that not everybody perceived; the style sheet draws it."""
     by = escape(names)
     label = f'role="img" aria-label="Perceived by {by}."'
     return f'<span class="perceived" {label} data-by="{by}"></span>'
 
 
 def _link(speaker: Character, prompt_index: int, calls: str) -> str:
-    """To what the character saw. Its words are drawn by the style sheet: none is to be copied."""
+    """Render the link to what the character saw. The style sheet draws its words, so that they are
+    not copied.
+    """
     label = f"What {speaker.name} saw at prompt {prompt_index}"
     return f'<a class="saw" href="{calls}{prompt_index}" aria-label="{escape(label)}"></a>'
 

@@ -1,4 +1,4 @@
-"""Numbers and times as the pages write them."""
+"""Template filters that format numbers and times."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,13 +12,13 @@ register = template.Library()
 
 @register.filter
 def thousands(value: int) -> str:
-    """12480 -> 12,480"""
+    """Format a number, such as 12480 as 12,480."""
     return f"{value:,}"
 
 
 @register.filter
 def compact(value: int) -> str:
-    """31200 -> 31k"""
+    """Shorten a number, such as 31200 to 31k."""
     if value < 1_000:
         return str(value)
     if value < 10_000:
@@ -28,26 +28,26 @@ def compact(value: int) -> str:
 
 @register.filter
 def dollars(value: Decimal) -> str:
-    """0.1234 -> $0.12; what is less than a cent is not nothing"""
+    """Format an amount, such as 0.1234 as $0.12, and say so if it is less than a cent."""
     return f"${value:,.2f}" if value >= Decimal("0.01") or not value else "under $0.01"
 
 
 @register.filter
 def plural(value: int, forms: str) -> str:
-    """`2|plural:"prompt,prompts"` -> 2 prompts"""
+    """Format a number with its noun, such as `2|plural:"prompt,prompts"` as 2 prompts."""
     one, many = forms.split(",")
     return f"{value:,} {one if value == 1 else many}"
 
 
 @register.filter
 def seconds_since(moment: datetime) -> int:
-    """Whole seconds, 0 for a moment that is still to come."""
+    """Return the whole seconds since a moment; 0 for a moment in the future."""
     return max(0, int((timezone.now() - moment).total_seconds()))
 
 
 @register.filter
 def about_time(seconds: int) -> str:
-    """No more exact than an estimate can be: a few seconds; 40 seconds; 12 minutes"""
+    """Format an estimate of time roughly, such as "a few seconds", "40 seconds" or "12 minutes"."""
     if seconds < 10:
         return "a few seconds"
     if seconds < 95:
@@ -58,7 +58,7 @@ def about_time(seconds: int) -> str:
 
 @register.filter
 def ago(moment: datetime) -> str:
-    """just now; 3 hours ago"""
+    """Format the time since a moment, such as "just now" or "3 hours ago"."""
     if timezone.now() - moment < timedelta(minutes=1):
         return "just now"
     return f"{timesince(moment, depth=1)} ago"
@@ -66,6 +66,6 @@ def ago(moment: datetime) -> str:
 
 @register.filter
 def as_seconds(milliseconds: int) -> str:
-    """850 -> 0.85 s; 12345 -> 12.3 s"""
+    """Format milliseconds as seconds, such as 850 as 0.85 s and 12345 as 12.3 s."""
     seconds = milliseconds / 1_000
     return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:,.1f} s"

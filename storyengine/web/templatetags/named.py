@@ -1,4 +1,4 @@
-"""Addresses of Tab 3 that keep what is looked at."""
+"""Builds addresses of Tab 3 that keep what the page shows."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -18,6 +18,6 @@ class NamesWhatItShows(Protocol):
 
 @register.simple_tag
 def naming(page: NamesWhatItShows, **changes: int | str) -> str:
-    """The query of an address that names what the page shows, but for `changes`; "" unnames."""
+    """Return the query of the page's address with `changes`, where "" removes a name."""
     names = {name: value for name, value in {**page.names, **changes}.items() if value != ""}
     return f"?{urlencode(names)}" if names else ""

@@ -27,12 +27,12 @@ class Command(BaseCommand):
             check_storage()
         except BackupError as error:
             raise CommandError(str(error)) from error
-        # After a backup, if that changes anything (see storyengine.backups).
+        # This makes a backup first if it changes anything (see storyengine.backups).
         call_command("migrate", interactive=False, verbosity=0)
         processes = ["web", "worker"]
         if settings.LLM == "embedded":
             processes.append("model")
-            # A worker that is up first takes what waits for the model, and must not give it up.
+            # The announcement keeps a worker that starts first from failing jobs without a model.
             Report(settings.EMBEDDED_MODEL).show_start()
-        # Honcho would otherwise hand out ports of its own choice.
+        # Without this option honcho would choose the ports.
         return f"--port {settings.PORT} {' '.join(processes)}"

@@ -17,37 +17,37 @@ from storyengine.access.connections import BoundedProtocol, Connections, raise_f
 from storyengine.access.listening import CannotListen, describe_address, open_listeners
 
 SECONDS_FOR_OPEN_REQUESTS = 2
-# To store what replies that are broken off have come to.
+# The time to store the words of replies that are interrupted.
 SECONDS_FOR_LAST_WORDS = 2
-# Of a thread, before another that waits may go on.
+# How long a thread may run before another that waits may go on.
 SECONDS_OF_A_TURN = 0.000_5
 
 
 class AnnouncedServer(uvicorn.Server):
-    """Says that it serves when it does, and not before."""
+    """A server that announces its address only once it serves."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self.announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # Which the first page would wait for.
+        # The first page would otherwise wait for this import.
         import_module(settings.ROOT_URLCONF)
-        # All of this lasts as long as the process: looking through it for what is no longer used
-        # would take long, now and then, and find nothing.
+        # All objects so far last as long as the process. Freezing them spares the garbage collector
+        # from searching them in vain.
         gc.collect()
         gc.freeze()
-        # Threads that ask the database take turns with the loop that sends on all replies. Of the
-        # usual 5 ms each, with a hundred replies at once, a new one would wait a fifth of a second.
+        # Threads that ask the database take turns with the event loop that sends all replies. With
+        # the usual 5 ms a turn and a hundred replies at once, a new reply would wait 0.2 seconds.
         sys.setswitchinterval(SECONDS_OF_A_TURN)
         await super().startup(sockets=sockets)
-        # Beside what is asked already; kept, because the loop itself keeps no task alive.
+        # The connection opens while requests are served. The attribute keeps the task alive.
         self._connecting = asyncio.create_task(open_connection())
         self.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # With the replies the streams end that follow them, which else would be cut off. At once,
-        # because the process then ends by the signal that it got, before the loop could end them.
+        # Ending the replies ends the streams that follow them, which would otherwise be cut off.
+        # Both run at once, because the process is ended by a signal after uvicorn's shutdown.
         await asyncio.gather(super().shutdown(sockets=sockets), end_replies(SECONDS_FOR_LAST_WORDS))
 
 
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         "Serve pages and API: on STORYENGINE_HOST, without it on loopback, or on all addresses if "
         "a password of 12 characters or more is set."
     )
-    # `prepare` runs them, once for all processes.
+    # `prepare` runs the checks once for all processes.
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -68,12 +68,12 @@ class Command(BaseCommand):
         connections = Connections.for_files(files)
         config = uvicorn.Config(
             "storyengine.asgi:application",
-            # The quick one where it is installed: a reply waits for it.
+            # This uses uvloop where it is installed, which is faster.
             loop="auto",
             http=cast(Any, partial(BoundedProtocol, connections)),
-            # Beyond it, where nobody else waits whose connection could be closed.
+            # uvicorn refuses a connection only if no other could be closed for it.
             limit_concurrency=connections.most + 1,
-            # So many more may be opened at once before the first of them is closed.
+            # The connections that may be opened at once before the first of them is closed.
             backlog=min(files // 8, 2_048),
             log_config=None,
             access_log=False,

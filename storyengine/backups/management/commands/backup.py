@@ -7,13 +7,13 @@ from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import Reason
 from storyengine.backups.taking import back_up, back_up_if_due
 
-# A backup that failed is tried again after so long.
+# The time between two checks, after which a failed backup is also tried again.
 LOOK_EVERY_SECONDS = 300.0
 
 
 class Command(BaseCommand):
     help = "Back the database up into the folder STORYENGINE_BACKUPS, while the program runs."
-    # Whatever else may be wrong with the settings.
+    # A backup must be possible even if the settings have other faults.
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -15,7 +15,7 @@ from storyengine.backups.taking import back_up_before_migrating
 
 
 class Command(migrate.Command):
-    """Django's own, after a backup if it changes a database that is in use."""
+    """Django's command, which first makes a backup if it changes a database that is in use."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         only_looks = options["plan"] or options["check_unapplied"]
@@ -29,7 +29,7 @@ class Command(migrate.Command):
             raise CommandError(DISK_IS_FULL) from error
 
     def _back_up(self, *, to_latest: bool) -> None:
-        """What is said goes to the errors: the output of `prepare` is for honcho."""
+        """Make a backup, and report it on stderr because honcho reads the output of `prepare`."""
         try:
             if path := back_up_before_migrating(to_latest=to_latest):
                 self.stderr.write(f"The tables change; the database as it was is in {path}")
