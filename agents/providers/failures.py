@@ -19,6 +19,8 @@ from agents.providers.exceptions import (
 )
 
 _DETAIL_LENGTH = 300
+# Controls and lone surrogates, which no database and no page takes.
+_NOT_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 # The status that an error event has as its code, where that is not a word.
 _STATUS = re.compile("[45][0-9]{2}")
 # Of a host.
@@ -163,11 +165,16 @@ def _in_words(seconds: float | None) -> str:
     return f"about {seconds:.0f} seconds" if seconds < LONGEST_WAIT else "a day"
 
 
+def words_of(said: str) -> str:
+    """What a server said, on one line, with what is no text replaced."""
+    return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", " ".join(said.split()))
+
+
 def _detail(message: str, secret: str) -> str:
-    """The server's own words, short, on one line and without the key; "." without any."""
-    if not message.strip():
+    """The server's own words, short and without the key; "." without any."""
+    words = words_of(message)
+    if not words:
         return "."
-    words = " ".join(message.split())
     if secret:
         words = words.replace(secret, "[key]")
     if len(words) > _DETAIL_LENGTH:
