@@ -16,7 +16,8 @@ from sessions.models import Session
 from sessions.record import chosen_events
 
 # Play leaves one behind now and then, and a failure one more. More are written only once the GM has
-# accepted as many calls as they take.
+# accepted as many calls as they take; and so are these where they take more calls than they have
+# prompts, of which each has one set of witnesses in play, and as many as it likes in a file.
 STRETCHES_UNASKED = 2
 # Numbers in ascending order: the witnesses of an event, or those who know a block.
 Audience = tuple[int, ...]
@@ -97,13 +98,16 @@ def _find_audiences(
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
     """All that memory does not cover, where the GM has to accept the calls first; else none."""
     stretches = due_stretches(chapter, is_ending=is_ending)
-    if len(stretches) <= STRETCHES_UNASKED:
-        return []
-    accepted, unaccepted = chapter.accepted_calls, 0
+    accepted, unaccepted, calls = chapter.accepted_calls, 0, 0
     for audiences in audiences_of(chapter, stretches):
-        unaccepted += len(audiences) > accepted
+        if len(audiences) > accepted:
+            unaccepted += 1
+            calls += len(audiences)
         accepted = max(accepted - len(audiences), 0)
-    return stretches if unaccepted > STRETCHES_UNASKED else []
+    is_unasked = (
+        unaccepted <= STRETCHES_UNASKED and calls <= STRETCHES_UNASKED * chapter.chunk_size_prompts
+    )
+    return [] if is_unasked else stretches
 
 
 def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:

@@ -6,32 +6,34 @@ prompt that is played has one made; the end of the chapter has all that are left
 
 import math
 import statistics
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 
 from agents.calling.calls import fit_prompt
 from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import model_facts, model_name
 from agents.exceptions import ModelNotReady, PromptTooLong
-from agents.flows.summarizing import CHUNK, compose_summary, told_pieces
+from agents.flows.summarizing import CHUNK, compose_summary
 from agents.models import LLMArtifact
 from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
     input_budget,
     output_limit,
     read_weight_per_token,
+    weigh,
 )
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from memory.stretches import (
+    Audience,
     Stretch,
-    audiences_of,
     calls_to_accept,
     count_calls,
     stretches_to_accept,
 )
 from sessions.exceptions import ChapterError
 from sessions.models import Session
+from sessions.record import chosen_events
 
 # Of a long way back so many stretches are weighed, spread over all of it.
 _SAMPLES = 5
@@ -137,12 +139,10 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     agent = CONTEXT_SUMMARY
     facts = model_facts(agent.agent_id)
     weight_per_token = read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
-    told_to = zip(stretches, audiences_of(chapter, stretches), strict=True)
     sizes = {
-        (stretch, audience): sum(piece.weight for piece in told_pieces(chapter, stretch, audience))
-        / weight_per_token
-        for stretch, audiences in islice(told_to, 0, None, math.ceil(len(stretches) / _SAMPLES))
-        for audience in audiences
+        (stretch, audience): weight / weight_per_token
+        for stretch in stretches[:: math.ceil(len(stretches) / _SAMPLES)]
+        for audience, weight in _told_weights(chapter, stretch).items()
     }
     longest = max(sizes, key=lambda call: sizes[call])
     prompt = fit_prompt(agent, facts, partial(compose_summary, chapter, *longest))
@@ -156,3 +156,12 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     read += sum(max(known, min(most, known + at * growth)) for at in range(calls))
     written = calls * _DELTA_WEIGHT / weight_per_token
     return estimate_calls(chapter, agent, calls=calls, read=round(read), written=round(written))
+
+
+def _told_weights(chapter: Session, stretch: Stretch) -> dict[Audience, float]:
+    """What each set of witnesses is told of. Read once for all of them: a file may name many."""
+    events = chosen_events(chapter, from_prompt=stretch.first, to_prompt=stretch.last)
+    weights: dict[Audience, float] = defaultdict(float)
+    for text, witnesses in events.values_list("text", "witnesses"):
+        weights[tuple(sorted(set(witnesses)))] += weigh(text)
+    return weights

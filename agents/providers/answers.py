@@ -11,6 +11,7 @@ from agents.providers.failures import (
     dropped,
     not_the_protocol,
     refused_or_busy,
+    words_of,
 )
 from agents.providers.tool_calls import GatheredCalls
 
@@ -124,7 +125,7 @@ class Answer:
 
     def _why_empty(self) -> str:
         if self._refusal:
-            return f"The model declined to answer: {self._refusal}"
+            return f"The model declined to answer: {words_of(self._refusal)}"
         if self._finish_reason == "content_filter":
             return f"{self._subject} held the reply back by its content filter."
         if self.was_cut:

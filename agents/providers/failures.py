@@ -19,6 +19,8 @@ from agents.providers.exceptions import (
 )
 
 _DETAIL_LENGTH = 300
+# Controls and lone surrogates, which no database and no page takes.
+_NOT_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 # The code of an error event, where it is an HTTP status rather than a word.
 _STATUS = re.compile("[45][0-9]{2}")
 # The longest name of a host.
@@ -166,11 +168,16 @@ def _in_words(seconds: float | None) -> str:
     return f"about {seconds:.0f} seconds" if seconds < LONGEST_WAIT else "a day"
 
 
+def words_of(said: str) -> str:
+    """Return a server's message on one line, with what is no text replaced."""
+    return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", " ".join(said.split()))
+
+
 def _detail(message: str, secret: str) -> str:
     """Return the server's message shortened to one line without the key; "." if it is empty."""
-    if not message.strip():
+    words = words_of(message)
+    if not words:
         return "."
-    words = " ".join(message.split())
     if secret:
         words = words.replace(secret, "[key]")
     if len(words) > _DETAIL_LENGTH:

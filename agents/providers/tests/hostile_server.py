@@ -130,6 +130,12 @@ _STATUS = {
     "a refusal whose code is a list": _refused(
         "(400)", "400 Bad", {"error": {"code": [[]], "type": {}, "message": {}}}
     ),
+    "a refusal that is no text": _refused(
+        "(400): A \ufffd\ufffd B.", "400 Bad", {"error": {"message": "A \x00\ud800 B."}}
+    ),
+    "an error event that is no text": _streamed(
+        "(500): A \ufffd\ufffd B.", _event({"error": {"message": "A \x00\ud800 B."}})
+    ),
     "an error event whose code is a number without end": _streamed(
         "has trouble of its own", _event(b'{"error": {"code": 1%s}}' % (b"0" * 400))
     ),
@@ -234,6 +240,9 @@ _REASONING = {
 _REFUSAL = {
     "a refusal in the reply without end": _streamed(_DECLINED, then=_delta(refusal="I cannot. ")),
     "a refusal in the reply": _streamed(_DECLINED, _delta(refusal="I cannot."), _END, _DONE),
+    "a refusal in the reply that is no text": _streamed(
+        f"{_DECLINED}: A \ufffd\ufffd B.", _delta(refusal="A \x00\ud800 B."), _END, _DONE
+    ),
     "a refusal beside words": _streamed("", _delta(content="Yes.", refusal="I cannot."), _END),
 }
 _EVENTS = {

@@ -97,6 +97,8 @@ def test_a_call_ends_in_words_and_the_next_one_works(
     else:
         assert hostile.text or str(hostile.error)
     assert len(str(hostile.failure)) < 700
+    # It is stored and shown, whatever the server itself said.
+    assert "\0" not in str(hostile.failure).encode().decode()
 
 
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from agents.flows.ending import retry_summary
 from agents.flows.memory_calls import find_memory_behind
@@ -71,6 +72,32 @@ class TestSpending:
         for _ in range(3):
             play(imported)
             assert run_jobs() == 1
+
+    def test_many_sets_of_witnesses_in_two_stretches_ask_too(
+        self,
+        provider: ScriptedProvider,
+        run_jobs: Callable[[], int],
+        django_assert_max_num_queries: DjangoAssertNumQueries,
+    ) -> None:
+        """Each set is told in a call of its own, and a file may name any at every event."""
+        file = json.loads(long_chapter_file(6))
+        file["chapter"]["chunk_size_prompts"] = 3
+        slots = [one["slot"] for one in file["chapter"]["cast"] if one["is_selected"]]
+        groups = [one for size in range(len(slots)) for one in combinations(slots, size + 1)]
+        for turn in file["chapter"]["turns"]:
+            [attempt] = turn["attempts"]
+            said = attempt["events"][0] | {"role": "system"}
+            attempt["events"] += [said | {"witnesses": group} for group in groups]
+        imported = import_chapter(json.dumps(file).encode())
+        play(imported)
+        run_jobs()
+        assert len(provider.history) == 1
+        chapter = get_chapter(imported.pk)
+        # Of a page that shows the question: not one for each of the sets, which may be 127.
+        with django_assert_max_num_queries(2 * len(groups)):
+            behind = find_memory_behind(chapter, is_ending=False)
+        assert behind is not None
+        assert behind.calls == 2 * len(groups)
 
     def test_a_copy_by_file_has_accepted_nothing(self, imported: Session) -> None:
         Session.objects.update(accepted_calls=300)
