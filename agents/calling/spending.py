@@ -81,7 +81,7 @@ def uncapped_models() -> list[str]:
     """Models that agents run on and whose calls no cap can stop, though one in dollars is set."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
-    models = dict.fromkeys(model_name(agent_id) for agent_id in AGENTS)
+    models = dict.fromkeys(model_name(agent) for agent in AGENTS.values())
     return [model for model in models if price_of(model) is None]
 
 

@@ -38,11 +38,12 @@ def read_ahead(chapter: Session) -> None:
     """Have what the next prompt carries at hand: a GM who has sent a prompt waits for it."""
     agent = CHARACTERS[chapter.next_agent_slot]
     _compose(Subject(chapter, chapter.next_agent_slot))
-    read_weight_ahead(model_name(agent.agent_id), agent.agent_id)
+    read_weight_ahead(model_name(agent), agent.name)
 
 
 def _compose(subject: Subject) -> list[Layer]:
     assert subject.slot is not None, "A character's prompt has a character."
-    agent, facts = CHARACTERS[subject.slot], known_facts(subject.slot)
+    agent = CHARACTERS[subject.slot]
+    facts = known_facts(agent)
     budget = input_budget(facts, output_limit(agent, facts))
     return compose(agent.layers, replace(subject, budget_tokens=budget), facts.tier)

@@ -54,9 +54,7 @@ async def write_world_memory(job: Job, watch: Watch) -> None:
         job.session_id,
         lambda: _compose(chapter),
         WorldChapterLock,
-        json_schema=lock_schema_for(
-            chapter.characters, tight=is_small_model(WORLD_SUMMARY.agent_id)
-        ),
+        json_schema=lock_schema_for(chapter.characters, tight=is_small_model(WORLD_SUMMARY)),
         watch=watch,
         check=lambda payload: check_roster(payload, chapter.characters),
         job_id=job.pk,
@@ -82,7 +80,7 @@ def _store(job: Job, payload: dict[str, Any]) -> None:
 
 def _compose(chapter: Session) -> list[Layer]:
     subject = Subject(chapter, given={"FORMAT": format_pieces(WORLD_SUMMARY, WorldChapterLock)})
-    return compose(WORLD_SUMMARY.layers, subject, tier_of(WORLD_SUMMARY.agent_id))
+    return compose(WORLD_SUMMARY.layers, subject, tier_of(WORLD_SUMMARY))
 
 
 declare_job_kind(Job.Kind.LOCK, JobKind(run=write_world_memory, give_up=give_up))

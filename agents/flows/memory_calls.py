@@ -119,11 +119,10 @@ def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
 
 def _seconds_of_a_call() -> int | None:
     """The median of the latest calls that wrote memory with this model; None where none did."""
-    agent_id = CONTEXT_SUMMARY.agent_id
     latest = LLMArtifact.objects.order_by("-created_at").values_list(
-        "agent_id", "model", "error", "duration_ms"
+        "agent", "model", "error", "duration_ms"
     )[:_CALLS_LOOKED_AT]
-    alike = (agent_id, model_name(agent_id), "")
+    alike = (CONTEXT_SUMMARY.name, model_name(CONTEXT_SUMMARY), "")
     took = [milliseconds for *kind, milliseconds in latest if tuple(kind) == alike]
     return round(statistics.median(took) / 1_000) if took else None
 
@@ -135,8 +134,8 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     Memory grows with each delta until its share of the window is full.
     """
     agent = CONTEXT_SUMMARY
-    facts = model_facts(agent.agent_id)
-    weight_per_token = read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
+    facts = model_facts(agent)
+    weight_per_token = read_weight_per_token(model_name(agent), agent.name)
     told_to = zip(stretches, audiences_of(chapter, stretches), strict=True)
     sizes = {
         (stretch, audience): sum(piece.weight for piece in told_pieces(chapter, stretch, audience))

@@ -190,9 +190,9 @@ async def _call(
         lambda: layers,
         on_text=watch.add,
         # A small model comes to no end by itself.
-        is_enough=is_enough if is_small_model(NARRATOR.agent_id) else None,
+        is_enough=is_enough if is_small_model(NARRATOR) else None,
         # Hidden reasoning counts as output, so that a reasoning model keeps its own cap.
-        output_tokens=None if facts_of(model_name(NARRATOR.agent_id)).reasons else room,
+        output_tokens=None if facts_of(model_name(NARRATOR)).reasons else room,
         job_id=job.pk,
     )
     return reply.text, reply.was_cut
@@ -226,7 +226,7 @@ def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
 
 def fit_scene(job: Job, material: Material, number: int, finished: list[str]) -> AssembledPrompt:
     layers = partial(scene_layers, job, material, number, finished)
-    return fit_prompt(NARRATOR, model_facts(NARRATOR.agent_id), layers)
+    return fit_prompt(NARRATOR, model_facts(NARRATOR), layers)
 
 
 def scene_layers(job: Job, material: Material, number: int, finished: list[str]) -> list[Layer]:
@@ -252,7 +252,7 @@ def scene_layers(job: Job, material: Material, number: int, finished: list[str])
         )
     given["TASK"] = [Piece(task)]
     subject = Subject(material.chapter, given=given)
-    return compose(NARRATOR.layers, subject, tier_of(NARRATOR.agent_id))
+    return compose(NARRATOR.layers, subject, tier_of(NARRATOR))
 
 
 def _continuation(text: str, missing_words: int) -> list[Layer]:
@@ -323,8 +323,8 @@ def _read_material(job: Job) -> Material:
 
 def plan_build(chapter: Session, weights: Sequence[float], target_words: int) -> list[Scene]:
     """The scenes that the narrator's model can write; `weights` are those of the prompts."""
-    facts = model_facts(NARRATOR.agent_id)
-    weight_per_token = read_weight_per_token(model_name(NARRATOR.agent_id), NARRATOR.agent_id)
+    facts = model_facts(NARRATOR)
+    weight_per_token = read_weight_per_token(model_name(NARRATOR), NARRATOR.name)
     limit = output_limit(NARRATOR, facts)
     # Of a limit below what is asked for, hidden reasoning takes as large a part as of the whole.
     reasoning = NARRATOR.reasoning_tokens if facts.reasons else 0

@@ -17,6 +17,7 @@ from agents.flows.characters import agent_of, compose_reply, others_cues, read_a
 from agents.flows.choosing import follow_choice
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
+from agents.prompting.declarations import Agent
 from agents.prompting.prose import end_at_sentence, without_heading
 from agents.providers.exceptions import ProviderError
 from agents.running.claims import keep_claim
@@ -130,9 +131,9 @@ def keep_reply(session_id: uuid.UUID) -> Attempt:
     return attempt
 
 
-def finished_text(actor: int, reply: Reply) -> str:
+def finished_text(agent: Agent, reply: Reply) -> str:
     """A small model seldom ends by itself, so that its last sentence may be half a one."""
-    if not is_small_model(actor):
+    if not is_small_model(agent):
         return reply.text
     text = without_heading(reply.text)
     return end_at_sentence(text) if reply.was_cut else text
@@ -244,7 +245,7 @@ async def _write_or_fail(attempt: Attempt, call: PreparedCall | Exception, live:
             if not attempt.is_trial:
                 await settle_warmup(attempt.session_id, attempt.actor)
             reply = await make_call(call, on_text=live.append)
-            text = finished_text(attempt.actor, reply)
+            text = finished_text(agent_of(attempt), reply)
             if events := await in_database_patiently(_commit, attempt, text):
                 live.committed = ReplyEnded(attempt, events=events)
     except (ProviderError, ChapterError) as error:

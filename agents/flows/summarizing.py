@@ -154,7 +154,7 @@ async def _tell(
             stretch.first,
             stretch.last,
             chapter.characters,
-            tight=is_small_model(CONTEXT_SUMMARY.agent_id),
+            tight=is_small_model(CONTEXT_SUMMARY),
         ),
         watch=watch,
         job_id=job.pk,
@@ -273,7 +273,7 @@ def compose_summary(
     reminder = format_pieces(CONTEXT_SUMMARY, TurnDelta)
     given = {CHUNK: told_pieces(chapter, stretch, audience, last_attempt), "FORMAT": reminder}
     subject = Subject(chapter, audience=audience, waiting=waiting, given=given)
-    return compose(CONTEXT_SUMMARY.layers, subject, tier_of(CONTEXT_SUMMARY.agent_id))
+    return compose(CONTEXT_SUMMARY.layers, subject, tier_of(CONTEXT_SUMMARY))
 
 
 def told_pieces(

@@ -28,15 +28,17 @@ from sessions.roster import SLOTS, default_name
 
 @dataclass(frozen=True)
 class Agent:
-    """One of the ten agents.
+    """Somebody who writes. `agent_id` is its number where it is one of the specification's ten;
+    `name` says what it does and is the same for all characters.
 
     `output_tokens` caps what it writes; a reasoning model gets `reasoning_tokens` on top, because
     its hidden reasoning counts as output and would otherwise use the cap up. `layers` are its
     prompt, in order: stable text first, so that prefix caches work.
     """
 
-    agent_id: int
+    agent_id: int | None
     name: str
+    title: str
     default_model: str
     output_tokens: int
     reasoning_tokens: int
@@ -58,6 +60,18 @@ class Agent:
     @property
     def is_narrator(self) -> bool:
         return self.agent_id == NARRATOR.agent_id
+
+    @property
+    def label(self) -> str:
+        """For the log: its number where it has one."""
+        return self.name if self.agent_id is None else str(self.agent_id)
+
+    @property
+    def model_setting(self) -> str:
+        """What stands behind STORYENGINE_MODEL_ in the variable that names its model."""
+        if self.agent_id is not None:
+            return f"AGENT_{self.agent_id}"
+        return self.name.upper().replace(".", "_")
 
 
 def _instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDeclaration, ...]:
@@ -121,6 +135,7 @@ _FORMAT = LayerDeclaration("FORMAT", given("FORMAT"))
 
 WORLD_SUMMARY = Agent(
     0,
+    "world_lock",
     "World and Chapter Summary Agent",
     "o4-mini",
     output_tokens=2_400,
@@ -140,6 +155,7 @@ WORLD_SUMMARY = Agent(
 CHARACTERS = {
     slot: Agent(
         slot,
+        "character",
         default_name(slot),
         "o4-mini",
         output_tokens=1_000,
@@ -153,6 +169,7 @@ CHARACTERS = {
 
 CONTEXT_SUMMARY = Agent(
     8,
+    "memory",
     "Context Summary Agent",
     "o4-mini",
     output_tokens=3_200,
@@ -175,6 +192,7 @@ CONTEXT_SUMMARY = Agent(
 # one in which what a chapter's builds have in common comes first.
 NARRATOR = Agent(
     9,
+    "narrator",
     "Narrative Agent",
     "gpt-5.2",
     output_tokens=9_000,

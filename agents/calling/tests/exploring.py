@@ -56,7 +56,8 @@ LOOK = Tool("look", "Looks around.", Looking, look)
 
 def explorer(*tools: Tool, form: ToolForm = "native", most_steps: int = 8) -> Agent:
     return Agent(
-        11,
+        None,
+        "explorer",
         "Explorer",
         "gpt-4o",
         output_tokens=500,

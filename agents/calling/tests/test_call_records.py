@@ -29,6 +29,7 @@ from agents.flows.tests.playing import play, play_many, reroll
 from agents.flows.tests.trying import try_again
 from agents.flows.trials import adopt_trial
 from agents.models import Job, LLMArtifact, PromptText
+from agents.prompting.declarations import AGENTS
 from agents.prompting.sent_layers import join_layers
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
@@ -56,8 +57,15 @@ def uses(behind: CallsBehind) -> list[str]:
 
 
 def add_call(chapter: Session, **fields: Any) -> LLMArtifact:
-    values = {"agent_id": 1, "provider": "scripted", "model": "m", "raw_output_ref": "Yes."}
-    return LLMArtifact.objects.create(session=chapter, **{**values, **fields})
+    values: dict[str, Any] = {
+        "agent_id": 1,
+        "provider": "scripted",
+        "model": "m",
+        "raw_output_ref": "Yes.",
+    }
+    values |= fields
+    agent = AGENTS[values["agent_id"]].name
+    return LLMArtifact.objects.create(session=chapter, agent=agent, **values)
 
 
 def test_a_call_that_nobody_reported_counts_as_the_caps_count_it(chapter: Session) -> None:

@@ -168,7 +168,7 @@ class TestWithoutReportedTokens:
     @pytest.fixture(autouse=True)
     def _model(self, settings: Any) -> None:
         settings.LLM, settings.MODEL = "scripted", "nobody-knows"
-        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+        settings.MODEL_BY_AGENT = {}
 
     def assert_estimated(self, text: str) -> None:
         call = LLMArtifact.objects.latest("created_at")
@@ -290,7 +290,7 @@ class TestModelsThatNoCapStops:
     @pytest.fixture(autouse=True)
     def _models(self, settings: Any) -> None:
         settings.LLM, settings.MODEL = "openai", ""
-        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "") | {8: "my-own", 9: "my-own"}
+        settings.MODEL_BY_AGENT = {"AGENT_8": "my-own", "AGENT_9": "my-own"}
         settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS = Decimal(1), 0
 
     def test_those_without_a_price_are_named_once(self) -> None:

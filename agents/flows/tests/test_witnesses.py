@@ -110,8 +110,8 @@ def test_a_word_for_two_of_three_reaches_no_prompt_of_the_third(
     tier: str,
 ) -> None:
     settings.LLM, settings.MODEL = llm, model
-    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
-    assert tier_of(1) == tier
+    settings.MODEL_BY_AGENT = {}
+    assert tier_of(CHARACTERS[1]) == tier
     play(chapter, "It begins.", slot=3)
     play(chapter, f"She shows it: {SECRET}.", slot=1, witnesses=[2])
     assert chapter.attempts.latest("submitted_at").witnesses == [1, 2]

@@ -20,7 +20,8 @@ from sessions.tests.factories import make_active_chapter
 pytestmark = pytest.mark.django_db
 
 COACH = Agent(
-    10,
+    None,
+    "coach",
     "Writing Coach",
     "o4-mini",
     output_tokens=500,
@@ -38,7 +39,7 @@ COACH = Agent(
 def _coach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     (tmp_path / "coach.md").write_text("You advise the writer.")
     monkeypatch.setattr("agents.prompting.prompt_files.PROMPTS_FOLDER", tmp_path)
-    monkeypatch.setitem(AGENTS, COACH.agent_id, COACH)
+    monkeypatch.setitem(AGENTS, 10, COACH)
     settings.LLM = "openai"
     settings.OPENAI_BASE_URL = "http://localhost:9/v1"
 
@@ -62,7 +63,7 @@ def test_it_is_called_recorded_and_shown(provider: ScriptedProvider, client: Cli
     assert [message.role for message in provider.history[0].messages] == ["system", "user"]
     assert "<prompt_index>" in provider.history[0].messages[1].content
     artifact = LLMArtifact.objects.get()
-    assert (artifact.agent_id, artifact.model) == (10, "o4-mini")
+    assert (artifact.agent, artifact.agent_id, artifact.model) == ("coach", None, "o4-mini")
     assert [layer["name"] for layer in artifact.layers] == [
         "SYSTEM",
         "SESSION_STATE",
