@@ -16,7 +16,7 @@ from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFli
 from sessions.leases import LEASE
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN, PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_after_commit
-from sessions.models import Attempt, Session, Turn
+from sessions.models import DEFAULT_AGENT, Attempt, Session, Turn
 from sessions.states import PLAYABLE
 from sessions.text import clean_line, clean_text
 
@@ -40,12 +40,13 @@ class OpenedAttempt:
 def open_prompt(
     session_id: uuid.UUID,
     *,
-    actor: int,
+    actor: int | None,
     words: str,
     submission_key: str,
     witnesses: Sequence[int] | None = None,
+    agent: str = DEFAULT_AGENT,
 ) -> OpenedAttempt:
-    """Store the user's prompt as the attempt in flight.
+    """Store the user's prompt as the attempt in flight, which this agent writes.
 
     Sent again under the same key it is the same attempt: TurnInFlight while it runs, the committed
     one after success, a new run after a failure, WrongState once it was set aside. Raises KeyReused
@@ -58,6 +59,7 @@ def open_prompt(
         session=chapter,
         submission_key=clean_key(submission_key),
         actor=actor,
+        agent=agent,
         words=words,
         witnesses=_with_actor(witnesses, actor),
     )
@@ -75,8 +77,8 @@ def open_reroll(
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn as the attempt in flight.
 
-    What is left out is as in the chosen attempt. Refused as `open_prompt` refuses, and once a turn
-    has its fifty attempts.
+    What is left out is as in the chosen attempt, and so is the agent. Refused as `open_prompt`
+    refuses, and once a turn has its fifty attempts.
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
@@ -91,6 +93,7 @@ def open_reroll(
         kind=Attempt.Kind.REROLL,
         submission_key=key,
         actor=answering,
+        agent=like.agent,
         words=like.words if words is None else _clean_words(words),
         witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, answering),
     )
@@ -120,6 +123,7 @@ def open_trial(
         kind=Attempt.Kind.TRIAL,
         submission_key=clean_key(submission_key),
         actor=source.actor,
+        agent=source.agent,
         words=source.words,
         witnesses=source.witnesses,
         given=given,
@@ -286,7 +290,7 @@ def _claim(chapter: Session, attempt: Attempt) -> None:
     if attempt.turn is not None:
         free = free.filter(prompt_index=attempt.turn.number)
     claim: dict[str, Any] = {"turn_in_flight": attempt.pk}
-    if attempt.kind == Attempt.Kind.PROMPT:
+    if attempt.kind == Attempt.Kind.PROMPT and attempt.actor is not None:
         claim["next_agent_slot"] = attempt.actor
     if not free.update(**claim):
         chapter.refresh_from_db()
@@ -313,9 +317,9 @@ def _clean_words(words: str) -> str:
     return text
 
 
-def check_cast(chapter: Session, actor: int, witnesses: Sequence[int] | None) -> None:
+def check_cast(chapter: Session, actor: int | None, witnesses: Sequence[int] | None) -> None:
     """Raises InvalidInput unless these are agents of the chapter, each witness once."""
-    if actor not in chapter.selected_agent_slots:
+    if actor is not None and actor not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {actor} in this chapter. Nothing was sent.")
     if witnesses is not None and not take_part_once(chapter, witnesses):
         raise InvalidInput(
@@ -323,5 +327,7 @@ def check_cast(chapter: Session, actor: int, witnesses: Sequence[int] | None) ->
         )
 
 
-def _with_actor(witnesses: Sequence[int] | None, actor: int) -> list[int] | None:
-    return None if witnesses is None else sorted({*witnesses, actor})
+def _with_actor(witnesses: Sequence[int] | None, actor: int | None) -> list[int] | None:
+    if witnesses is None:
+        return None
+    return sorted({*witnesses, *([] if actor is None else [actor])})

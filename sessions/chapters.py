@@ -20,7 +20,7 @@ from sessions.limits import (
     TAB1_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
-from sessions.models import UNTITLED, CastMember, Session, Tab1Inputs
+from sessions.models import DEFAULT_MODE, UNTITLED, CastMember, Session, Tab1Inputs
 from sessions.states import State, move
 from sessions.text import clean_line, clean_text
 
@@ -44,8 +44,9 @@ class SetupChange:
     chunk_size_prompts: int | None = None
 
 
-def create_chapter(title: str = "") -> Session:
-    return _store_new(Session(title=_clean_title(title) or UNTITLED), Tab1Inputs(), default_cast())
+def create_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
+    chapter = Session(title=_clean_title(title) or UNTITLED, mode=mode)
+    return _store_new(chapter, Tab1Inputs(), default_cast())
 
 
 @transaction.atomic
@@ -94,6 +95,7 @@ def copy_setup(session_id: uuid.UUID) -> Session:
     source = get_chapter(session_id)
     copy = Session(
         title=_title_of_copy(source.title),
+        mode=source.mode,
         chunk_size_prompts=source.chunk_size_prompts,
         narrative_agent_definition_text=source.narrative_agent_definition_text,
         target_words=source.target_words,
@@ -152,10 +154,11 @@ def reset_chapter(session_id: uuid.UUID) -> Session:
     Whatever is running for it finds its row gone and writes nothing.
     """
     lock_chapter(session_id)
-    chapter = Session.objects.filter(pk=get_chapter(session_id).pk)
+    mode = get_chapter(session_id).mode
+    chapter = Session.objects.filter(pk=session_id)
     move(chapter, State.RESETTING, refusal="This chapter is being reset already.")
     chapter.delete()
-    return create_chapter()
+    return create_chapter(mode=mode)
 
 
 @transaction.atomic

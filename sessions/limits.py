@@ -10,8 +10,8 @@ PROMPT_CHAR_LIMIT = 5_000
 NARRATIVE_AGENT_CHAR_LIMIT = 5_000
 CANON_CHAR_LIMIT = 1_000
 AGENT_NAME_CHAR_LIMIT = 60
-# Of who writes an attempt, as a way to play declares it: explorer.narrator.
-AGENT_CHAR_LIMIT = 60
+# Of who writes an attempt, and of a way to play, as that declares them: explorer.narrator.
+AGENT_CHAR_LIMIT, MODE_CHAR_LIMIT = 60, 30
 PRONOUNS_CHAR_LIMIT = 40
 PUBLIC_TEXT_CHAR_LIMIT = 200
 TITLE_CHAR_LIMIT = 120

@@ -13,6 +13,7 @@ from sessions.models import Attempt, Session
 
 
 def agent_of(attempt: Attempt) -> Agent:
+    assert attempt.actor is not None, "A character's attempt has an actor."
     return CHARACTERS[attempt.actor]
 
 

@@ -314,7 +314,7 @@ def _prepare_trial(attempt: Attempt) -> PreparedCall:
 
 
 def _prepare(
-    chapter: Session, actor: int, layers: list[Layer], *, attempt_id: uuid.UUID | None = None
+    chapter: Session, actor: int | None, layers: list[Layer], *, attempt_id: uuid.UUID | None = None
 ) -> PreparedCall:
     attempt = Attempt(session=chapter, actor=actor)
     return prepare_call(

@@ -63,7 +63,7 @@ async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:
     _warming = _Warming(session_id, agent_slot, asyncio.create_task(_warm(session_id, agent_slot)))
 
 
-async def settle_warmup(session_id: uuid.UUID, agent_slot: int) -> None:
+async def settle_warmup(session_id: uuid.UUID, agent_slot: int | None) -> None:
     """Before a real call: wait for what helps it, end what would only stand in its way."""
     if _warming is None or _warming.task.done():
         return
@@ -88,7 +88,7 @@ def _stop_for_deleted(instance: Session, **_signal: object) -> None:
     transaction.on_commit(lambda: stop_warmup(session_id))
 
 
-def _is_warming(session_id: uuid.UUID, agent_slot: int) -> bool:
+def _is_warming(session_id: uuid.UUID, agent_slot: int | None) -> bool:
     return (
         _warming is not None
         and not _warming.task.done()

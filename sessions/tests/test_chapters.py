@@ -298,3 +298,10 @@ def test_events_are_append_only() -> None:
     event.text = "rewritten"
     with pytest.raises(TypeError):
         event.save()
+
+
+def test_a_copy_and_a_chapter_after_a_reset_are_played_in_the_same_way() -> None:
+    chapter = create_chapter("The Lamp", mode="explorer")
+    assert copy_setup(chapter.pk).mode == "explorer"
+    assert reset_chapter(chapter.pk).mode == "explorer"
+    assert create_chapter().mode == "gamemaster"

@@ -41,7 +41,8 @@ class PendingAttempt:
 
     @property
     def character(self) -> Character:
-        return self.chapter.character(self.attempt.actor)
+        """Who acts; one without a colour where nobody of the cast does."""
+        return self.chapter.character(self.attempt.actor or 0)
 
     @property
     def prefix(self) -> str:

@@ -304,7 +304,7 @@ class Played:
 
     def try_again(self, who: set[int] | None, *, is_chosen: bool) -> None:
         chosen = self.latest.chosen
-        witnesses = None if who is None else sorted({*who, chosen.actor})
+        witnesses = None if who is None else sorted({*who, chosen.actor or 0})
         text = f"Again {self.mark()}."
         attempt = add_reply(
             self.chapter, self.latest.number, text, is_chosen=False, witnesses=witnesses
