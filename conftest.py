@@ -31,6 +31,9 @@ hypothesis.settings.load_profile("untimed")
 
 # What starts processes, and mostly waits for them.
 _LONG = {"browser", "processes", "real_model"}
+# What differs with neither, however a program is started for it: pages that are looked at, the
+# embedded model, and what is refused before anything is stored.
+_ONE_STACK = {"browser", "real_model", "one_stack"}
 # What a test asks pytest-django for when it reads or writes rows.
 _DATABASE = {"db", "transactional_db", "live_server"}
 
@@ -52,9 +55,9 @@ def _meets_servers(test: pytest.Function) -> bool:
     of_servers = test.nodeid.startswith(("storyengine/stack/", "storyengine/backups/", "chaos/"))
     return (
         of_servers
-        or not marks.isdisjoint(_LONG | {"django_db"})
+        or not marks.isdisjoint({"processes", "django_db"})
         or not _DATABASE.isdisjoint(test.fixturenames)
-    )
+    ) and marks.isdisjoint(_ONE_STACK)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -38,7 +38,8 @@ def build_chapter(events: int) -> "Session":
     """A chapter in play with this many events, memory for every full chunk, all of it valid."""
     from django.utils import timezone
 
-    from sessions.models import Session, Tab1Inputs
+    from sessions.cast import default_cast
+    from sessions.models import CastMember, Session, Tab1Inputs
     from sessions.states import State
 
     prompts = events // 2
@@ -51,6 +52,10 @@ def build_chapter(events: int) -> "Session":
         last_summarized_prompt_index=covered,
     )
     Tab1Inputs.objects.create(session=chapter, world_text=beat_text(1), chapter_text=beat_text(2))
+    cast = default_cast()
+    for member in cast:
+        member.session = chapter
+    CastMember.objects.bulk_create(cast)
     begun = timezone.now() - timedelta(seconds=events)
     _add_play(chapter, events, begun)
     _add_memory(chapter, covered, begun)
@@ -92,7 +97,7 @@ def _add_play(chapter: "Session", events: int, begun: datetime) -> None:
             role=Event.Role.AGENT if number % 2 else Event.Role.USER,
             agent_slot=number // 2 % 3 + 1 if number % 2 else None,
             text=_event_text(number),
-            witnesses=[1, 2, 3],
+            witnesses=chapter.selected_agent_slots,
             created_at=begun + timedelta(seconds=number),
         )
         for number in range(events)
@@ -118,22 +123,33 @@ def _add_memory(chapter: "Session", covered: int, begun: datetime) -> None:
     )
     replies = ModelReplies(None, 0)
     lock = json.loads(replies.text_for(0, []))
-    blocks = [(MemoryBlock.Type.WORLD_CHAPTER_LOCK, 0, 0, lock)]
+    MemoryBlock.objects.create(
+        session=chapter,
+        type=MemoryBlock.Type.WORLD_CHAPTER_LOCK,
+        from_prompt_index=0,
+        to_prompt_index=0,
+        json_payload=lock,
+        created_at=begun,
+    )
+    chosen = dict(chapter.turns.values_list("number", "chosen"))
+    blocks = []
     for first in range(1, covered + 1, CHUNK):
         last = first + CHUNK - 1
         lines = "\n".join(f"{number}) {beat_text(number)}" for number in range(first, last + 1))
         delta = json.loads(replies.text_for(8, [lines]))
-        blocks.append((MemoryBlock.Type.TURN_DELTA, first, last, delta))
+        blocks.append((first, last, delta))
     MemoryBlock.objects.bulk_create(
         MemoryBlock(
             session=chapter,
-            type=kind,
+            type=MemoryBlock.Type.TURN_DELTA,
+            attempt_id=chosen[last],
+            audience=chapter.selected_agent_slots,
             from_prompt_index=first,
             to_prompt_index=last,
             json_payload=payload,
             created_at=begun + timedelta(seconds=2 * last),
         )
-        for kind, first, last, payload in blocks
+        for first, last, payload in blocks
     )
 
 

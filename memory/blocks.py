@@ -134,13 +134,22 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
     return True
 
 
+def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
+    """The last prompt that the deltas that count cover, of those that end at `up_to` or earlier."""
+    deltas = counting_deltas(chapter)
+    if up_to is not None:
+        deltas = deltas.filter(to_prompt_index__lte=up_to)
+    end = 0
+    for first, last in deltas.values_list("from_prompt_index", "to_prompt_index"):
+        if first == end + 1:
+            end = last
+    return end
+
+
 def settle_pointer(session_id: uuid.UUID) -> None:
     """Set the summary pointer to the end of the deltas that count."""
     chapter = Session.objects.get(pk=session_id)
-    end = 0
-    for first, last in counting_deltas(chapter).values_list("from_prompt_index", "to_prompt_index"):
-        if first == end + 1:
-            end = last
+    end = covered_until(chapter)
     if end != chapter.last_summarized_prompt_index:
         Session.objects.filter(pk=session_id).update(
             last_summarized_prompt_index=end, updated_at=timezone.now()

@@ -2,8 +2,20 @@
 
 import uuid
 
+from django.db.models import BooleanField, ExpressionWrapper, QuerySet
+
+from memory.blocks import COUNTS
 from memory.models import NarrativeDraft
-from sessions.models import Attempt
+from sessions.models import Attempt, Session
+
+
+def drafts_of(chapter: Session) -> QuerySet[NarrativeDraft]:
+    """Oldest first. Each has `is_current`: whether the attempt that its last turn went by is chosen
+    now, or is not known."""
+    drafts: QuerySet[NarrativeDraft] = chapter.narrative_drafts.annotate(
+        is_current=ExpressionWrapper(COUNTS, output_field=BooleanField())
+    )
+    return drafts.order_by("created_at")
 
 
 def write_draft(

@@ -94,7 +94,7 @@ def copy_setup(session_id: uuid.UUID) -> Session:
     """A fresh chapter with the same Tab 1, and the title with the next number that is free."""
     source = get_chapter(session_id)
     copy = Session(
-        title=_title_of_copy(source.title),
+        title=title_of_copy(source.title),
         mode=source.mode,
         chunk_size_prompts=source.chunk_size_prompts,
         narrative_agent_definition_text=source.narrative_agent_definition_text,
@@ -168,6 +168,19 @@ def delete_chapter(session_id: uuid.UUID) -> None:
     get_chapter(session_id).delete()
 
 
+def title_of_copy(title: str) -> str:
+    """The Lamp -> The Lamp (2) -> The Lamp (3)"""
+    stem, last = title, 1
+    if counted := re.fullmatch(r"(.*) \(([0-9]{1,3})\)", title):
+        stem, last = counted[1], int(counted[2])
+    endings = (f" ({number})" for number in count(last + 1))
+    titles = (stem[: TITLE_CHAR_LIMIT - len(ending)].rstrip() + ending for ending in endings)
+    # Long titles are cut to make room for the number.
+    start = stem[: TITLE_CHAR_LIMIT - 12]
+    taken = set(Session.objects.filter(title__startswith=start).values_list("title", flat=True))
+    return next(title for title in titles if title not in taken)
+
+
 @transaction.atomic
 def _store_new(chapter: Session, tab1: Tab1Inputs, cast: list[CastMember]) -> Session:
     chapter.save(force_insert=True)
@@ -194,16 +207,3 @@ def _clean_tab1(text: str, label: str) -> str:
 
 def _clean_title(title: str) -> str:
     return clean_line(title, limit=TITLE_CHAR_LIMIT, label="The title")
-
-
-def _title_of_copy(title: str) -> str:
-    """The Lamp -> The Lamp (2) -> The Lamp (3)"""
-    stem, last = title, 1
-    if counted := re.fullmatch(r"(.*) \(([0-9]{1,3})\)", title):
-        stem, last = counted[1], int(counted[2])
-    endings = (f" ({number})" for number in count(last + 1))
-    titles = (stem[: TITLE_CHAR_LIMIT - len(ending)].rstrip() + ending for ending in endings)
-    # Long titles are cut to make room for the number.
-    start = stem[: TITLE_CHAR_LIMIT - 12]
-    taken = set(Session.objects.filter(title__startswith=start).values_list("title", flat=True))
-    return next(title for title in titles if title not in taken)

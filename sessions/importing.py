@@ -1,4 +1,4 @@
-"""A chapter that is being imported: there for nobody before its last row is stored.
+"""A chapter that is being imported or forked: there for nobody before its last row is stored.
 
 Each piece is a transaction of its own, so that others can write in between. A chapter whose process
 died on the way is removed by whoever looks for what is left behind (agents.running.recovery).
@@ -14,7 +14,8 @@ from django.db import Error as DatabaseError
 from django.db import connection, models, transaction
 from django.utils import timezone
 
-from sessions.exceptions import ChapterError
+from sessions.access import lock_chapter
+from sessions.exceptions import ChapterError, UnknownChapter
 from sessions.models import CastMember, Session, Tab1Inputs
 from sessions.states import State, try_move
 
@@ -45,6 +46,9 @@ def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) ->
     """
     state, chapter.state = State(chapter.state), State.IMPORTING
     with transaction.atomic():
+        # Whoever deletes the origin of a fork waits until its fork names it, or comes first.
+        if chapter.origin_id and not lock_chapter(chapter.origin_id):
+            raise UnknownChapter("The chapter was reset or deleted meanwhile. Nothing was stored.")
         chapter.save(force_insert=True)
         tab1.save(force_insert=True)
         CastMember.objects.bulk_create(cast)
@@ -133,6 +137,9 @@ def _remove(chapter: "models.QuerySet[Session]") -> None:
     Somebody whose lease was taken to have run out may have renewed it.
     """
     for relation in Session._meta.related_objects:
+        # A chapter that is not there yet has no forks, and they would outlive it.
+        if relation.related_model is Session:
+            continue
         rows = relation.related_model._base_manager.filter(
             **{f"{relation.field.name}__in": chapter}
         )

@@ -67,6 +67,17 @@ class Session(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     last_played_at = models.DateTimeField(default=timezone.now)
+    # Of a fork: the chapter that it was made from while that is there, its title at that time, the
+    # last turn that both have in common, and the key of the form that asked for it.
+    origin = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="forks"
+    )
+    origin_title = models.CharField(max_length=TITLE_CHAR_LIMIT, blank=True)
+    forked_at_prompt = models.PositiveIntegerField(default=0)
+    fork_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT, blank=True)
+    # What the origin had used of each model when it was forked, as agents.calling.spending has it.
+    # It is never changed afterwards.
+    inherited_usage = models.JSONField(default=dict, blank=True)
 
     objects = Chapters()
     everything = models.Manager["Session"]()
@@ -74,6 +85,9 @@ class Session(models.Model):
     class Meta:
         ordering = ["-last_played_at"]
         verbose_name = "chapter"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["origin", "fork_key"], name="one_fork_per_submission"),
+        ]
 
     def __str__(self) -> str:
         return self.title
@@ -84,6 +98,10 @@ class Session(models.Model):
     @property
     def is_untitled(self) -> bool:
         return self.title == UNTITLED
+
+    @property
+    def is_fork(self) -> bool:
+        return self.forked_at_prompt > 0
 
     @cached_property
     def cast(self) -> tuple["CastMember", ...]:

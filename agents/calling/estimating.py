@@ -64,7 +64,7 @@ def estimate_calls(
 
 
 def _warning(chapter: Session, tokens: int, dollars: Decimal | None) -> str:
-    spent = spending_of(chapter.llm_artifacts.all())
+    spent = spending_of(chapter.pk)
     budget, most_tokens = settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS
     if dollars is not None and budget and spent.dollars + dollars > budget:
         return (

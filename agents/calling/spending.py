@@ -1,20 +1,22 @@
 """What a chapter has cost, and the caps that end it before it costs more."""
 
 import uuid
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
 from django.conf import settings
-from django.db.models import IntegerField, QuerySet, Sum
-from django.db.models.fields.json import KT
+from django.db.models import F, IntegerField, Sum
+from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 
 from agents.calling.model_access import model_name
 from agents.exceptions import BudgetSpent
 from agents.facts.prices import price_of
-from agents.models import LLMArtifact
 from agents.prompting.declarations import AGENTS
+from sessions.models import Session
 
 
 @dataclass(frozen=True)
@@ -41,33 +43,60 @@ class Spending:
         return None if self.tokens and self.unpriced_tokens >= self.tokens else self.dollars
 
 
-def sum_of_tokens(kind: Literal["input", "output", "cached"]) -> Coalesce:
-    """Of calls as providers reported them."""
-    return Coalesce(Sum(Cast(KT(f"token_counts__{kind}"), IntegerField())), 0)
+def sum_of_tokens(kind: Literal["input", "output", "cached"], of: str = "") -> Coalesce:
+    """Of calls as providers reported them; `of` leads to the calls."""
+    return Coalesce(Sum(Cast(KeyTextTransform(kind, f"{of}token_counts"), IntegerField())), 0)
 
 
-def sum_of_estimates(kind: Literal["input", "output"]) -> Coalesce:
-    """Of calls that may have cost something and reported nothing."""
-    return Coalesce(Sum(f"estimated_{kind}"), 0)
+def sum_of_estimates(kind: Literal["input", "output"], of: str = "") -> Coalesce:
+    """Of calls that may have cost something and reported nothing; `of` leads to the calls."""
+    return Coalesce(Sum(f"{of}estimated_{kind}"), 0)
 
 
-def spending_of(artifacts: QuerySet[LLMArtifact]) -> Spending:
-    """In one query that reads no prompts: an index of the artifacts has all that it asks for."""
-    rows: QuerySet[Any, Any] = (
-        artifacts.order_by()
-        .values("model")
-        .annotate(
-            read=sum_of_tokens("input"),
-            cached=sum_of_tokens("cached"),
-            written=sum_of_tokens("output"),
-            guessed_read=sum_of_estimates("input"),
-            guessed_written=sum_of_estimates("output"),
-        )
+_CALLS = "llm_artifacts__"
+_FIGURES = {
+    "read": sum_of_tokens("input", _CALLS),
+    "cached": sum_of_tokens("cached", _CALLS),
+    "written": sum_of_tokens("output", _CALLS),
+    "guessed_read": sum_of_estimates("input", _CALLS),
+    "guessed_written": sum_of_estimates("output", _CALLS),
+}
+
+
+def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
+    """The tokens of `_FIGURES` by model, of the chapter's calls and of what a fork has inherited.
+
+    In one query that reads no prompts: an index of the artifacts has all that it asks for.
+    """
+    chapters = Session.everything.filter(pk=session_id).order_by()
+    rows: list[Any] = list(
+        chapters.values("inherited_usage", model=F(f"{_CALLS}model")).annotate(**_FIGURES)
     )
-    tokens, dollars, unpriced, estimated = 0, Decimal(0), 0, 0
+    used: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
+        # A chapter without calls is one row without a model.
+        if row["model"] is not None:
+            used[row["model"]].update({name: row[name] for name in _FIGURES})
+    for model, tokens in (rows[0]["inherited_usage"] if rows else {}).items():
+        used[model].update(tokens)
+    return used
+
+
+def spending_of(session_id: uuid.UUID) -> Spending:
+    """Of the chapter, with what a fork has inherited; in one query."""
+    return _price(used_by_model(session_id))
+
+
+def inherited_spending(chapter: Session) -> Spending:
+    """What the origin of a fork had spent by then, which counts as spent by the fork."""
+    return _price(chapter.inherited_usage)
+
+
+def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
+    tokens, dollars, unpriced, estimated = 0, Decimal(0), 0, 0
+    for model, row in used.items():
         read, written = row["read"] + row["guessed_read"], row["written"] + row["guessed_written"]
-        price = price_of(row["model"])
+        price = price_of(model)
         tokens += read + written
         estimated += row["guessed_read"] + row["guessed_written"]
         if price is None:
@@ -90,7 +119,7 @@ def check_budget(session_id: uuid.UUID) -> None:
     dollars, tokens = settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS
     if not dollars and not tokens:
         return
-    spent = spending_of(LLMArtifact.objects.filter(session_id=session_id))
+    spent = spending_of(session_id)
     if dollars and spent.dollars >= dollars:
         raise BudgetSpent(
             f"This chapter has cost {spent.about}${spent.dollars:.2f} of the ${dollars:.2f} that "

@@ -51,7 +51,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class AgentUsage:
-    """What one agent has used of one model."""
+    """What one agent has used of one model; None where all agents of a fork's origin have."""
 
     agent_id: int | None
     agent: str
@@ -109,6 +109,26 @@ def usage_by_agent(chapter: Session) -> list[AgentUsage]:
             usage=Usage(**{name: row[name] for name in _FIGURES}),
         )
         for row in rows
+    ]
+
+
+def inherited_usage(chapter: Session) -> list[AgentUsage]:
+    """Of a fork, what its origin had used by then, one entry for each model; its calls are not
+    counted, since they are the origin's."""
+    return [
+        AgentUsage(
+            agent_id=None,
+            agent="Before the fork",
+            model=model,
+            usage=Usage(
+                input_tokens=tokens["read"],
+                cached_tokens=tokens["cached"],
+                output_tokens=tokens["written"],
+                estimated_input_tokens=tokens["guessed_read"],
+                estimated_output_tokens=tokens["guessed_written"],
+            ),
+        )
+        for model, tokens in sorted(chapter.inherited_usage.items())
     ]
 
 

@@ -38,10 +38,7 @@ _NAME = re.compile(
 )
 # What stands behind the sign, up to the next one, if there is a letter in it.
 _TAG = re.compile(r"<(?=(?P<tag>[^\w<>]*+\w[^<>]*+))")
-# An underscore ends a name, too: a sign that is read as one may be none to who looks for the name.
-_ELEMENT = re.compile(
-    rf"[\s/]*+(?:{'|'.join(sorted(ELEMENTS | {CALL_ELEMENT}))})(?![^\W_])", re.IGNORECASE
-)
+_ELEMENT = re.compile(rf"[\s/]*+(?:{'|'.join(sorted(ELEMENTS | {CALL_ELEMENT}))})\b", re.IGNORECASE)
 # What stands behind a quotation mark that has no sign before it, up to a colon.
 _KEY = re.compile(
     rf"(?<!\\)\"(?=[^\w\"]*+(?:{'|'.join(_CALL_KEYS)})[^\w\"]*+\"\s*+:)", re.IGNORECASE
@@ -71,4 +68,6 @@ def _guard_heading(found: re.Match[str]) -> str:
 
 
 def _guard_element(found: re.Match[str]) -> str:
-    return "&lt;" if _ELEMENT.match(as_read(found["tag"])) else found[0]
+    # As it is written, too: what ends a name there may be read as a letter of it.
+    tag = found["tag"]
+    return "&lt;" if _ELEMENT.match(as_read(tag)) or _ELEMENT.match(tag) else found[0]

@@ -86,6 +86,10 @@ class EditBody(Body):
     )
 
 
+class ForkBody(Body):
+    number: int = Field(description="The last turn that the fork has.")
+
+
 class CallsBody(Body):
     """May be left out whole."""
 

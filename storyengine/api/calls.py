@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agents.calling.call_records import CallRecord, SentPrompt, read_recent_calls
 from agents.calling.spending import uncapped_models
-from agents.calling.usage import Usage, total_of, usage_by_agent
+from agents.calling.usage import Usage, inherited_usage, total_of, usage_by_agent
 from agents.exceptions import ModelNotReady
 from agents.flows.dry_run import look_ahead
 from agents.flows.estimates import estimate_build
@@ -86,7 +86,9 @@ class UsageDocument(Document):
 
 
 class AgentUsageDocument(Document):
-    agent_id: int | None = Field(description="Null for an agent without a number.")
+    agent_id: int | None = Field(
+        description="Null for an agent without a number, and for what a fork has inherited."
+    )
     agent: str
     model: str
     usage: UsageDocument
@@ -97,6 +99,9 @@ class CallList(Document):
     items: list[CallDocument] = Field(description="The newest first.")
     usage: UsageDocument = Field(description="Of all calls of the chapter.")
     usage_by_agent: list[AgentUsageDocument]
+    inherited_usage: UsageDocument = Field(
+        description="Of a fork, the tokens that its origin had used by then. Caps count them too."
+    )
     uncapped_models: list[str] = Field(
         description="Models without a known price, whose calls the cap in dollars cannot stop; "
         "empty where there is no such cap, and where one in tokens is set."
@@ -119,6 +124,7 @@ def list_calls(
         items=list(_documents(read_recent_calls(chapter, limit=limit, offset=offset))),
         usage=_usage(total),
         usage_by_agent=[AgentUsageDocument.model_validate(row) for row in rows],
+        inherited_usage=_usage(total_of(row.usage for row in inherited_usage(chapter))),
         uncapped_models=uncapped_models(),
     )
 

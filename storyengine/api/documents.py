@@ -112,6 +112,13 @@ class SourceSnapshot(Document):
 class NarrativeDraftDocument(Document):
     draft_id: UUID
     session_id: UUID
+    job_id: UUID | None = Field(description="The job that wrote it; null of an imported one.")
+    attempt_id: UUID | None = Field(
+        description="The attempt at the last turn that it tells; null where that is not known."
+    )
+    is_current: bool = Field(
+        description="False where the story goes by another attempt at that turn now."
+    )
     narrative_agent_definition_text: str
     target_words: int
     source_snapshot: SourceSnapshot
@@ -181,6 +188,13 @@ class SessionSummary(Document):
     prompt_index: int
     created_at: datetime
     last_played_at: datetime
+    origin_id: UUID | None = Field(
+        description="Of a fork the chapter that it was made from; null once that is gone."
+    )
+    origin_title: str = Field(description="The title that this chapter had then.")
+    forked_at_prompt: int = Field(
+        description="Of a fork the last prompt that both have in common; 0 where it is none."
+    )
 
 
 class SessionList(Document):

@@ -1,22 +1,36 @@
-"""A chapter as a file that another installation reads, and such a file as a chapter."""
+"""A chapter as a file that another installation reads, such a file as a chapter, and forks."""
 
+from typing import Annotated
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from ninja import Router
+from ninja import Header, Router
 from ninja.responses import Status
 
+from sessions.models import Session
+from storyengine.api.bodies import ForkBody
 from storyengine.api.documents import SessionDocument
-from storyengine.api.problems import READ, refusals
+from storyengine.api.problems import READ, WRITE, refusals
 from storyengine.api.reading import read_session
 from storyengine.exchange.chapter_file import ChapterFile
 from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.limits import MAX_FILE_BYTES
 from storyengine.exchange.reading import check_size
 
 router = Router(tags=["Chapters"])
+
+ForkKey = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key",
+        description="At most 100 characters. Sent again under the same key it is the same fork: "
+        "409 while that is being stored, and 409 for another number. "
+        "Without a key each request makes a fork of its own.",
+    ),
+]
 
 _FILE = {"$ref": "#/components/schemas/ChapterFile"}
 
@@ -43,7 +57,28 @@ def import_session(request: HttpRequest, response: HttpResponse) -> Status[Sessi
 
     All of it, or nothing when the file is refused.
     """
-    chapter = import_chapter(_body(request))
+    return _created(import_chapter(_body(request)), response)
+
+
+@router.post("/session/{uuid:session_id}/fork", response={201: SessionDocument, **WRITE})
+def fork_session(
+    request: HttpRequest,
+    response: HttpResponse,
+    session_id: UUID,
+    body: ForkBody,
+    idempotency_key: ForkKey = "",
+) -> Status[SessionDocument]:
+    """Open another chapter that begins as this one was after one of its turns; calls no model.
+
+    It has the turns as far as this one with all attempts that were committed, and the memory and
+    rulings of that time; no draft, and nothing of a reply that is being written or broke off. What
+    this chapter has spent counts towards the caps of the fork, which outlives it.
+    """
+    fork = fork_chapter(session_id, body.number, submission_key=idempotency_key)
+    return _created(fork, response)
+
+
+def _created(chapter: Session, response: HttpResponse) -> Status[SessionDocument]:
     response["Location"] = reverse("api:get_session", args=[chapter.pk])
     return Status(201, read_session(chapter.pk))
 

@@ -11,6 +11,7 @@ from agents.models import Job
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import recover
 from memory.blocks import counting_blocks
+from memory.drafts import drafts_of
 from memory.stretches import calls_to_accept
 from sessions.access import get_chapter, read_at_one_moment
 from sessions.attempts import pending_attempt
@@ -74,7 +75,7 @@ def _document(chapter: Session) -> SessionDocument:
             MemoryBlockDocument.model_validate(block) for block in counting_blocks(chapter)
         ],
         narrative_drafts=[
-            NarrativeDraftDocument.model_validate(draft) for draft in chapter.narrative_drafts.all()
+            NarrativeDraftDocument.model_validate(draft) for draft in drafts_of(chapter)
         ],
         pending_turn=pending_document(pending) if pending else None,
         jobs=[JobDocument.model_validate(job) for job in latest_jobs(chapter).values()],

@@ -6,17 +6,21 @@ file has to stay what its version says.
 
 import uuid
 from collections import defaultdict
+from copy import copy
 from typing import Any
 
 from django.db.models import Model
 from django.utils import timezone
 from pydantic import BaseModel
 
+from memory.blocks import covered_until
 from memory.models import MemoryBlock
 from sessions.access import read_at_one_moment
-from sessions.exceptions import UnknownChapter
+from sessions.committing import find_turn
+from sessions.exceptions import UnknownChapter, WrongState
 from sessions.models import Attempt, Session, Turn
 from sessions.record import committed_attempts
+from sessions.roster import next_slot
 from sessions.states import State
 from sessions.text import scrub_reply
 from storyengine.exchange.chapter_file import (
@@ -64,11 +68,53 @@ def export_chapter(session_id: uuid.UUID) -> ChapterFile:
     )
 
 
-def _read(chapter: Session) -> Chapter:
-    """All that was there when `chapter` was read; what came later is left out."""
+def export_until(session_id: uuid.UUID, number: int) -> Chapter:
+    """The chapter as if its turn `number` were its last one, in play.
+
+    Raises UnknownChapter, UnknownTurn, and WrongState where the chapter has not begun.
+    """
+    return read_at_one_moment(session_id, lambda chapter: _read_until(chapter, number))
+
+
+def _read_until(chapter: Session, number: int) -> Chapter:
+    """What a fork has of its origin is decided here and nowhere else.
+
+    It has the turns up to this one with all their committed attempts, and the blocks and rulings
+    that stand there or earlier. It has no draft, and no attempt that nothing came of.
+    """
+    # Before the turn: where both were deleted since, the turn is what is missed.
+    slots = chapter.selected_agent_slots
+    latest = find_turn_to_fork(chapter, number).chosen
+    # A copy, because the chapter as it was read is compared with what it is afterwards.
+    cut = copy(chapter)
+    cut.state = State.ACTIVE
+    cut.prompt_index = number
+    cut.last_summarized_prompt_index = covered_until(chapter, up_to=number)
+    if latest.actor is not None:
+        cut.next_agent_slot = next_slot(latest.actor, slots)
+    return _read(cut, is_whole=False)
+
+
+def find_turn_to_fork(chapter: Session, number: int) -> Turn:
+    """Raises UnknownTurn, and WrongState where the chapter has not begun."""
+    if _settled_state(chapter) == State.DRAFT_TAB1:
+        raise WrongState("This chapter has not begun, so there is no prompt to fork it at.")
+    return find_turn(chapter, number)
+
+
+def _settled_state(chapter: Session) -> State:
     state = _SETTLED.get(State(chapter.state))
     if state is None:
         raise UnknownChapter("This chapter is being reset.")
+    return state
+
+
+def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
+    """All that was there when `chapter` was read; what came later is left out.
+
+    Unless it is whole, without drafts and without attempts that nothing came of.
+    """
+    state = _settled_state(chapter)
     slots = chapter.selected_agent_slots
     turns = list(chapter.turns.filter(number__lte=chapter.prompt_index).order_by("number"))
     attempts = _attempts(chapter)
@@ -93,8 +139,8 @@ def _read(chapter: Session) -> Chapter:
             )
             for block in blocks
         ],
-        narrative_drafts=_drafts(chapter, blocks, places),
-        unanswered_attempts=_unanswered(chapter, turns),
+        narrative_drafts=_drafts(chapter, blocks, places) if is_whole else [],
+        unanswered_attempts=_unanswered(chapter, turns) if is_whole else [],
     )
     return Chapter.model_construct(**fields)
 
@@ -147,7 +193,8 @@ def _turns(
 def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
     """The events of each attempt in their order."""
     of_attempts: dict[uuid.UUID, list[EventEntry]] = defaultdict(list)
-    for event in chapter.events.order_by("attempt", "position"):
+    events = chapter.events.filter(prompt_index__lte=chapter.prompt_index)
+    for event in events.order_by("attempt", "position"):
         entry = EventEntry.model_construct(**_copy(event, EventEntry))
         of_attempts[event.attempt_id].append(entry)
     return of_attempts

@@ -1,4 +1,4 @@
-"""A chapter from a file, under ids of its own: all of it, or nothing.
+"""A chapter from a file, or from another chapter, under ids of its own: all of it, or nothing.
 
 It is stored piece by piece, and there once it is whole (sessions.importing). No model is called for
 it and nothing is queued: memory that is behind is written with the next prompt, as in play, or
@@ -7,6 +7,7 @@ after the GM has accepted the calls (agents.flows.memory_calls).
 
 import uuid
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from django.db import models
 from django.utils import timezone
@@ -30,8 +31,15 @@ from storyengine.exchange.reading import read_chapter_file
 
 def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session:
     """Raises BadChapterFile, before anything is written."""
-    chapter = read_chapter_file(content, limits)
-    session = _session(chapter)
+    return store_chapter(read_chapter_file(content, limits))
+
+
+def store_chapter(chapter: Chapter, **fields: Any) -> Session:
+    """Store the chapter under new ids; `fields` of its Session are set besides.
+
+    Raises UnknownChapter where it is a fork and its origin is gone, and ImportLost.
+    """
+    session = _session(chapter, fields)
     block_ids = _new_ids(chapter.memory_blocks)
     names = NewNames(chapter.turns)
     tab1 = Tab1Inputs(session=session, **dict(chapter.tab1))
@@ -69,21 +77,22 @@ def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
     return sorted(uuid.uuid4() for _ in entries)
 
 
-def _session(chapter: Chapter) -> Session:
-    return Session(
-        title=chapter.title,
-        state=State(chapter.state),
-        prompt_index=chapter.prompt_index,
-        last_summarized_prompt_index=chapter.last_summarized_prompt_index,
-        tab1_locked=chapter.state != State.DRAFT_TAB1,
-        chunk_size_prompts=chapter.chunk_size_prompts,
-        next_agent_slot=chapter.next_agent_slot,
-        narrative_agent_definition_text=chapter.narrative_agent_definition_text,
-        target_words=chapter.target_words,
-        created_at=chapter.created_at,
-        last_played_at=chapter.last_played_at,
-        differs_by_reader=_differs_by_reader(chapter),
-    )
+def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
+    named = {
+        "title": chapter.title,
+        "state": State(chapter.state),
+        "prompt_index": chapter.prompt_index,
+        "last_summarized_prompt_index": chapter.last_summarized_prompt_index,
+        "tab1_locked": chapter.state != State.DRAFT_TAB1,
+        "chunk_size_prompts": chapter.chunk_size_prompts,
+        "next_agent_slot": chapter.next_agent_slot,
+        "narrative_agent_definition_text": chapter.narrative_agent_definition_text,
+        "target_words": chapter.target_words,
+        "created_at": chapter.created_at,
+        "last_played_at": chapter.last_played_at,
+        "differs_by_reader": _differs_by_reader(chapter),
+    }
+    return Session(**(named | fields))
 
 
 def _differs_by_reader(chapter: Chapter) -> bool:

@@ -15,7 +15,8 @@ from agents.calling.call_records import (
     calls_behind_prompt,
     read_sent_prompt,
 )
-from agents.calling.usage import total_of, usage_by_agent
+from agents.calling.spending import inherited_spending
+from agents.calling.usage import inherited_usage, total_of, usage_by_agent
 from agents.flows.dry_run import look_ahead
 from agents.flows.trials import why_not_tried
 from memory.blocks import counting_blocks
@@ -110,12 +111,13 @@ def show_next(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_safe
 def show_usage(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
-    rows = usage_by_agent(chapter)
+    rows = [*usage_by_agent(chapter), *inherited_usage(chapter)]
     if request.htmx:
         return show(request, "calls/_usage_by_agent.html", {"rows": rows})
     context = header_context(chapter, "usage") | {
         "rows": rows,
         "total": total_of(row.usage for row in rows),
+        "inherited": inherited_spending(chapter),
     }
     return show(request, "calls/usage.html", context)
 

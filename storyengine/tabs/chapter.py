@@ -23,6 +23,7 @@ from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
 from memory.blocks import counting_blocks
 from memory.corrections import why_not_now
+from memory.drafts import drafts_of
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.stretches import CatchingUp, calls_to_accept, catching_up
 from memory.telling.rendering import ReadableBlock, readable_block
@@ -345,7 +346,7 @@ def read_page(
     """`draft` and `until`, the last memory block to show, are numbers as an address names them."""
     recover(session_id)
     chapter, _, block_count, _ = status_with_memory(session_id)
-    drafts = list(chapter.narrative_drafts.order_by("created_at"))
+    drafts = list(drafts_of(chapter))
     blocks = counting_blocks(chapter)
     last_block = number_up_to(block_count, until) or block_count
     return ChapterPage(

@@ -4,7 +4,7 @@ import uuid
 
 from django.conf import settings
 from django.core.paginator import Paginator
-from django.db.models import Count
+from django.db.models import Count, Exists, OuterRef
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -37,7 +37,10 @@ _TAB_OF_STATE = {
 @require_safe
 def library(request: HttpRequest) -> HttpResponse:
     host = provider_host()
-    counted = Session.objects.annotate(draft_count=Count("narrative_drafts"))
+    counted = Session.objects.annotate(
+        draft_count=Count("narrative_drafts"),
+        has_forks=Exists(Session.objects.filter(origin=OuterRef("pk"))),
+    )
     # Said again, because a query that counts forgets the model's own order.
     chapters = counted.order_by("-last_played_at", "pk").prefetch_related("members")
     pages = Paginator(chapters, CHAPTERS_A_PAGE).get_page(request.GET.get("page"))
@@ -85,7 +88,11 @@ def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 def confirm_delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """The question that the list asks in a dialog, for browsers without scripts."""
     chapter = get_chapter(session_id)
-    context = {"chapter": chapter, "draft_count": chapter.narrative_drafts.count()}
+    context = {
+        "chapter": chapter,
+        "draft_count": chapter.narrative_drafts.count(),
+        "has_forks": chapter.forks.exists(),
+    }
     return show(request, "library/delete.html", context)
 
 

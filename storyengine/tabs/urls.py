@@ -7,6 +7,7 @@ from storyengine.tabs import (
     consent,
     downloads,
     exchange,
+    forks,
     library,
     play,
     replies,
@@ -46,6 +47,8 @@ of_a_chapter: list[URLPattern] = [
     path("end", play.end, name="end"),
     path("end/confirm", play.confirm_end, name="confirm-end"),
     path("reopen", play.reopen_chapter, name="reopen"),
+    path("fork/<int:number>", forks.confirm_fork, name="confirm-fork"),
+    path("fork", forks.fork, name="fork"),
     path("transcript", play.whole_transcript, name="transcript"),
     # What a model was sent, and what was used
     path("calls/prompts/<int:number>", calls.show_prompt, name="prompt-calls"),

@@ -75,6 +75,7 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "public_limit": PUBLIC_TEXT_CHAR_LIMIT,
         "is_editable": chapter.state == State.DRAFT_TAB1,
         "is_empty": is_empty(chapter),
+        "has_forks": chapter.forks.exists(),
         "lock_error": _lock_error(chapter),
         "host": host,
         "is_allowed": is_allowed(host),

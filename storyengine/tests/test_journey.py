@@ -10,7 +10,8 @@ from storyengine.tests.browsing import SCREENSHOTS, open_page
 from storyengine.tests.browsing import browser as browser
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
-pytestmark = [pytest.mark.browser, pytest.mark.processes]
+# Of what is looked at in a browser, the one that is tried on both stacks.
+pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.servers]
 
 # Tokens a second: what nobody waits for, and what goes on for two minutes or until it is faster.
 FAST, HELD = 1_000, 0.5

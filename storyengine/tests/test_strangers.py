@@ -16,7 +16,7 @@ from django.conf import settings
 from bench.http_calls import Server, call
 from bench.program import LOOPBACK, end_group, free_port, inherited_environment, wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.one_stack]
 
 PATIENCE = 60.0
 # As a system that is sparing with them allows; more connections than that are opened below.

@@ -12,7 +12,7 @@ def header_context(chapter: Session, tab: str) -> dict[str, Any]:
     return {
         "chapter": chapter,
         "tab": tab,
-        "spending": spending_of(chapter.llm_artifacts.all()),
+        "spending": spending_of(chapter.pk),
         "model": provider_label(),
         "unknown_models": unknown_models(),
         "uncapped_models": uncapped_models(),

@@ -136,7 +136,7 @@ class TestAReply:
             assert call.token_counts == {}
             assert call.estimated_input == sum(layer["tokens"] for layer in call.layers) > 0
             assert call.estimated_output > 0
-        spent = spending_of(chapter.llm_artifacts.all())
+        spent = spending_of(chapter.pk)
         assert 0 < spent.tokens == spent.estimated_tokens < 5_000
         check_budget(chapter.pk)
         assert not TokenCalibration.objects.exists()

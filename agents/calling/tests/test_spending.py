@@ -65,7 +65,7 @@ def add_call(chapter: Session, model: str, **counts: int) -> LLMArtifact:
 
 
 def spending(chapter: Session) -> Spending:
-    return spending_of(LLMArtifact.objects.filter(session=chapter))
+    return spending_of(chapter.pk)
 
 
 def test_cached_tokens_have_a_price_of_their_own() -> None:

@@ -10,7 +10,7 @@ from sessions.attempts import open_prompt
 from sessions.breaking import fail_attempt
 from sessions.models import Attempt, Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.tests.factories import add_prompts, add_reply, make_active_chapter, make_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +26,7 @@ TAB1_FIELDS = {
     "chunk_size_prompts",
 }
 SESSION_FIELDS = {
+    *("origin_id", "origin_title", "forked_at_prompt"),
     "session_id",
     "title",
     "state",
@@ -132,6 +133,16 @@ class TestGet:
             "created_at",
         }
 
+    def test_a_draft_says_whether_its_last_turn_goes_by_the_same_attempt(self) -> None:
+        chapter = full_chapter()
+        told = chapter.turns.get(number=7).chosen
+        NarrativeDraft.objects.update(attempt=told)
+        [draft] = call("GET", address(chapter)).json()["narrative_drafts"]
+        assert (draft["attempt_id"], draft["is_current"]) == (str(told.pk), True)
+        add_reply(chapter, 7, "Or so.")
+        [draft] = call("GET", address(chapter)).json()["narrative_drafts"]
+        assert (draft["attempt_id"], draft["is_current"]) == (str(told.pk), False)
+
     def test_memory_and_drafts_have_the_names_of_the_specification(self) -> None:
         document = call("GET", address(full_chapter())).json()
         assert set(document["memory_blocks"][0]) == {
@@ -145,6 +156,7 @@ class TestGet:
             "created_at",
         }
         draft = document["narrative_drafts"][0]
+        assert (draft["job_id"], draft["attempt_id"], draft["is_current"]) == (None, None, True)
         assert {
             "draft_id",
             "session_id",

@@ -11,6 +11,7 @@ EXPECTED = {
     "/api/session": {"get", "post"},
     "/api/session/import": {"post"},
     "/api/session/{session_id}/export": {"get"},
+    "/api/session/{session_id}/fork": {"post"},
     "/api/session/{session_id}": {"get", "patch", "delete"},
     "/api/session/{session_id}/tab1": {"get", "put"},
     "/api/session/{session_id}/lock": {"post"},

@@ -11,6 +11,7 @@ from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Session
 from sessions.states import State
+from sessions.tests.factories import add_reply
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
 
@@ -296,6 +297,26 @@ class TestDrafts:
             by_id(get_page(client, ended, "draft", draft=asked), "draft-text").text
             == "The only one."
         )
+
+    def test_one_that_tells_another_reply_than_the_chosen_one_says_so(
+        self, client: Client, ended: Session
+    ) -> None:
+        first = ended.turns.get(number=8).chosen
+        second = add_reply(ended, 8, "Or so.")
+        for attempt, text in ((first, "Of the first."), (second, "Of the second.")):
+            NarrativeDraft.objects.create(
+                session=ended,
+                attempt=attempt,
+                target_words=2500,
+                source_snapshot={"max_prompt_index_used": 8, "memory_block_ids_used": []},
+                chapter_text=text,
+            )
+        said = "This draft tells another reply to prompt 8"
+        assert said in get_page(client, ended, "draft", draft="1")
+        assert said not in get_page(client, ended, "draft", draft="2")
+        ended.turns.filter(number=8).update(chosen=first)
+        assert said not in get_page(client, ended, "draft", draft="1")
+        assert said in get_page(client, ended, "draft", draft="2")
 
     def test_until_there_is_one_download_is_disabled_and_says_why(
         self, client: Client, ended: Session

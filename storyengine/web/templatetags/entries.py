@@ -26,11 +26,19 @@ _NOT_CHOSEN = '<span role="img" aria-label="Not chosen."></span>'
 def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString:
     """One paragraph each, so that a copy of the page has two line breaks between entries."""
     calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
-    html = "".join(_paragraph(entry, calls) for entry in entries)
+    forks = reverse("pages:confirm-fork", args=[session_id, 0]).removesuffix("0")
+    shown = list(entries)
+    # A turn is forked at its end: after the last entry of the attempt that the story goes by.
+    ends = {entry.prompt_index: at for at, entry in enumerate(shown) if entry.is_chosen}
+    html = "".join(
+        _paragraph(entry, calls, forks if ends.get(entry.prompt_index) == at else "")
+        for at, entry in enumerate(shown)
+    )
     return mark_safe(html)  # noqa: S308 - every part is escaped
 
 
-def _paragraph(entry: Entry, calls: str) -> str:
+def _paragraph(entry: Entry, calls: str, forks: str) -> str:
+    """`forks` is where the fork links lead, or empty for an entry that has none."""
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
     # What memory says of a prompt leads to it.
     is_place = entry.role == Event.Role.USER and entry.is_chosen
@@ -39,7 +47,8 @@ def _paragraph(entry: Entry, calls: str) -> str:
     words = f"<b>{escape(entry.prefix)}</b>{escape(entry.text)}"
     other, mark = ("", "") if entry.is_chosen else (" not-chosen", _NOT_CHOSEN)
     perceived = _perceived(entry.perceived_by) if entry.perceived_by else ""
-    return f'<p class="entry{color}{other}"{anchor}>{mark}{words}{perceived}{link}</p>'
+    fork = _fork_link(entry.prompt_index, forks) if forks else ""
+    return f'<p class="entry{color}{other}"{anchor}>{mark}{words}{perceived}{link}{fork}</p>'
 
 
 def _perceived(names: str) -> str:
@@ -53,3 +62,8 @@ def _link(speaker: Character, prompt_index: int, calls: str) -> str:
     """To what the character saw. Its words are drawn by the style sheet: none is to be copied."""
     label = f"What {speaker.name} saw at prompt {prompt_index}"
     return f'<a class="saw" href="{calls}{prompt_index}" aria-label="{escape(label)}"></a>'
+
+
+def _fork_link(prompt_index: int, forks: str) -> str:
+    label = f"Fork from here, after prompt {prompt_index}"
+    return f'<a class="fork" href="{forks}{prompt_index}" aria-label="{label}"></a>'

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """A chapter has a way in which it is played; an attempt has a writer, who need be no character."""
 
-    dependencies = [("story_sessions", "0007_differs_by_reader")]
+    dependencies = [("story_sessions", "0008_forks")]
 
     operations = [
         migrations.AddField(

@@ -1,0 +1,221 @@
+"""A fork from a prompt in the transcript: the question, the new chapter, and what names both."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.models import LLMArtifact
+from sessions.chapters import delete_chapter
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import add_reply
+from storyengine.exchange.forking import fork_chapter
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import all_of, by_id, get_page
+
+pytestmark = pytest.mark.django_db
+
+
+def ask(client: Client, chapter: Session, number: int) -> Any:
+    return client.get(address(chapter, "confirm-fork", number))
+
+
+def send(client: Client, chapter: Session, number: int, key: str = "form") -> Any:
+    fields = {"number": str(number), "submission_key": key}
+    return client.post(address(chapter, "fork"), fields)
+
+
+class TestLink:
+    @pytest.mark.parametrize("name", ["play", "transcript"])
+    def test_each_turn_has_one_that_adds_nothing_to_its_text(
+        self, client: Client, chapter: Session, name: str
+    ) -> None:
+        links = all_of(get_page(client, chapter, name), "a", "fork")
+        assert [link.attributes["href"] for link in links] == [
+            address(chapter, "confirm-fork", number) for number in range(1, 9)
+        ]
+        assert {link.text for link in links} == {""}
+        assert links[6].attributes["aria-label"] == "Fork from here, after prompt 7"
+
+    def test_where_all_replies_are_shown_a_turn_has_one_all_the_same(
+        self, client: Client, chapter: Session
+    ) -> None:
+        add_reply(chapter, 8, "Or so.")
+        Session.objects.filter(pk=chapter.pk).update(shows_all_replies=True)
+        html = get_page(client, chapter, "play")
+        assert len(all_of(html, "p", "not-chosen")) == 1
+        links = all_of(html, "a", "fork")
+        assert len(links) == 8
+        assert "Or so." in links[-1].parents[-1].text
+
+    def test_it_leads_to_a_page_from_a_chapter_that_has_ended(
+        self, client: Client, chapter: Session
+    ) -> None:
+        Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
+        [link, *_] = all_of(get_page(client, chapter, "play"), "a", "fork")
+        assert client.get(link.attributes["href"]).status_code == 200
+
+
+class TestQuestion:
+    def test_it_says_what_goes_along_and_what_does_not(
+        self, client: Client, chapter: Session
+    ) -> None:
+        words = by_id(ask(client, chapter, 7).content.decode(), "main").words
+        assert "prompts 1 to 7 with every reply" in words
+        assert "Memory goes as far as prompt 7" in words
+        assert "Every secret of the characters goes along" in words
+        assert "1 later prompt with the memory of them, drafts" in words
+        early = by_id(ask(client, chapter, 1).content.decode(), "main").words
+        assert "prompt 1 with every reply" in early
+        assert "Memory does not cover any of it yet." in early
+        assert "7 later prompts" in early
+        assert "later" not in by_id(ask(client, chapter, 8).content.decode(), "main").words
+
+    def test_looking_at_it_changes_nothing(self, client: Client, chapter: Session) -> None:
+        ask(client, chapter, 7)
+        assert Session.everything.count() == 1
+
+    def test_each_form_has_a_key_of_its_own(self, client: Client, chapter: Session) -> None:
+        keys = {
+            all_of(ask(client, chapter, 7).content.decode(), "input", name="submission_key")[
+                0
+            ].attributes["value"]
+            for _ in range(2)
+        }
+        assert len(keys) == 2
+
+    @pytest.mark.parametrize("number", [0, 9, 10**20])
+    def test_a_prompt_that_is_not_there(
+        self, client: Client, chapter: Session, number: int
+    ) -> None:
+        assert ask(client, chapter, number).status_code == 404
+
+    def test_before_the_chapter_has_begun(self, client: Client, draft: Session) -> None:
+        response = ask(client, draft, 1)
+        assert response.status_code == 409
+        assert "has not begun" in response.content.decode()
+
+
+class TestFork:
+    def test_the_new_chapter_opens(self, client: Client, chapter: Session) -> None:
+        response = send(client, chapter, 3)
+        fork = Session.objects.exclude(pk=chapter.pk).get()
+        assert response["Location"] == address(fork, "play")
+        page = get_page(client, fork, "play")
+        assert "reply 3" in page
+        assert "reply 4" not in page
+
+    def test_htmx_is_led_there_too(self, htmx: Client, chapter: Session) -> None:
+        response = send(htmx, chapter, 3)
+        fork = Session.objects.exclude(pk=chapter.pk).get()
+        assert response["HX-Redirect"] == address(fork, "play")
+
+    def test_the_same_form_twice_leads_to_the_same(self, client: Client, chapter: Session) -> None:
+        places = {send(client, chapter, 3)["Location"] for _ in range(2)}
+        assert len(places) == 1
+        assert Session.objects.count() == 2
+
+    @pytest.mark.parametrize("number", ["", "x", "-1", "9" * 30])
+    def test_what_is_no_number_is_refused(
+        self, client: Client, chapter: Session, number: str
+    ) -> None:
+        response = client.post(address(chapter, "fork"), {"number": number})
+        assert response.status_code == 422
+        assert Session.everything.count() == 1
+
+    def test_another_sites_form_is_refused(self, chapter: Session) -> None:
+        assert send(Client(enforce_csrf_checks=True), chapter, 3).status_code == 403
+        assert Session.everything.count() == 1
+
+    def test_while_it_is_being_stored_the_form_is_told_to_wait(
+        self, client: Client, chapter: Session
+    ) -> None:
+        send(client, chapter, 3)
+        Session.objects.exclude(pk=chapter.pk).update(state=State.IMPORTING)
+        response = send(client, chapter, 3)
+        assert response.status_code == 409
+        assert "The fork is being made" in response.content.decode()
+
+
+class TestOrigin:
+    @pytest.fixture
+    def fork(self, chapter: Session) -> Session:
+        Session.objects.filter(pk=chapter.pk).update(title="The <b>Lamp</b>")
+        return fork_chapter(chapter.pk, 3)
+
+    @pytest.mark.parametrize("name", ["library", "world", "play", "draft", "usage"])
+    def test_the_fork_names_it_and_leads_to_it(
+        self, client: Client, chapter: Session, fork: Session, name: str
+    ) -> None:
+        html = self.html_of(client, fork, name)
+        [line] = [one for one in all_of(html, "p") if one.words.startswith("Fork of")]
+        assert line.words == "Fork of The <b>Lamp</b> at prompt 3"
+        [link] = [one for one in all_of(html, "a") if one.parents[-1].words == line.words]
+        assert link.attributes["href"] == address(chapter, "chapter")
+
+    @pytest.mark.parametrize("name", ["library", "play"])
+    def test_once_it_is_gone_its_title_stays(
+        self, client: Client, chapter: Session, fork: Session, name: str
+    ) -> None:
+        delete_chapter(chapter.pk)
+        html = self.html_of(client, fork, name)
+        said = [one.words for one in all_of(html, "p") if one.words.startswith("Fork of")]
+        assert said == ["Fork of “The <b>Lamp</b>” at prompt 3"]
+        assert not all_of(html, "a", href=address(chapter, "chapter"))
+
+    @pytest.mark.parametrize("name", ["library", "confirm-delete", "world"])
+    def test_whoever_deletes_or_resets_it_is_told_that_its_forks_stay(
+        self, client: Client, chapter: Session, name: str
+    ) -> None:
+        assert "Its forks stay as they are." not in self.html_of(client, chapter, name)
+        fork_chapter(chapter.pk, 3)
+        assert "Its forks stay as they are." in self.html_of(client, chapter, name)
+
+    def html_of(self, client: Client, chapter: Session, name: str) -> str:
+        if name == "library":
+            return client.get("/").content.decode()
+        return get_page(client, chapter, name)
+
+
+class TestSpending:
+    @pytest.fixture
+    def fork(self, chapter: Session) -> Session:
+        LLMArtifact.objects.create(
+            session=chapter,
+            agent_id=1,
+            provider="openai",
+            model="o4-mini",
+            input_hash=str(uuid.uuid4()),
+            token_counts={"input": 12_000, "output": 345, "cached": 0},
+        )
+        return fork_chapter(chapter.pk, 3)
+
+    def test_the_question_names_what_counts(
+        self, client: Client, chapter: Session, fork: Session
+    ) -> None:
+        words = by_id(ask(client, chapter, 3).content.decode(), "main").words
+        assert "The 12,345 tokens that this chapter has used count towards the caps" in words
+
+    def test_the_meter_has_what_was_inherited_and_the_page_says_which_part_it_is(
+        self, client: Client, fork: Session
+    ) -> None:
+        html = get_page(client, fork, "usage")
+        assert "12k tokens" in by_id(html, "meter").words
+        said = "12,345 of these tokens were used in “The Dark Lamp” before"
+        assert any(one.words.startswith(said) for one in all_of(html, "p"))
+        heads = [one.words for one in all_of(html, "th", scope="row")]
+        assert heads == ["Before the fork o4-mini", "All"]
+        cells = [one.words for one in all_of(html, "td")]
+        assert cells[:8] == cells[8:] == ["12,000", "0", "345", "$0.01", "0", "0", "0", "0"]
+
+    def test_a_chapter_that_is_no_fork_says_nothing_of_it(
+        self, client: Client, chapter: Session, fork: Session
+    ) -> None:
+        assert "Before the fork" not in get_page(client, chapter, "usage")
+
+    def test_the_api_tells_it_apart(self, client: Client, fork: Session) -> None:
+        listed = client.get(f"/api/session/{fork.pk}/calls").json()
+        assert listed["usage"]["input_tokens"] == 0
+        assert listed["inherited_usage"]["input_tokens"] == 12_000

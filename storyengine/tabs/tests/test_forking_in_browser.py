@@ -1,0 +1,60 @@
+"""A fork from a prompt in the transcript, in a real browser."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from bench.chapter_client import ChapterClient
+from storyengine.tabs.tests.in_browser import READ_SELECTION, open_play
+from storyengine.tabs.tests.in_browser import browser as browser
+from storyengine.tabs.tests.in_browser import chapter as chapter
+from storyengine.tabs.tests.in_browser import page as page
+from storyengine.tabs.tests.in_browser import program as program
+
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+
+def test_a_prompt_is_forked_by_the_keys_alone(page: Page, chapter: ChapterClient) -> None:
+    for slot, words in enumerate(("Knock.", "Enter.", "Sit down."), start=1):
+        chapter.prompt(slot, words)
+    open_play(page, chapter)
+    link = page.get_by_role("link", name="Fork from here, after prompt 2")
+    assert link.evaluate("one => getComputedStyle(one, '::after').content") == '"fork from here"'
+    # A copy holds nothing of it.
+    saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
+    assert page.evaluate(READ_SELECTION).strip() == saved.strip()
+    link.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Fork from here, after prompt 2?")).to_be_visible()
+    expect(page.locator("#main")).to_contain_text("1 later prompt")
+    page.get_by_role("button", name="Fork from here").focus()
+    page.keyboard.press("Enter")
+    transcript = page.locator("#transcript")
+    expect(transcript).to_contain_text("2) Enter.")
+    expect(transcript).not_to_contain_text("Sit down.")
+    origin = page.locator(".header-origin")
+    expect(origin).to_contain_text("at prompt 2")
+    # It goes its own way, and its origin is where it was.
+    page.locator("#prompt-text").fill("Leave.")
+    page.locator("#prompt-text").press("Enter")
+    expect(transcript).to_contain_text("3) Leave.")
+    origin.get_by_role("link").click()
+    expect(transcript).to_contain_text("3) Sit down.")
+    expect(transcript).not_to_contain_text("Leave.")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_link_and_the_origin_fit_into_the_window(
+    page: Page, chapter: ChapterClient, width: int
+) -> None:
+    chapter.prompt(1, "Knock.")
+    page.set_viewport_size({"width": width, "height": 700})
+    page.request.patch(
+        f"/api/session/{chapter.session_id}", data={"title": "An endless title " * 7}
+    )
+    answer = page.request.post(f"/api/session/{chapter.session_id}/fork", data={"number": 1})
+    fork = answer.json()["session_id"]
+    for address in ("play", "fork/1", "usage", "world"):
+        page.goto(f"/chapters/{fork}/{address}")
+        expect(page.locator(".header-origin")).to_be_visible()
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, address
