@@ -126,7 +126,8 @@ class Job(models.Model):
 
     job_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="jobs")
-    kind = models.CharField(max_length=10, choices=Kind)
+    # One of these, or what a way to play calls its own.
+    kind = models.CharField(max_length=40)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     # Of a summary or a narration, the attempt at the last turn that it tells.

@@ -210,7 +210,8 @@ def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
     from agents.calling.calls import fit_prompt
     from agents.calling.model_access import model_name
     from agents.facts.model_facts import facts_of
-    from agents.flows.characters import agent_of, compose_reply
+    from agents.flows.composing import compose_reply
+    from agents.modes import agent_of
     from agents.prompting.budget import TOKENS_PER_MESSAGE, calibrate, input_budget, output_limit
     from agents.providers.base import Usage
     from sessions.access import get_chapter

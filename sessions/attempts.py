@@ -2,9 +2,9 @@
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.utils import timezone
@@ -28,6 +28,21 @@ KEY_REUSED = (
 )
 
 
+class Writer(NamedTuple):
+    """Who writes an attempt: the member of the cast who acts, if any, and the agent."""
+
+    actor: int | None
+    agent: str = DEFAULT_AGENT
+
+
+# Who writes what comes of a prompt to this member of the cast, or to nobody.
+Answers = Callable[[Session, int | None], Writer]
+
+
+def _addressed(chapter: Session, actor: int | None) -> Writer:
+    return Writer(actor)
+
+
 @dataclass(frozen=True)
 class OpenedAttempt:
     """`must_run` is False when the same submission was answered before."""
@@ -44,9 +59,9 @@ def open_prompt(
     words: str,
     submission_key: str,
     witnesses: Sequence[int] | None = None,
-    agent: str = DEFAULT_AGENT,
+    answers: Answers = _addressed,
 ) -> OpenedAttempt:
-    """Store the user's prompt as the attempt in flight, which this agent writes.
+    """Store the user's prompt as the attempt in flight; `answers` says who writes it.
 
     Sent again under the same key it is the same attempt: TurnInFlight while it runs, the committed
     one after success, a new run after a failure, WrongState once it was set aside. Raises KeyReused
@@ -54,14 +69,14 @@ def open_prompt(
     """
     words = _clean_words(words)
     chapter = get_chapter_to_change(session_id)
-    check_cast(chapter, actor, witnesses)
+    writer = answers(chapter, actor)
+    check_cast(chapter, writer.actor, witnesses)
     prompt = Attempt(
         session=chapter,
         submission_key=clean_key(submission_key),
-        actor=actor,
-        agent=agent,
+        **writer._asdict(),
         words=words,
-        witnesses=_with_actor(witnesses, actor),
+        witnesses=_with_actor(witnesses, writer.actor),
     )
     return _open(chapter, prompt, said=("words", "actor", "witnesses"))
 
@@ -74,6 +89,7 @@ def open_reroll(
     actor: int | None = None,
     words: str | None = None,
     witnesses: Sequence[int] | None = None,
+    answers: Answers = _addressed,
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn as the attempt in flight.
 
@@ -85,17 +101,16 @@ def open_reroll(
     key = clean_key(submission_key)
     # What was sent already means what it meant then, also when another attempt is chosen now.
     like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
-    answering = like.actor if actor is None else actor
-    check_cast(chapter, answering, witnesses)
+    writer = Writer(like.actor, like.agent) if actor is None else answers(chapter, actor)
+    check_cast(chapter, writer.actor, witnesses)
     reroll = Attempt(
         session=chapter,
         turn=turn,
         kind=Attempt.Kind.REROLL,
         submission_key=key,
-        actor=answering,
-        agent=like.agent,
+        **writer._asdict(),
         words=like.words if words is None else _clean_words(words),
-        witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, answering),
+        witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, writer.actor),
     )
     given = {"words": words, "actor": actor, "witnesses": witnesses}
     return _open(chapter, reroll, said=[name for name, one in given.items() if one is not None])

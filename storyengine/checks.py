@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Tags, register
 from agents.calling.spending import uncapped_models
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.facts.model_facts import CapabilityFileError, read_known_models
-from agents.prompting.declarations import AGENTS
+from agents.modes import all_agents
 from agents.providers.openai_compatible import host_of
 from storyengine.access.listening import (
     SHORTEST_GOOD_SECRET,
@@ -253,7 +253,7 @@ def _check_model_server() -> list[CheckMessage]:
         )
     chosen = settings.MODEL_BY_AGENT
     names_every_model = settings.MODEL or all(
-        chosen.get(agent.model_setting) for agent in AGENTS.values()
+        chosen.get(agent.model_setting) for agent in all_agents()
     )
     if address.hostname != "api.openai.com" and not names_every_model:
         messages.append(

@@ -13,7 +13,8 @@ from agents.calling.calls import STOPPED
 from agents.calling.stored_prompts import read_layers_of
 from agents.facts.prices import price_of
 from agents.models import Job, LLMArtifact
-from agents.prompting.declarations import AGENTS, Agent
+from agents.modes import find_agent
+from agents.prompting.declarations import Agent
 from agents.prompting.sent_layers import SentLayer, characters_of, join_layers, shared_characters
 from agents.providers.base import Message
 from memory.models import MemoryBlock, NarrativeDraft
@@ -122,8 +123,8 @@ def agent_label(chapter: Session, name: str, agent_id: int | None) -> str:
     """ "2 Mara" for a character, "Agent 8: Context Summary Agent" for the others."""
     if agent_id in SLOTS:
         return f"{agent_id} {chapter.character(agent_id).name}"
-    titles = {agent.name: agent.title for agent in AGENTS.values()}
-    title = titles.get(name, name)
+    agent = find_agent(name, agent_id)
+    title = agent.title if agent else name
     return title if agent_id is None else f"Agent {agent_id}: {title}"
 
 

@@ -20,7 +20,8 @@ from agents.facts.model_facts import ModelFacts, facts_of, with_window
 from agents.facts.model_list import find_listed
 from agents.facts.reported_windows import read_report
 from agents.models import EmbeddedServer
-from agents.prompting.declarations import AGENTS, Agent
+from agents.modes import all_agents
+from agents.prompting.declarations import Agent
 from agents.prompting.layers import Tier
 from agents.providers.base import Provider
 from agents.providers.embedded import EmbeddedProvider
@@ -82,7 +83,7 @@ def model_facts(agent: Agent) -> ModelFacts:
 
 def models_worth_asking_about() -> list[str]:
     """The models whose windows the server knows better than settings and files do."""
-    models = dict.fromkeys(model_name(agent) for agent in AGENTS.values())
+    models = dict.fromkeys(model_name(agent) for agent in all_agents())
     return [model for model in models if _may_server_tell(facts_of(model))]
 
 
@@ -112,7 +113,7 @@ class UnknownModels:
 def unknown_models() -> list[UnknownModels]:
     """Those that agents run on, with equals in one entry."""
     names_of: dict[UnknownModels, list[str]] = {}
-    for model in dict.fromkeys(model_name(agent) for agent in AGENTS.values()):
+    for model in dict.fromkeys(model_name(agent) for agent in all_agents()):
         facts = facts_of(model)
         if not facts.is_known:
             names_of.setdefault(_describe_unknown(model, facts), []).append(model)
@@ -147,7 +148,7 @@ def provider_label() -> str:
         name = served_model()
         models = [KNOWN_MODELS[name].title if name in KNOWN_MODELS else name]
     else:
-        models = list(dict.fromkeys(model_name(agent) for agent in AGENTS.values()))
+        models = list(dict.fromkeys(model_name(agent) for agent in all_agents()))
     named = " and ".join(models) if len(models) < 3 else f"{len(models)} models"
     host = provider_host()
     return f"{named} at {host}" if host else f"{named} on this machine"

@@ -10,7 +10,8 @@ from agents.calling.model_access import known_facts, model_name
 from agents.exceptions import PromptTooLong
 from agents.facts.model_list import Price
 from agents.facts.prices import FREE, price_of
-from agents.flows.characters import agent_of, compose_reply
+from agents.flows.composing import answer_to, compose_reply
+from agents.modes import agent_of
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import Agent
 from agents.prompting.layers import AssembledPrompt, Layer, Tier, assemble
@@ -18,7 +19,7 @@ from agents.prompting.sent_layers import SentLayer, characters_of
 from sessions.attempts import check_cast
 from sessions.exceptions import WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT
-from sessions.models import Attempt, Session
+from sessions.models import Session
 from sessions.text import clean_text
 
 # Tokens that no prompt has: with so many, nothing of it is trimmed.
@@ -79,7 +80,7 @@ def look_ahead(
         raise WrongState("This chapter is not in play, so no character would be sent anything.")
     check_cast(chapter, agent_slot, witnesses)
     text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
-    attempt = Attempt(session=chapter, actor=agent_slot, words=text)
+    attempt = answer_to(chapter, agent_slot, text)
     agent = agent_of(attempt)
     model, facts = model_name(agent), known_facts(agent)
     limit = output_limit(agent, facts)

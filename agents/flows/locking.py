@@ -9,10 +9,11 @@ from agents.calling.calls import check_allowed
 from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.models import Job
+from agents.modes import compose_for
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.schemas import WorldChapterLock, check_roster, lock_schema_for
 from agents.prompting.layers import Layer
-from agents.prompting.sandwich import Subject, compose
+from agents.prompting.sandwich import Subject
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import fail, finish, queue_job
@@ -80,7 +81,7 @@ def _store(job: Job, payload: dict[str, Any]) -> None:
 
 def _compose(chapter: Session) -> list[Layer]:
     subject = Subject(chapter, given={"FORMAT": format_pieces(WORLD_SUMMARY, WorldChapterLock)})
-    return compose(WORLD_SUMMARY.layers, subject, tier_of(WORLD_SUMMARY))
+    return compose_for(WORLD_SUMMARY, subject, tier_of(WORLD_SUMMARY))
 
 
 declare_job_kind(Job.Kind.LOCK, JobKind(run=write_world_memory, give_up=give_up))

@@ -20,13 +20,14 @@ from agents.facts.model_facts import facts_of
 from agents.flows.memory_calls import check_calls_accepted
 from agents.flows.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
 from agents.models import Job
+from agents.modes import compose_for
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.layer_sources import transcript_pieces, transcript_weights
 from agents.prompting.layers import AssembledPrompt, Layer, Piece, Trim, keep_last, text_layer
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.prose import as_prose, end_at_sentence, last_sentences, last_words, repeats
-from agents.prompting.sandwich import Subject, compose
+from agents.prompting.sandwich import Subject
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import cancel_jobs, fail, finish, owned, queue_job
@@ -252,7 +253,7 @@ def scene_layers(job: Job, material: Material, number: int, finished: list[str])
         )
     given["TASK"] = [Piece(task)]
     subject = Subject(material.chapter, given=given)
-    return compose(NARRATOR.layers, subject, tier_of(NARRATOR))
+    return compose_for(NARRATOR, subject, tier_of(NARRATOR))
 
 
 def _continuation(text: str, missing_words: int) -> list[Layer]:

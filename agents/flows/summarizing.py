@@ -16,11 +16,12 @@ from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.exceptions import ConsentMissing
 from agents.models import Job
+from agents.modes import compose_for
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from agents.prompting.forms.schemas import Payload, TurnDelta, delta_schema_for
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import Layer, Piece
-from agents.prompting.sandwich import Subject, compose
+from agents.prompting.sandwich import Subject
 from agents.providers.exceptions import ProviderError
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
@@ -273,7 +274,7 @@ def compose_summary(
     reminder = format_pieces(CONTEXT_SUMMARY, TurnDelta)
     given = {CHUNK: told_pieces(chapter, stretch, audience, last_attempt), "FORMAT": reminder}
     subject = Subject(chapter, audience=audience, waiting=waiting, given=given)
-    return compose(CONTEXT_SUMMARY.layers, subject, tier_of(CONTEXT_SUMMARY))
+    return compose_for(CONTEXT_SUMMARY, subject, tier_of(CONTEXT_SUMMARY))
 
 
 def told_pieces(

@@ -32,7 +32,7 @@ MAX_ATTEMPTS = 6
 
 
 def queue_job(
-    session_id: uuid.UUID, kind: Job.Kind, key: str, *, notice_after: float = 0, **fields: Any
+    session_id: uuid.UUID, kind: str, key: str, *, notice_after: float = 0, **fields: Any
 ) -> Job:
     """The job of this kind and key, due now; a finished attempt of it is queued again.
 
@@ -230,7 +230,7 @@ def _refusal(cause: Exception | None) -> str:
     return cause.kind() if isinstance(cause, ChapterError) else ""
 
 
-def cancel_jobs(session_id: uuid.UUID, kind: Job.Kind, **which: Any) -> int:
+def cancel_jobs(session_id: uuid.UUID, kind: str, **which: Any) -> int:
     """Cancel what is queued or running; its worker notices when it renews the lease."""
     count = Job.objects.filter(
         session_id=session_id,

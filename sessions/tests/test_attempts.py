@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from sessions.access import get_chapter
 from sessions.attempts import (
+    Writer,
     attempts_set_aside,
     broken_attempt,
     open_prompt,
@@ -419,7 +420,7 @@ class TestWithoutAnActor:
             words="I open the door.",
             submission_key="k",
             witnesses=[2],
-            agent="explorer.narrator",
+            answers=lambda chapter, actor: Writer(actor, "explorer.narrator"),
         )
         assert commit_attempt(opened.attempt, "It creaks.")
         return opened.attempt

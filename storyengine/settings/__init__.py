@@ -75,6 +75,8 @@ SESSION_COOKIE_AGE = 30 * 24 * 3600
 SESSION_COOKIE_NAME = "storyengine_session"
 CSRF_COOKIE_NAME = "storyengine_csrf"
 
+# The ways to play: apps whose `mode.py` declares one each (see docs/architecture.md).
+MODES = ["gamemaster"]
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -93,6 +95,7 @@ INSTALLED_APPS = [
     "sessions",
     "memory",
     "agents",
+    *MODES,
 ]
 
 # All of it runs in the event loop (see storyengine.access.browser). CommonMiddleware is left out:

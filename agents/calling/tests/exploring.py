@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from agents.calling.calls import Reply
 from agents.calling.tool_steps import Step, ToolWriting
-from agents.prompting.declarations import AGENTS, Agent
+from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer, text_layer
 from agents.prompting.tools import (
     ProposedChange,
@@ -24,6 +24,7 @@ from agents.prompting.tools import (
 )
 from agents.providers.base import ModelRequest, ToolCall
 from agents.providers.scripted import Script
+from agents.tests.declared import AGENTS
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 

@@ -16,10 +16,10 @@ from agents.calling.model_access import model_facts
 from agents.facts import reported_windows
 from agents.facts.reported_windows import read_report, store_reports
 from agents.models import ReportedWindow
-from agents.prompting.declarations import CHARACTERS
 from agents.providers.tests.model_server import model_server
 from agents.providers.windows import WindowReport
 from agents.running.work import STOPPING
+from agents.tests.declared import CHARACTERS
 
 pytestmark = pytest.mark.django_db
 

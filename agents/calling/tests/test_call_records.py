@@ -29,10 +29,10 @@ from agents.flows.tests.playing import play, play_many, reroll
 from agents.flows.tests.trying import try_again
 from agents.flows.trials import adopt_trial
 from agents.models import Job, LLMArtifact, PromptText
-from agents.prompting.declarations import AGENTS
 from agents.prompting.sent_layers import join_layers
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
+from agents.tests.declared import AGENTS
 from memory.models import MemoryBlock
 from sessions.exceptions import UnknownTurn
 from sessions.models import Session

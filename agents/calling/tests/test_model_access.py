@@ -22,9 +22,9 @@ from agents.facts.reported_windows import store_reports
 from agents.flows.locking import request_lock
 from agents.flows.tests.playing import play
 from agents.models import EmbeddedServer, LLMArtifact, TokenCalibration
-from agents.prompting.declarations import CHARACTERS
 from agents.providers.scripted import ScriptedProvider
 from agents.providers.windows import WindowReport
+from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form
 from sessions.tests.factories import make_active_chapter, make_chapter
 

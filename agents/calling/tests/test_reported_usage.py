@@ -15,10 +15,10 @@ from agents.flows.replies import start_prompt
 from agents.flows.tests.playing import reply_is_over
 from agents.models import LLMArtifact, TokenCalibration
 from agents.prompting.budget import weigh
-from agents.prompting.declarations import CHARACTERS
 from agents.providers.base import Message, ModelRequest, Usage
 from agents.providers.tests.chat_server import Answer, chat_server, says
 from agents.tests.calling import provider_at
+from agents.tests.declared import CHARACTERS
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 

@@ -24,7 +24,7 @@ from agents.flows.tests.playing import play
 from agents.flows.tests.trying import try_again
 from agents.flows.warmup import _compose_start
 from agents.models import Job
-from agents.prompting.declarations import CHARACTERS, NARRATOR
+from agents.prompting.declarations import NARRATOR
 from agents.prompting.layers import TIERS, Layer, Tier
 from agents.prompting.sandwich import Subject, compose
 from agents.providers.base import ModelRequest
@@ -34,6 +34,7 @@ from agents.running.jobs import claim, due_jobs
 from agents.running.recovery import recover
 from agents.running.watch import Watch
 from agents.running.work import work_on
+from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form, turn_delta, world_lock
 from memory.blocks import counting_deltas, stretch_starts
 from memory.corrections import write_correction

@@ -20,9 +20,10 @@ from agents.prompting.budget import (
     read_weight_per_token,
     weigh,
 )
-from agents.prompting.declarations import AGENTS, CHARACTERS, NARRATOR
+from agents.prompting.declarations import NARRATOR
 from agents.prompting.layers import Layer, Piece, Trim, assemble, keep_last, text_layer
 from agents.providers.base import Usage
+from agents.tests.declared import AGENTS, CHARACTERS
 
 
 def pieces(count: int, size: int = 100, brief: int = 0) -> tuple[Piece, ...]:

@@ -9,16 +9,17 @@ from pytest_django import Settings
 
 from agents.calling.calls import fit_prompt
 from agents.calling.model_access import model_facts
-from agents.flows.characters import agent_of, compose_reply
+from agents.flows.composing import compose_reply
 from agents.flows.ending import request_end
 from agents.flows.locking import request_lock
 from agents.flows.narrating import request_build
 from agents.flows.tests.playing import play
 from agents.models import LLMArtifact
+from agents.modes import agent_of
 from agents.prompting.budget import TOKENS_PER_MESSAGE, output_limit, weigh
-from agents.prompting.declarations import CHARACTERS
 from agents.providers.base import Message, ModelRequest
 from agents.providers.scripted import ScriptedProvider
+from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form
 from bench.long_memory import CHUNK, delta_payload
 from bench.session_data import beat_text, reply_text
