@@ -21,8 +21,9 @@ from agents.prompting.layers import Layer, Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject, compose
 from agents.running.job_kinds import JobKind, declare_job_kind
 from sessions.attempts import Writer
-from sessions.exceptions import WrongState
-from sessions.models import Attempt, Session
+from sessions.chapters import create_chapter
+from sessions.exceptions import InvalidInput, WrongState
+from sessions.models import DEFAULT_MODE, Attempt, Session
 
 
 class Stage(StrEnum):
@@ -84,9 +85,6 @@ class Mode:
     # From a chapter to a new one with the same setup.
     hand_on: Callable[[Session, Session], None] = _adds_nothing
 
-    def has(self, stage: str) -> bool:
-        return stage in self.stages
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -122,11 +120,31 @@ def mode_of(chapter: Session) -> Mode:
     return mode
 
 
+def has_stage(name: str, stage: Stage) -> bool:
+    """Of a mode that is not installed, False."""
+    mode = find_mode(name)
+    return mode is not None and stage in mode.stages
+
+
 def check_stage(chapter: Session, stage: Stage) -> None:
     """Raises WrongState where the chapter's mode has no such stage."""
     mode = mode_of(chapter)
-    if not mode.has(stage):
-        raise WrongState(f"{mode.title} has no {stage}. Nothing was changed.")
+    if stage not in mode.stages:
+        raise WrongState(
+            f'A chapter that is played as "{mode.title}" has no {stage}. Nothing was changed.'
+        )
+
+
+def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
+    """A new chapter of this mode; raises InvalidInput where it is not installed."""
+    declared = find_mode(mode)
+    if declared is None:
+        known = ", ".join(one.name for one in all_modes())
+        raise InvalidInput(
+            f"{mode[:40]!r} is no way to play that is installed here; there is {known}. "
+            "Nothing was made."
+        )
+    return create_chapter(title, mode=mode, is_in_play=Stage.LOCK not in declared.stages)
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:

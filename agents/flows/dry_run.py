@@ -69,7 +69,11 @@ class DryRun:
 
 
 def look_ahead(
-    chapter: Session, *, agent_slot: int, user_text: str, witnesses: Sequence[int] | None = None
+    chapter: Session,
+    *,
+    agent_slot: int | None,
+    user_text: str,
+    witnesses: Sequence[int] | None = None,
 ) -> DryRun:
     """The prompt that these words would make; neither consent nor rate nor budget is asked.
 
@@ -78,9 +82,9 @@ def look_ahead(
     """
     if not chapter.is_playable:
         raise WrongState("This chapter is not in play, so no character would be sent anything.")
-    check_cast(chapter, agent_slot, witnesses)
     text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     attempt = answer_to(chapter, agent_slot, text)
+    check_cast(chapter, attempt.actor, witnesses)
     agent = agent_of(attempt)
     model, facts = model_name(agent), known_facts(agent)
     limit = output_limit(agent, facts)

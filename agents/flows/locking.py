@@ -9,7 +9,7 @@ from agents.calling.calls import check_allowed
 from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.models import Job
-from agents.modes import compose_for
+from agents.modes import Stage, check_stage, compose_for
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.schemas import WorldChapterLock, check_roster, lock_schema_for
 from agents.prompting.layers import Layer
@@ -32,6 +32,7 @@ def request_lock(session_id: uuid.UUID) -> Job:
     Raises InvalidInput for an empty world and chapter, what `check_allowed` raises, and WrongState.
     """
     chapter = get_chapter(session_id)
+    check_stage(chapter, Stage.LOCK)
     is_empty = not (chapter.tab1.world_text.strip() or chapter.tab1.chapter_text.strip())
     if chapter.state == State.DRAFT_TAB1 and is_empty:
         raise InvalidInput(

@@ -16,6 +16,7 @@ from agents.calling.model_access import model_facts, model_name
 from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.flows.summarizing import CHUNK, compose_summary, told_pieces
 from agents.models import LLMArtifact
+from agents.modes import Stage, has_stage
 from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
     input_budget,
@@ -92,7 +93,7 @@ class CallsNotAccepted(ChapterError):
 def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | None:
     """What the GM has to accept before memory is written on; None where nothing has to be."""
     stretches = stretches_to_accept(chapter, is_ending=is_ending)
-    if not stretches:
+    if not stretches or not has_stage(chapter.mode, Stage.MEMORY):
         return None
     try:
         estimate = _estimate(chapter, stretches)

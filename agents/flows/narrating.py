@@ -20,7 +20,7 @@ from agents.facts.model_facts import facts_of
 from agents.flows.memory_calls import check_calls_accepted
 from agents.flows.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
 from agents.models import Job
-from agents.modes import compose_for
+from agents.modes import Stage, check_stage, compose_for
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.layer_sources import transcript_pieces, transcript_weights
@@ -85,8 +85,9 @@ def request_build(session_id: uuid.UUID) -> Job:
     Raises what `check_allowed` raises, and WrongState unless the chapter is ended; of one in play
     whose memory is far behind CallsNotAccepted, because to end it takes those calls.
     """
-    check_allowed(session_id)
     chapter = get_chapter(session_id)
+    check_stage(chapter, Stage.NARRATION)
+    check_allowed(session_id)
     check_calls_accepted(chapter, is_ending=True)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),

@@ -16,7 +16,7 @@ from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.exceptions import ConsentMissing
 from agents.models import Job
-from agents.modes import compose_for
+from agents.modes import Stage, compose_for, has_stage
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from agents.prompting.forms.schemas import Payload, TurnDelta, delta_schema_for
 from agents.prompting.layer_sources import transcript_pieces
@@ -56,6 +56,8 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
     tried again. A worker hears of it after `notice_after` seconds, or from the sweep.
     Where the GM has to accept the calls first, there is none: see agents.flows.memory_calls.
     """
+    if not has_stage(chapter.mode, Stage.MEMORY):
+        return False
     # Whoever asked for the end was asked then.
     if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False

@@ -184,6 +184,7 @@ class CallsEstimateDocument(Document):
 class SessionSummary(Document):
     session_id: UUID
     title: str
+    mode: str = Field(description="The name of the way to play.")
     state: State
     prompt_index: int
     created_at: datetime

@@ -17,6 +17,7 @@ from sessions.limits import (
     MIN_CHUNK_SIZE_PROMPTS,
 )
 from storyengine.exchange.file_parts import (
+    AgentName,
     BlockParts,
     ChapterParts,
     DraftParts,
@@ -40,7 +41,6 @@ from storyengine.exchange.file_parts import (
 
 FORMAT: Final = "storyengine-chapter"
 VERSION: Final = 2
-GAME_MASTER: Final = "gamemaster"
 
 # The engine makes fifty attempts at a turn. A chapter from before that limit may have more.
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
@@ -91,7 +91,8 @@ class AttemptEntry(Part):
     source: Number | None = Field(
         description="The place of the attempt that an edit or a trial was made from."
     )
-    actor: Slot
+    actor: Slot | None = Field(description="Null where nobody of the cast acts.")
+    agent: AgentName = Field(description="The agent who wrote it.")
     words: PromptText
     given: Payload | None = Field(description="Of a trial, what it changed.")
     witnesses: Witnesses | None
@@ -124,7 +125,8 @@ class UnansweredEntry(Part):
     kind: Literal["prompt", "reroll"]
     status: Literal["failed", "stopped", "set_aside"]
     turn: Number | None = Field(description="The turn at which a re-roll was another attempt.")
-    actor: Slot
+    actor: Slot | None = Field(description="Null where nobody of the cast acts.")
+    agent: AgentName = Field(description="The agent who was to write it.")
     words: PromptText
     witnesses: Witnesses | None
     partial_text: ModelText

@@ -25,7 +25,6 @@ from sessions.states import State
 from sessions.text import scrub_reply
 from storyengine.exchange.chapter_file import (
     FORMAT,
-    GAME_MASTER,
     VERSION,
     AttemptEntry,
     CastEntry,
@@ -130,7 +129,6 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
-        mode=GAME_MASTER,
         mode_content={},
         turns=_turns(chapter, turns, attempts, places),
         memory_blocks=[
