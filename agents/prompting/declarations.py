@@ -53,9 +53,9 @@ class Agent:
     is_narrator: bool = False
 
     @property
-    def label(self) -> str:
+    def label(self) -> int | str:
         """For the log: its number where it has one."""
-        return self.name if self.agent_id is None else str(self.agent_id)
+        return self.name if self.agent_id is None else self.agent_id
 
     @property
     def model_setting(self) -> str:
