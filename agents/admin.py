@@ -150,7 +150,7 @@ class WorkerHeartbeatAdmin(RecordAdmin):
 
 @admin.register(TokenCalibration)
 class TokenCalibrationAdmin(RecordAdmin):
-    list_display = ["model", "agent_id", "weight", "tokens"]
+    list_display = ["model", "agent", "weight", "tokens"]
     search_fields = ["model"]
 
 

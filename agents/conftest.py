@@ -11,7 +11,7 @@ def small_window(settings: Settings) -> None:
     """A model for which 5,000 words are out of reach in one call."""
     settings.LLM = "openai"
     settings.MODEL = "a-model-nobody-knows"
-    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+    settings.MODEL_BY_AGENT = {}
     settings.CONTEXT_WINDOW = 8192
     settings.MAX_OUTPUT = 1000
 

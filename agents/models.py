@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from memory.stretches import Stretch
 from sessions.append_only import AppendOnly
-from sessions.limits import CHANGE_NAME_CHAR_LIMIT
+from sessions.limits import AGENT_CHAR_LIMIT, CHANGE_NAME_CHAR_LIMIT
 from sessions.models import Attempt, Session
 
 
@@ -26,7 +26,9 @@ class LLMArtifact(AppendOnly):
     )
     # Of an agent that calls tools: which of the calls of the model for one reply this was.
     step = models.PositiveSmallIntegerField(default=1)
-    agent_id = models.PositiveSmallIntegerField()
+    # Its name; and the number of those that the specification numbers.
+    agent = models.CharField(max_length=AGENT_CHAR_LIMIT)
+    agent_id = models.PositiveSmallIntegerField(null=True, blank=True)
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)
     input_hash = models.CharField(max_length=64, help_text="SHA-256 of the messages sent")
@@ -63,7 +65,7 @@ class LLMArtifact(AppendOnly):
         ]
 
     def __str__(self) -> str:
-        return f"Agent {self.agent_id} on {self.model}"
+        return f"Agent {self.agent if self.agent_id is None else self.agent_id} on {self.model}"
 
 
 class PromptText(AppendOnly):
@@ -124,7 +126,8 @@ class Job(models.Model):
 
     job_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="jobs")
-    kind = models.CharField(max_length=10, choices=Kind)
+    # One of these, or what a way to play calls its own.
+    kind = models.CharField(max_length=40)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     # Of a summary or a narration, the attempt at the last turn that it tells; of a job with a late
@@ -239,7 +242,7 @@ class TokenCalibration(models.Model):
 
     model = models.CharField(max_length=200)
     # A character's prompt, a summary of JSON and a transcript are tokenised differently.
-    agent_id = models.PositiveSmallIntegerField()
+    agent = models.CharField(max_length=AGENT_CHAR_LIMIT)
     # Sums over the latest calls: weighted characters sent (see agents.prompting.budget), and
     # their tokens.
     weight = models.FloatField(default=0)
@@ -247,11 +250,11 @@ class TokenCalibration(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["model", "agent_id"], name="one_calibration_per_agent"),
+            models.UniqueConstraint(fields=["model", "agent"], name="one_calibration_per_agent"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.model}, agent {self.agent_id}"
+        return f"{self.model}, {self.agent}"
 
 
 class ReportedWindow(models.Model):

@@ -210,23 +210,24 @@ def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
     from agents.calling.calls import fit_prompt
     from agents.calling.model_access import model_name
     from agents.facts.model_facts import facts_of
-    from agents.flows.characters import agent_of, compose_reply
+    from agents.flows.composing import compose_reply
+    from agents.modes import agent_of
     from agents.prompting.budget import TOKENS_PER_MESSAGE, calibrate, input_budget, output_limit
     from agents.providers.base import Usage
     from sessions.access import get_chapter
     from sessions.models import Attempt
 
     slot = slot_of(number)
-    facts = facts_of(model_name(slot))
     started = time.perf_counter()
     attempt = Attempt(session=get_chapter(session_id), actor=slot, words=beat_text(number))
     agent = agent_of(attempt)
+    facts = facts_of(model_name(agent))
     prompt = fit_prompt(agent, facts, lambda: compose_reply(attempt))
     texts = [message.content for message in prompt.messages]
     taken = time.perf_counter() - started
     tokens = sum(map(count_tokens, texts)) + TOKENS_PER_MESSAGE * len(texts)
     # As after a call, so that the next prompt is as full as a real one.
-    calibrate(model_name(slot), slot, prompt.weight, Usage(tokens, 0))
+    calibrate(model_name(agent), agent.name, prompt.weight, Usage(tokens, 0))
     return Sample(
         prompt=number,
         kind=kind,

@@ -46,7 +46,7 @@ def read_facts(chapter: "Session") -> dict[str, list[str]]:
     }
 
 
-def replay_estimates(chapter: "Session") -> list[tuple[int, float, int]]:
+def replay_estimates(chapter: "Session") -> list[tuple[int | None, float, int]]:
     """The chapter's prompts, as if one model had got them all and counted them its own way."""
     from agents.calling.stored_prompts import read_messages
     from agents.prompting.budget import calibrate, read_weight_per_token, weigh
@@ -57,10 +57,10 @@ def replay_estimates(chapter: "Session") -> list[tuple[int, float, int]]:
         texts = [message.content for message in read_messages(artifact)]
         weight = sum(map(weigh, texts))
         counted = sum(map(count_tokens, texts))
-        guess = weight / read_weight_per_token(MODEL, artifact.agent_id)
+        guess = weight / read_weight_per_token(MODEL, artifact.agent)
         estimates.append((artifact.agent_id, guess, counted))
         usage = Usage(input_tokens=counted, output_tokens=0, cached_tokens=0)
-        calibrate(MODEL, artifact.agent_id, weight, usage)
+        calibrate(MODEL, artifact.agent, weight, usage)
     return estimates
 
 

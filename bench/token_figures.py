@@ -22,12 +22,12 @@ def count_tokens(text: str) -> int:
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
-def estimate_figure(estimates: Sequence[tuple[int, float, int]]) -> Figure | None:
+def estimate_figure(estimates: Sequence[tuple[int | None, float, int]]) -> Figure | None:
     """From the agent, the estimated and the counted tokens of each of a model's calls.
 
     None where they are too few.
     """
-    calls = Counter[int]()
+    calls = Counter[int | None]()
     errors = []
     for agent_id, guess, counted in estimates:
         calls[agent_id] += 1

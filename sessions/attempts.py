@@ -2,9 +2,9 @@
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.utils import timezone
@@ -15,7 +15,7 @@ from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFli
 from sessions.leases import LEASE
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN, PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_after_commit
-from sessions.models import Attempt, Session, Turn
+from sessions.models import DEFAULT_AGENT, Attempt, Session, Turn
 from sessions.states import PLAYABLE
 from sessions.text import clean_line, clean_text
 from sessions.world import is_closed, take_part_once
@@ -31,6 +31,21 @@ KEY_REUSED = (
 _CLOSED = "you have acted in the world since, so this reply stays as it is."
 
 
+class Writer(NamedTuple):
+    """Who writes an attempt: the member of the cast who acts, if any, and the agent."""
+
+    actor: int | None
+    agent: str = DEFAULT_AGENT
+
+
+# Who writes what comes of a prompt to this member of the cast, or to nobody.
+Answers = Callable[[Session, int | None], Writer]
+
+
+def _addressed(chapter: Session, actor: int | None) -> Writer:
+    return Writer(actor)
+
+
 @dataclass(frozen=True)
 class OpenedAttempt:
     """`must_run` is False when the same submission was answered before."""
@@ -43,12 +58,13 @@ class OpenedAttempt:
 def open_prompt(
     session_id: uuid.UUID,
     *,
-    actor: int,
+    actor: int | None,
     words: str,
     submission_key: str,
     witnesses: Sequence[int] | None = None,
+    answers: Answers = _addressed,
 ) -> OpenedAttempt:
-    """Store the user's prompt as the attempt in flight.
+    """Store the user's prompt as the attempt in flight; `answers` says who writes it.
 
     Sent again under the same key it is the same attempt: TurnInFlight while it runs, the committed
     one after success, a new run after a failure, WrongState once it was set aside. Raises KeyReused
@@ -56,13 +72,14 @@ def open_prompt(
     """
     words = _clean_words(words)
     chapter = get_chapter_to_change(session_id)
-    check_cast(chapter, actor, witnesses)
+    writer = answers(chapter, actor)
+    check_cast(chapter, writer.actor, witnesses)
     prompt = Attempt(
         session=chapter,
         submission_key=clean_key(submission_key),
-        actor=actor,
+        **writer._asdict(),
         words=words,
-        witnesses=_with_actor(witnesses, actor),
+        witnesses=_with_actor(witnesses, writer.actor),
     )
     return _open(chapter, prompt, said=("words", "actor", "witnesses"))
 
@@ -75,27 +92,28 @@ def open_reroll(
     actor: int | None = None,
     words: str | None = None,
     witnesses: Sequence[int] | None = None,
+    answers: Answers = _addressed,
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn as the attempt in flight.
 
-    What is left out is as in the chosen attempt. Refused as `open_prompt` refuses, and once a turn
-    has its fifty attempts.
+    What is left out is as in the chosen attempt, and so is the agent. Refused as `open_prompt`
+    refuses, and once a turn has its fifty attempts.
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
     key = clean_key(submission_key)
     # What was sent already means what it meant then, also when another attempt is chosen now.
     like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
-    answering = like.actor if actor is None else actor
-    check_cast(chapter, answering, witnesses, before=turn.number)
+    writer = Writer(like.actor, like.agent) if actor is None else answers(chapter, actor)
+    check_cast(chapter, writer.actor, witnesses, before=turn.number)
     reroll = Attempt(
         session=chapter,
         turn=turn,
         kind=Attempt.Kind.REROLL,
         submission_key=key,
-        actor=answering,
+        **writer._asdict(),
         words=like.words if words is None else _clean_words(words),
-        witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, answering),
+        witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, writer.actor),
     )
     given = {"words": words, "actor": actor, "witnesses": witnesses}
     return _open(chapter, reroll, said=[name for name, one in given.items() if one is not None])
@@ -123,6 +141,7 @@ def open_trial(
         kind=Attempt.Kind.TRIAL,
         submission_key=clean_key(submission_key),
         actor=source.actor,
+        agent=source.agent,
         words=source.words,
         witnesses=source.witnesses,
         given=given,
@@ -304,7 +323,7 @@ def _claim(chapter: Session, attempt: Attempt) -> None:
     if attempt.turn is not None:
         free = free.filter(prompt_index=attempt.turn.number)
     claim: dict[str, Any] = {"turn_in_flight": attempt.pk}
-    if attempt.kind == Attempt.Kind.PROMPT:
+    if attempt.kind == Attempt.Kind.PROMPT and attempt.actor is not None:
         claim["next_agent_slot"] = attempt.actor
     if not free.update(**claim):
         chapter.refresh_from_db()
@@ -332,11 +351,15 @@ def _clean_words(words: str) -> str:
 
 
 def check_cast(
-    chapter: Session, actor: int, witnesses: Sequence[int] | None, *, before: int | None = None
+    chapter: Session,
+    actor: int | None,
+    witnesses: Sequence[int] | None,
+    *,
+    before: int | None = None,
 ) -> None:
     """Raises InvalidInput unless the actor is an agent of the chapter, and the witnesses take part,
     each named once; with `before` at that turn."""
-    if actor not in chapter.selected_agent_slots:
+    if actor is not None and actor not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {actor} in this chapter. Nothing was sent.")
     if witnesses is not None and not take_part_once(chapter, witnesses, before=before):
         raise InvalidInput(
@@ -344,5 +367,7 @@ def check_cast(
         )
 
 
-def _with_actor(witnesses: Sequence[int] | None, actor: int) -> list[int] | None:
-    return None if witnesses is None else sorted({*witnesses, actor})
+def _with_actor(witnesses: Sequence[int] | None, actor: int | None) -> list[int] | None:
+    if witnesses is None:
+        return None
+    return sorted({*witnesses, *([] if actor is None else [actor])})

@@ -20,7 +20,7 @@ from sessions.limits import (
     TAB1_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
-from sessions.models import UNTITLED, CastMember, Session, Tab1Inputs
+from sessions.models import DEFAULT_MODE, UNTITLED, CastMember, Session, Tab1Inputs
 from sessions.states import State, move
 from sessions.text import clean_line, clean_text
 
@@ -44,8 +44,13 @@ class SetupChange:
     chunk_size_prompts: int | None = None
 
 
-def create_chapter(title: str = "") -> Session:
-    return _store_new(Session(title=_clean_title(title) or UNTITLED), Tab1Inputs(), default_cast())
+def create_chapter(
+    title: str = "", *, mode: str = DEFAULT_MODE, is_in_play: bool = False
+) -> Session:
+    """`is_in_play` is for a mode without a lock, in which play begins with the chapter."""
+    state = State.ACTIVE if is_in_play else State.DRAFT_TAB1
+    chapter = Session(title=_clean_title(title) or UNTITLED, mode=mode, state=state)
+    return _store_new(chapter, Tab1Inputs(), default_cast())
 
 
 @transaction.atomic
@@ -94,6 +99,8 @@ def copy_setup(session_id: uuid.UUID) -> Session:
     source = get_chapter(session_id)
     copy = Session(
         title=title_of_copy(source.title),
+        mode=source.mode,
+        state=State.ACTIVE if _has_no_lock(source) else State.DRAFT_TAB1,
         chunk_size_prompts=source.chunk_size_prompts,
         narrative_agent_definition_text=source.narrative_agent_definition_text,
         target_words=source.target_words,
@@ -152,10 +159,11 @@ def reset_chapter(session_id: uuid.UUID) -> Session:
     Whatever is running for it finds its row gone and writes nothing.
     """
     lock_chapter(session_id)
-    chapter = Session.objects.filter(pk=get_chapter(session_id).pk)
+    old = get_chapter(session_id)
+    chapter = Session.objects.filter(pk=session_id)
     move(chapter, State.RESETTING, refusal="This chapter is being reset already.")
     chapter.delete()
-    return create_chapter()
+    return create_chapter(mode=old.mode, is_in_play=_has_no_lock(old))
 
 
 @transaction.atomic
@@ -187,6 +195,11 @@ def _store_new(chapter: Session, tab1: Tab1Inputs, cast: list[CastMember]) -> Se
     tab1.save(force_insert=True)
     CastMember.objects.bulk_create(cast)
     return get_chapter(chapter.pk)
+
+
+def _has_no_lock(chapter: Session) -> bool:
+    """Whether the chapter is of a mode in which play began with it."""
+    return chapter.state not in (State.DRAFT_TAB1, State.LOCKING) and not chapter.tab1_locked
 
 
 def _check_chunk_size(prompts: int) -> int:

@@ -121,6 +121,7 @@ def edit_reply(
         status=Attempt.Status.COMMITTED,
         submission_key=key,
         actor=source.actor,
+        agent=source.agent,
         words=source.words,
         witnesses=source.witnesses,
         lease_until=timezone.now(),
@@ -184,13 +185,16 @@ def _choose(chapter: Session, turn: Turn, attempt: Attempt) -> None:
     note_attempt(attempt, "attempt chosen", prompt=turn.number)
 
 
-def _panel_after(chapter: Session, actor: int, turn: Turn | None) -> Case:
+def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case | F:
     """The character after the one who answers, unless the user has chosen another panel.
 
     Before another attempt at a turn the panel shows the character after the attempt chosen so far.
     """
+    before = actor if turn is None else turn.chosen.actor
+    if actor is None or before is None:
+        return F("next_agent_slot")
     slots = chapter.selected_agent_slots
-    unchosen = actor if turn is None else next_slot(turn.chosen.actor, slots)
+    unchosen = actor if turn is None else next_slot(before, slots)
     return Case(
         When(next_agent_slot=unchosen, then=next_slot(actor, slots)),
         default="next_agent_slot",

@@ -11,12 +11,14 @@ from django.utils import timezone
 
 from sessions.append_only import AppendOnly
 from sessions.limits import (
+    AGENT_CHAR_LIMIT,
     AGENT_NAME_CHAR_LIMIT,
     CHANGE_NAME_CHAR_LIMIT,
     CHUNK_SIZE_PROMPTS,
     DEFAULT_TARGET_WORDS,
     MAX_AGENTS,
     MAX_PEOPLE,
+    MODE_CHAR_LIMIT,
     PRONOUNS_CHAR_LIMIT,
     PUBLIC_TEXT_CHAR_LIMIT,
     SUBMISSION_KEY_CHAR_LIMIT,
@@ -26,6 +28,8 @@ from sessions.roster import Character, character
 from sessions.states import PLAYABLE, State
 
 UNTITLED = "Untitled chapter"
+# How a chapter is played where nobody says otherwise, and who writes its attempts then.
+DEFAULT_MODE, DEFAULT_AGENT = "gamemaster", "character"
 # The engine's own kinds of event. Of a thought only its thinker and the user know.
 SAID, THOUGHT = "said", "thought"
 # The engine's own kind of change: somebody without a panel appears in play and joins the cast. The
@@ -47,6 +51,8 @@ class Session(models.Model):
 
     session_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     title = models.CharField(max_length=TITLE_CHAR_LIMIT, default=UNTITLED)
+    # The way in which it is played; see agents.modes.
+    mode = models.CharField(max_length=MODE_CHAR_LIMIT, default=DEFAULT_MODE)
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT_TAB1)
     prompt_index = models.PositiveIntegerField(default=0)
     last_summarized_prompt_index = models.PositiveIntegerField(default=0)
@@ -274,8 +280,10 @@ class Attempt(models.Model):
     submission_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT)
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.PROMPT)
     status = models.CharField(max_length=10, choices=Status, default=Status.RUNNING)
-    # The member of the cast who answers.
-    actor = models.PositiveSmallIntegerField()
+    # The member of the cast who acts; nobody, where a narrator or a director writes.
+    actor = models.PositiveSmallIntegerField(null=True, blank=True)
+    # The name of the agent who writes it.
+    agent = models.CharField(max_length=AGENT_CHAR_LIMIT, default=DEFAULT_AGENT)
     words = models.TextField()
     # What was chosen beside the words; of a trial, which layer was changed and how.
     given = models.JSONField(null=True, blank=True)
@@ -307,7 +315,7 @@ class Attempt(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} to {self.actor}: {self.status}"
+        return f"{self.kind} to {self.actor or self.agent}: {self.status}"
 
     @property
     def is_running(self) -> bool:

@@ -12,6 +12,7 @@ from django.core.checks import CheckMessage, Tags, register
 from agents.calling.spending import uncapped_models
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.facts.model_facts import CapabilityFileError, read_known_models
+from agents.modes import all_agents
 from agents.providers.openai_compatible import host_of
 from storyengine.access.listening import (
     SHORTEST_GOOD_SECRET,
@@ -250,7 +251,10 @@ def _check_model_server() -> list[CheckMessage]:
                 id="storyengine.W003",
             )
         )
-    names_every_model = settings.MODEL or all(settings.MODEL_BY_AGENT.values())
+    chosen = settings.MODEL_BY_AGENT
+    names_every_model = settings.MODEL or all(
+        chosen.get(agent.model_setting) for agent in all_agents()
+    )
     if address.hostname != "api.openai.com" and not names_every_model:
         messages.append(
             checks.Warning(

@@ -13,7 +13,8 @@ from agents.calling.calls import STOPPED
 from agents.calling.stored_prompts import read_layers_of
 from agents.facts.prices import price_of
 from agents.models import Job, LLMArtifact
-from agents.prompting.declarations import AGENTS
+from agents.modes import find_agent
+from agents.prompting.declarations import Agent
 from agents.prompting.sent_layers import SentLayer, characters_of, join_layers, shared_characters
 from agents.providers.base import Message
 from memory.models import MemoryBlock, NarrativeDraft
@@ -32,8 +33,12 @@ class Outcome(TextChoices):
     WARM_UP = "warm-up"
 
 
-_IS_WARM_UP = Q(raw_output_ref="", attempt=None, job=None, agent_id__in=SLOTS) & Q(
-    error__in=("", STOPPED)
+# An agent's name and, of a character, the number.
+_Caller = tuple[str, int | None]
+_IS_WARM_UP = (
+    Q(raw_output_ref="", attempt=None, job=None)
+    & (Q(agent_id__in=SLOTS) | Q(agent_id=None))
+    & Q(error__in=("", STOPPED))
 )
 OUTCOME = Case(
     When(_IS_WARM_UP, then=Value(Outcome.WARM_UP.value)),
@@ -114,12 +119,13 @@ class SentPrompt:
     previous: CallRecord | None
 
 
-def agent_label(chapter: Session, agent_id: int) -> str:
+def agent_label(chapter: Session, name: str, agent_id: int | None) -> str:
     """ "2 Mara" for a character, "Agent 8: Context Summary Agent" for the others."""
     if agent_id in SLOTS:
         return f"{agent_id} {chapter.character(agent_id).name}"
-    agent = AGENTS.get(agent_id)
-    return f"Agent {agent_id}: {agent.name}" if agent else f"Agent {agent_id}"
+    agent = find_agent(name, agent_id)
+    title = agent.title if agent else name
+    return title if agent_id is None else f"Agent {agent_id}: {title}"
 
 
 def calls_of(chapter: Session) -> QuerySet[LLMArtifact]:
@@ -178,10 +184,10 @@ def read_sent_prompt(chapter: Session, call: CallRecord) -> SentPrompt:
 
 
 def shared_with_latest_call(
-    chapter: Session, agent_id: int, messages: Sequence[Message]
+    chapter: Session, agent: Agent, messages: Sequence[Message]
 ) -> tuple[int | None, CallRecord | None]:
     """Characters that a prompt's start shares with the agent's latest call, and that call."""
-    before = _call_before(chapter, agent_id)
+    before = _call_before(chapter, (agent.name, agent.agent_id))
     if before is None:
         return None, None
     earlier = join_layers(read_layers_of([before])[before.pk])
@@ -201,12 +207,13 @@ def _with_prompts(
 ) -> list[tuple[CallRecord, SentPrompt]]:
     """Each with its prompt, and what that shares with the agent's call before it."""
     before: dict[uuid.UUID, LLMArtifact] = {}
-    latest: dict[int, LLMArtifact] = {}
+    latest: dict[_Caller, LLMArtifact] = {}
     for one in reversed(newest_first):
-        earlier = latest.get(one.agent_id) or _call_before(chapter, one.agent_id, one.created_at)
+        caller = (one.agent, one.agent_id)
+        earlier = latest.get(caller) or _call_before(chapter, caller, one.created_at)
         if earlier is not None:
             before[one.pk] = earlier
-        latest[one.agent_id] = one
+        latest[caller] = one
     layers = read_layers_of([*newest_first, *before.values()])
     messages = {key: join_layers(sent) for key, sent in layers.items()}
     prompts = []
@@ -220,10 +227,11 @@ def _with_prompts(
 
 
 def _call_before(
-    chapter: Session, agent_id: int, moment: datetime | None = None
+    chapter: Session, caller: _Caller, moment: datetime | None = None
 ) -> LLMArtifact | None:
     """The agent's call before this moment; without one, its latest."""
-    calls = calls_of(chapter).filter(agent_id=agent_id)
+    name, agent_id = caller
+    calls = calls_of(chapter).filter(agent=name, agent_id=agent_id)
     if moment is not None:
         calls = calls.filter(created_at__lt=moment)
     return calls.order_by("-created_at").first()
@@ -234,7 +242,8 @@ def record_of(
 ) -> CallRecord:
     """`artifact` must carry its `outcome`, as those of `calls_of` do."""
     outcome = Outcome(getattr(artifact, "outcome"))  # noqa: B009 - an annotation, no field
-    return CallRecord(artifact, outcome, agent_label(chapter, artifact.agent_id), use, is_chosen)
+    label = agent_label(chapter, artifact.agent, artifact.agent_id)
+    return CallRecord(artifact, outcome, label, use, is_chosen)
 
 
 def _behind(

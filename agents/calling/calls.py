@@ -172,8 +172,8 @@ def prepare_call(
     ChapterError of `compose`, or ModelNotReady. It lets nothing through: whoever sends the call
     asks `let_through`.
     """
-    provider, model = current_provider(), model_name(agent.agent_id)
-    facts = model_facts(agent.agent_id)
+    provider, model = current_provider(), model_name(agent)
+    facts = model_facts(agent)
     limit = output_limit(agent, facts)
     prompt = fit_prompt(agent, facts, compose, beside=_weight_of(tools))
     request = ModelRequest(
@@ -187,7 +187,7 @@ def prepare_call(
         reasoning_effort=agent.reasoning_effort if facts.reasoning_effort else "",
         streams=facts.streaming,
         is_background=agent.is_background,
-        cache_key=hashlib.sha256(f"{session_id} {agent.agent_id}".encode()).hexdigest()[:32],
+        cache_key=hashlib.sha256(f"{session_id} {agent.label}".encode()).hexdigest()[:32],
         extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
     )
     window = facts.context_window if facts.is_window_told else None
@@ -204,7 +204,7 @@ def fit_prompt(
 
     `beside` is the weight of what is sent with it and is no message. It counts to the prompt's.
     """
-    weight_per_token = read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
+    weight_per_token = read_weight_per_token(model_name(agent), agent.name)
     budget = input_budget(facts, output_limit(agent, facts))
     prompt = assemble(
         compose(),
@@ -357,6 +357,7 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
             attempt_id=call.attempt_id,
             job_id=call.job_id,
             step=call.step,
+            agent=call.agent.name,
             agent_id=call.agent.agent_id,
             provider=call.provider.name,
             model=call.request.model,
@@ -371,14 +372,14 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
             duration_ms=_milliseconds(outcome.started, now),
         )
         if outcome.usage is not None:
-            calibrate(call.request.model, call.agent.agent_id, call.prompt.weight, outcome.usage)
+            calibrate(call.request.model, call.agent.name, call.prompt.weight, outcome.usage)
 
 
 def _note(call: PreparedCall, outcome: _Outcome) -> None:
     note(
         logger,
         "model call",
-        agent=call.agent.agent_id,
+        agent=call.agent.label,
         model=call.request.model,
         outcome=outcome.in_a_word,
         failure=outcome.failure,
@@ -409,7 +410,7 @@ def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
     """
     if outcome.usage is not None or not outcome.may_cost:
         return {}
-    weight_per_token = read_weight_per_token(call.request.model, call.agent.agent_id)
+    weight_per_token = read_weight_per_token(call.request.model, call.agent.name)
     read = sum(layer.tokens for layer in call.prompt.layers)
     read += math.ceil(_weight_of(call.request.tools) / weight_per_token)
     written = weigh(outcome.text) + sum(weigh(one.arguments) for one in outcome.tool_calls)

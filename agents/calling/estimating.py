@@ -46,8 +46,8 @@ def estimate_calls(
     Raises ModelNotReady while the embedded model does not tell how much it can take.
     """
     # Which model is embedded is known once its facts are.
-    facts = model_facts(agent.agent_id)
-    model = model_name(agent.agent_id)
+    facts = model_facts(agent)
+    model = model_name(agent)
     hidden = agent.reasoning_tokens * calls if facts.reasons else 0
     price = price_of(model)
     dollars = price.of({"input": read, "output": written}) if price else None

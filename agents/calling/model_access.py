@@ -20,7 +20,8 @@ from agents.facts.model_facts import ModelFacts, facts_of, with_window
 from agents.facts.model_list import find_listed
 from agents.facts.reported_windows import read_report
 from agents.models import EmbeddedServer
-from agents.prompting.declarations import AGENTS
+from agents.modes import all_agents
+from agents.prompting.declarations import Agent
 from agents.prompting.layers import Tier
 from agents.providers.base import Provider
 from agents.providers.embedded import EmbeddedProvider
@@ -53,18 +54,18 @@ def provider_host() -> str:
     return "" if settings.LLM == "embedded" else host_of(settings.OPENAI_BASE_URL)
 
 
-def model_name(agent_id: int) -> str:
+def model_name(agent: Agent) -> str:
     """The embedded model for all agents, else the environment's choice, else the agent's own.
 
     Asks no database: of the embedded model it is the one that the process last saw running.
     """
     if settings.LLM == "embedded":
         return f"embedded:{served_model()}"
-    chosen: str = settings.MODEL_BY_AGENT.get(agent_id) or settings.MODEL
-    return chosen or AGENTS[agent_id].default_model
+    chosen: str = settings.MODEL_BY_AGENT.get(agent.model_setting) or settings.MODEL
+    return chosen or agent.default_model
 
 
-def model_facts(agent_id: int) -> ModelFacts:
+def model_facts(agent: Agent) -> ModelFacts:
     """What the agent's model takes, with the window that its server reports where that counts.
 
     Raises ModelNotReady while the embedded model cannot tell.
@@ -72,9 +73,9 @@ def model_facts(agent_id: int) -> ModelFacts:
     if settings.LLM == "embedded" and _substitute is None:
         # Read first: its name may be another one than before.
         window = _ready_server().context_window
-        facts = facts_of(model_name(agent_id))
+        facts = facts_of(model_name(agent))
         return replace(facts, context_window=window, is_window_told=True)
-    model = model_name(agent_id)
+    model = model_name(agent)
     facts = facts_of(model)
     reported = _reported_window(model, facts)
     return facts if reported is None else with_window(facts, reported, is_told=True)
@@ -82,7 +83,7 @@ def model_facts(agent_id: int) -> ModelFacts:
 
 def models_worth_asking_about() -> list[str]:
     """The models whose windows the server knows better than settings and files do."""
-    models = dict.fromkeys(model_name(agent_id) for agent_id in AGENTS)
+    models = dict.fromkeys(model_name(agent) for agent in all_agents())
     return [model for model in models if _may_server_tell(facts_of(model))]
 
 
@@ -112,32 +113,32 @@ class UnknownModels:
 def unknown_models() -> list[UnknownModels]:
     """Those that agents run on, with equals in one entry."""
     names_of: dict[UnknownModels, list[str]] = {}
-    for model in dict.fromkeys(model_name(agent_id) for agent_id in AGENTS):
+    for model in dict.fromkeys(model_name(agent) for agent in all_agents()):
         facts = facts_of(model)
         if not facts.is_known:
             names_of.setdefault(_describe_unknown(model, facts), []).append(model)
     return [replace(models, names=tuple(names)) for models, names in names_of.items()]
 
 
-def known_facts(agent_id: int) -> ModelFacts:
+def known_facts(agent: Agent) -> ModelFacts:
     """As far as they are known: the embedded model need not be ready to be looked at."""
     try:
-        return model_facts(agent_id)
+        return model_facts(agent)
     except ModelNotReady:
-        return facts_of(model_name(agent_id))
+        return facts_of(model_name(agent))
 
 
-def tier_of(agent_id: int) -> Tier:
+def tier_of(agent: Agent) -> Tier:
     """How much the agent's model is told in the window that it has. Asks the database."""
-    return known_facts(agent_id).tier
+    return known_facts(agent).tier
 
 
-def is_small_model(agent_id: int) -> bool:
+def is_small_model(agent: Agent) -> bool:
     """Whether the agent's model needs the tightest prompts and shapes that there are.
 
     Asks no database: its name says it, whatever window it has.
     """
-    return facts_of(model_name(agent_id)).tier == "minimal"
+    return facts_of(model_name(agent)).tier == "minimal"
 
 
 def provider_label() -> str:
@@ -147,7 +148,7 @@ def provider_label() -> str:
         name = served_model()
         models = [KNOWN_MODELS[name].title if name in KNOWN_MODELS else name]
     else:
-        models = list(dict.fromkeys(model_name(agent_id) for agent_id in AGENTS))
+        models = list(dict.fromkeys(model_name(agent) for agent in all_agents()))
     named = " and ".join(models) if len(models) < 3 else f"{len(models)} models"
     host = provider_host()
     return f"{named} at {host}" if host else f"{named} on this machine"

@@ -25,7 +25,7 @@ REPAIRED_CHARACTERS = 6_000
 
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
     """The layer FORMAT: a reminder of the form in which this agent's model is asked to write."""
-    reminder = format_reminder(facts_of(model_name(agent.agent_id)), shape)
+    reminder = format_reminder(facts_of(model_name(agent)), shape)
     return [Piece(reminder, has_elements=True)] if reminder else []
 
 
@@ -46,7 +46,7 @@ async def call_for_json(
     `check` may raise InvalidReply for what the shape cannot say. Raises InvalidReply when the
     repair failed too or leaves the window no room, and what `call_model` raises.
     """
-    form = form_for(facts_of(model_name(agent.agent_id)))
+    form = form_for(facts_of(model_name(agent)))
     answers: list[str] = []
 
     def check_all(payload: Payload) -> None:
@@ -72,7 +72,7 @@ async def call_for_json(
             job_id=job_id,
         )
         if remark := readings[-1].remark:
-            logger.warning("a reply of agent %s had to be mended: %s", agent.agent_id, remark)
+            logger.warning("a reply of agent %s had to be mended: %s", agent.label, remark)
         return cast(Payload, end_at_words(readings[-1].payload, json_schema))
 
     try:

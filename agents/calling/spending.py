@@ -15,7 +15,7 @@ from django.db.models.functions import Cast, Coalesce
 from agents.calling.model_access import model_name
 from agents.exceptions import BudgetSpent
 from agents.facts.prices import price_of
-from agents.prompting.declarations import AGENTS
+from agents.modes import all_agents
 from sessions.models import Session
 
 
@@ -110,7 +110,7 @@ def uncapped_models() -> list[str]:
     """Models that agents run on and whose calls no cap can stop, though one in dollars is set."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
-    models = dict.fromkeys(model_name(agent_id) for agent_id in AGENTS)
+    models = dict.fromkeys(model_name(agent) for agent in all_agents())
     return [model for model in models if price_of(model) is None]
 
 

@@ -100,7 +100,7 @@ class ToolWriting:
     _made: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        facts = facts_of(model_name(self.agent.agent_id))
+        facts = facts_of(model_name(self.agent))
         self._form = tool_form_for(facts, self.agent.tool_form)
         self._tools = {tool.name: tool for tool in self.agent.tools}
 
@@ -132,7 +132,7 @@ class ToolWriting:
                 break
             self._say(reply, step, problem)
         else:
-            logger.warning("agent %s used up its steps", self.agent.agent_id)
+            logger.warning("agent %s used up its steps", self.agent.label)
         if not ("".join(self._parts).strip() or self._changes):
             raise EmptyReply("The model returned an empty reply. Nothing was lost; try again.")
         return Reply(scrub_reply("".join(self._parts)), was_cut)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from agents.calling.call_records import OUTCOME, Outcome, agent_label
 from agents.calling.spending import sum_of_estimates, sum_of_tokens
@@ -97,14 +97,14 @@ def usage_by_agent(chapter: Session) -> list[AgentUsage]:
     """One entry for each model that an agent was called on, in the order of agents."""
     rows: QuerySet[Any, Any] = (
         chapter.llm_artifacts.annotate(outcome=OUTCOME)
-        .values("agent_id", "model")
+        .values("agent", "agent_id", "model")
         .annotate(**_FIGURES)
-        .order_by("agent_id", "model")
+        .order_by(F("agent_id").asc(nulls_last=True), "agent", "model")
     )
     return [
         AgentUsage(
             agent_id=row["agent_id"],
-            agent=agent_label(chapter, row["agent_id"]),
+            agent=agent_label(chapter, row["agent"], row["agent_id"]),
             model=row["model"],
             usage=Usage(**{name: row[name] for name in _FIGURES}),
         )

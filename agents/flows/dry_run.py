@@ -4,20 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from agents.calling.call_records import CallRecord, shared_with_latest_call
+from agents.calling.call_records import CallRecord, agent_label, shared_with_latest_call
 from agents.calling.calls import fit_prompt
 from agents.calling.model_access import known_facts, model_name
 from agents.exceptions import PromptTooLong
 from agents.facts.model_list import Price
 from agents.facts.prices import FREE, price_of
-from agents.flows.characters import agent_of, compose_reply
+from agents.flows.composing import answer_to, compose_reply
+from agents.modes import agent_of
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
+from agents.prompting.declarations import Agent
 from agents.prompting.layers import AssembledPrompt, Layer, Tier, assemble
 from agents.prompting.sent_layers import SentLayer, characters_of
 from sessions.attempts import check_cast
 from sessions.exceptions import WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT
-from sessions.models import Attempt, Session
+from sessions.models import Session
 from sessions.text import clean_text
 
 # Tokens that no prompt has: with so many, nothing of it is trimmed.
@@ -32,6 +34,7 @@ class DryRun:
     where it is not known.
     """
 
+    agent: str
     model: str
     tier: Tier
     budget_tokens: int
@@ -66,7 +69,11 @@ class DryRun:
 
 
 def look_ahead(
-    chapter: Session, *, agent_slot: int, user_text: str, witnesses: Sequence[int] | None = None
+    chapter: Session,
+    *,
+    agent_slot: int | None,
+    user_text: str,
+    witnesses: Sequence[int] | None = None,
 ) -> DryRun:
     """The prompt that these words would make; neither consent nor rate nor budget is asked.
 
@@ -75,19 +82,21 @@ def look_ahead(
     """
     if not chapter.is_playable:
         raise WrongState("This chapter is not in play, so no character would be sent anything.")
-    check_cast(chapter, agent_slot, witnesses)
     text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
-    attempt = Attempt(session=chapter, actor=agent_slot, words=text)
-    agent, facts = agent_of(attempt), known_facts(agent_slot)
-    model, limit = model_name(agent_slot), output_limit(agent, facts)
+    attempt = answer_to(chapter, agent_slot, text)
+    check_cast(chapter, attempt.actor, witnesses)
+    agent = agent_of(attempt)
+    model, facts = model_name(agent), known_facts(agent)
+    limit = output_limit(agent, facts)
     layers = compose_reply(attempt)
     too_long = ""
     try:
         prompt = fit_prompt(agent, facts, lambda: layers)
     except PromptTooLong as error:
-        prompt, too_long = _untrimmed(layers, agent_slot), str(error)
-    shared, previous = shared_with_latest_call(chapter, agent_slot, prompt.messages)
+        prompt, too_long = _untrimmed(layers, agent), str(error)
+    shared, previous = shared_with_latest_call(chapter, agent, prompt.messages)
     return DryRun(
+        agent=agent_label(chapter, agent.name, agent.agent_id),
         model=model,
         tier=facts.tier,
         budget_tokens=input_budget(facts, limit),
@@ -101,9 +110,9 @@ def look_ahead(
     )
 
 
-def _untrimmed(layers: Sequence[Layer], agent_slot: int) -> AssembledPrompt:
+def _untrimmed(layers: Sequence[Layer], agent: Agent) -> AssembledPrompt:
     return assemble(
         layers,
         budget_tokens=_ROOM_FOR_ALL,
-        weight_per_token=read_weight_per_token(model_name(agent_slot), agent_slot),
+        weight_per_token=read_weight_per_token(model_name(agent), agent.name),
     )

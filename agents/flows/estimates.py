@@ -34,8 +34,8 @@ def estimate_build(chapter: Session) -> CallsEstimate:
     if chapter.state != State.ENDED:
         raise WrongState("What a build will take can be said once the chapter is ended.")
     # Which model is embedded is known once its facts are.
-    model_facts(NARRATOR.agent_id)
-    read, scenes = _weigh_build(chapter, model_name(NARRATOR.agent_id))
+    model_facts(NARRATOR)
+    read, scenes = _weigh_build(chapter, model_name(NARRATOR))
     written = round(sum(scene.target_words for scene in scenes) * TOKENS_PER_WORD)
     return estimate_calls(chapter, NARRATOR, calls=len(scenes), read=read, written=written)
 
@@ -58,7 +58,7 @@ def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
     left = scenes[len(job.finished_scenes) :]
     if not left:
         return 0, []
-    weight_per_token = read_weight_per_token(model, NARRATOR.agent_id)
+    weight_per_token = read_weight_per_token(model, NARRATOR.name)
     sizes = [sum(weights[scene.first - 1 : scene.last]) / weight_per_token for scene in left]
     longest = max(sizes)
     number = len(job.finished_scenes) + sizes.index(longest) + 1

@@ -9,10 +9,11 @@ from agents.calling.calls import check_allowed
 from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.models import Job
+from agents.modes import Stage, check_stage, compose_for
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.schemas import WorldChapterLock, check_roster, lock_schema_for
 from agents.prompting.layers import Layer
-from agents.prompting.sandwich import Subject, compose
+from agents.prompting.sandwich import Subject
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import fail, finish, queue_job
@@ -31,6 +32,7 @@ def request_lock(session_id: uuid.UUID) -> Job:
     Raises InvalidInput for an empty world and chapter, what `check_allowed` raises, and WrongState.
     """
     chapter = get_chapter(session_id)
+    check_stage(chapter, Stage.LOCK)
     is_empty = not (chapter.tab1.world_text.strip() or chapter.tab1.chapter_text.strip())
     if chapter.state == State.DRAFT_TAB1 and is_empty:
         raise InvalidInput(
@@ -54,9 +56,7 @@ async def write_world_memory(job: Job, watch: Watch) -> None:
         job.session_id,
         lambda: _compose(chapter),
         WorldChapterLock,
-        json_schema=lock_schema_for(
-            chapter.characters, tight=is_small_model(WORLD_SUMMARY.agent_id)
-        ),
+        json_schema=lock_schema_for(chapter.characters, tight=is_small_model(WORLD_SUMMARY)),
         watch=watch,
         check=lambda payload: check_roster(payload, chapter.characters),
         job_id=job.pk,
@@ -82,7 +82,7 @@ def _store(job: Job, payload: dict[str, Any]) -> None:
 
 def _compose(chapter: Session) -> list[Layer]:
     subject = Subject(chapter, given={"FORMAT": format_pieces(WORLD_SUMMARY, WorldChapterLock)})
-    return compose(WORLD_SUMMARY.layers, subject, tier_of(WORLD_SUMMARY.agent_id))
+    return compose_for(WORLD_SUMMARY, subject, tier_of(WORLD_SUMMARY))
 
 
 declare_job_kind(Job.Kind.LOCK, JobKind(run=write_world_memory, give_up=give_up))

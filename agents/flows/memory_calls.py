@@ -16,6 +16,7 @@ from agents.calling.model_access import model_facts, model_name
 from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.flows.summarizing import CHUNK, compose_summary
 from agents.models import LLMArtifact
+from agents.modes import Stage, has_stage
 from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
     input_budget,
@@ -94,7 +95,7 @@ class CallsNotAccepted(ChapterError):
 def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | None:
     """What the GM has to accept before memory is written on; None where nothing has to be."""
     stretches = stretches_to_accept(chapter, is_ending=is_ending)
-    if not stretches:
+    if not stretches or not has_stage(chapter.mode, Stage.MEMORY):
         return None
     try:
         estimate = _estimate(chapter, stretches)
@@ -121,11 +122,10 @@ def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
 
 def _seconds_of_a_call() -> int | None:
     """The median of the latest calls that wrote memory with this model; None where none did."""
-    agent_id = CONTEXT_SUMMARY.agent_id
     latest = LLMArtifact.objects.order_by("-created_at").values_list(
-        "agent_id", "model", "error", "duration_ms"
+        "agent", "model", "error", "duration_ms"
     )[:_CALLS_LOOKED_AT]
-    alike = (agent_id, model_name(agent_id), "")
+    alike = (CONTEXT_SUMMARY.name, model_name(CONTEXT_SUMMARY), "")
     took = [milliseconds for *kind, milliseconds in latest if tuple(kind) == alike]
     return round(statistics.median(took) / 1_000) if took else None
 
@@ -137,8 +137,8 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     Memory grows with each delta until its share of the window is full.
     """
     agent = CONTEXT_SUMMARY
-    facts = model_facts(agent.agent_id)
-    weight_per_token = read_weight_per_token(model_name(agent.agent_id), agent.agent_id)
+    facts = model_facts(agent)
+    weight_per_token = read_weight_per_token(model_name(agent), agent.name)
     sizes = {
         (stretch, audience): weight / weight_per_token
         for stretch in stretches[:: math.ceil(len(stretches) / _SAMPLES)]

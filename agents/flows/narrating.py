@@ -20,13 +20,14 @@ from agents.facts.model_facts import facts_of
 from agents.flows.memory_calls import check_calls_accepted
 from agents.flows.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
 from agents.models import Job
+from agents.modes import Stage, check_stage, compose_for
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.layer_sources import transcript_pieces, transcript_weights
 from agents.prompting.layers import AssembledPrompt, Layer, Piece, Trim, keep_last, text_layer
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.prose import as_prose, end_at_sentence, last_sentences, last_words, repeats
-from agents.prompting.sandwich import Subject, compose
+from agents.prompting.sandwich import Subject
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import cancel_jobs, fail, finish, owned, queue_job
@@ -84,8 +85,9 @@ def request_build(session_id: uuid.UUID) -> Job:
     Raises what `check_allowed` raises, and WrongState unless the chapter is ended; of one in play
     whose memory is far behind CallsNotAccepted, because to end it takes those calls.
     """
-    check_allowed(session_id)
     chapter = get_chapter(session_id)
+    check_stage(chapter, Stage.NARRATION)
+    check_allowed(session_id)
     check_calls_accepted(chapter, is_ending=True)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),
@@ -190,9 +192,9 @@ async def _call(
         lambda: layers,
         on_text=watch.add,
         # A small model comes to no end by itself.
-        is_enough=is_enough if is_small_model(NARRATOR.agent_id) else None,
+        is_enough=is_enough if is_small_model(NARRATOR) else None,
         # Hidden reasoning counts as output, so that a reasoning model keeps its own cap.
-        output_tokens=None if facts_of(model_name(NARRATOR.agent_id)).reasons else room,
+        output_tokens=None if facts_of(model_name(NARRATOR)).reasons else room,
         job_id=job.pk,
     )
     return reply.text, reply.was_cut
@@ -226,7 +228,7 @@ def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
 
 def fit_scene(job: Job, material: Material, number: int, finished: list[str]) -> AssembledPrompt:
     layers = partial(scene_layers, job, material, number, finished)
-    return fit_prompt(NARRATOR, model_facts(NARRATOR.agent_id), layers)
+    return fit_prompt(NARRATOR, model_facts(NARRATOR), layers)
 
 
 def scene_layers(job: Job, material: Material, number: int, finished: list[str]) -> list[Layer]:
@@ -252,7 +254,7 @@ def scene_layers(job: Job, material: Material, number: int, finished: list[str])
         )
     given["TASK"] = [Piece(task)]
     subject = Subject(material.chapter, given=given)
-    return compose(NARRATOR.layers, subject, tier_of(NARRATOR.agent_id))
+    return compose_for(NARRATOR, subject, tier_of(NARRATOR))
 
 
 def _continuation(text: str, missing_words: int) -> list[Layer]:
@@ -323,8 +325,8 @@ def _read_material(job: Job) -> Material:
 
 def plan_build(chapter: Session, weights: Sequence[float], target_words: int) -> list[Scene]:
     """The scenes that the narrator's model can write; `weights` are those of the prompts."""
-    facts = model_facts(NARRATOR.agent_id)
-    weight_per_token = read_weight_per_token(model_name(NARRATOR.agent_id), NARRATOR.agent_id)
+    facts = model_facts(NARRATOR)
+    weight_per_token = read_weight_per_token(model_name(NARRATOR), NARRATOR.name)
     limit = output_limit(NARRATOR, facts)
     # Of a limit below what is asked for, hidden reasoning takes as large a part as of the whole.
     reasoning = NARRATOR.reasoning_tokens if facts.reasons else 0

@@ -13,10 +13,12 @@ from django.db import transaction
 from agents.calling.calls import PreparedCall, Reply, let_reply_through, make_call, prepare_call
 from agents.calling.model_access import is_small_model
 from agents.calling.rates import reply_is_over
-from agents.flows.characters import agent_of, compose_reply, others_cues, read_ahead
 from agents.flows.choosing import follow_choice
+from agents.flows.composing import compose_reply, cues_of, read_ahead
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
+from agents.modes import agent_of, mode_of, who_answers
+from agents.prompting.declarations import Agent
 from agents.prompting.prose import end_at_sentence, without_heading
 from agents.providers.exceptions import ProviderError
 from agents.running.claims import keep_claim
@@ -57,7 +59,7 @@ Prepare = Callable[[Attempt], PreparedCall]
 async def start_prompt(
     session_id: uuid.UUID,
     *,
-    actor: int,
+    actor: int | None,
     words: str,
     submission_key: str,
     witnesses: Sequence[int] | None = None,
@@ -93,6 +95,7 @@ async def start_reroll(
             actor=actor,
             words=words,
             witnesses=witnesses,
+            answers=who_answers,
         ),
         _prepare,
     )
@@ -132,9 +135,9 @@ def keep_reply(session_id: uuid.UUID) -> Attempt:
     return attempt
 
 
-def finished_text(actor: int, reply: Reply) -> str:
+def finished_text(agent: Agent, reply: Reply) -> str:
     """A small model seldom ends by itself, so that its last sentence may be half a one."""
-    if not is_small_model(actor):
+    if not is_small_model(agent):
         return reply.text
     text = without_heading(reply.text)
     return end_at_sentence(text) if reply.was_cut else text
@@ -143,7 +146,7 @@ def finished_text(actor: int, reply: Reply) -> str:
 @transaction.atomic
 def _open_prompt(session_id: uuid.UUID, **sent: object) -> OpenedAttempt:
     """Store the prompt, and ask for what a choice or an import has left lacking."""
-    opened = open_prompt(session_id, **sent)  # type: ignore[arg-type]
+    opened = open_prompt(session_id, answers=who_answers, **sent)  # type: ignore[arg-type]
     chapter = opened.attempt.session
     # Memory that catches up is written on with each prompt that is committed.
     if opened.must_run:
@@ -217,7 +220,7 @@ def _prepare(attempt: Attempt) -> PreparedCall:
         agent_of(attempt),
         attempt.session_id,
         partial(compose_reply, attempt),
-        stop=others_cues(attempt),
+        stop=cues_of(attempt),
         attempt_id=attempt.pk,
     )
 
@@ -249,7 +252,7 @@ async def _write_or_fail(attempt: Attempt, call: PreparedCall | Exception, live:
             if not attempt.is_trial:
                 await settle_warmup(attempt.session_id, attempt.actor)
             reply = await make_call(call, on_text=live.append)
-            text = finished_text(attempt.actor, reply)
+            text = finished_text(agent_of(attempt), reply)
             if events := await in_database_patiently(_commit, attempt, text):
                 live.committed = ReplyEnded(attempt, events=events)
     except (ProviderError, ChapterError) as error:
@@ -292,6 +295,7 @@ def _commit(attempt: Attempt, text: str) -> list[Event] | None:
         logger.info("attempt %s ended elsewhere; its reply is not committed", attempt.pk)
         extend_broken_text(attempt, text)
         return None
+    mode_of(attempt.session).after_commit(attempt)
     if attempt.kind == Attempt.Kind.PROMPT:
         queue_due_summary(attempt.session, notice_after=_SUMMARY_PAUSE_SECONDS)
     elif not attempt.is_trial:

@@ -16,11 +16,12 @@ from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.exceptions import ConsentMissing
 from agents.models import Job
+from agents.modes import Stage, compose_for, has_stage
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from agents.prompting.forms.schemas import Payload, TurnDelta, delta_schema_for
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import Layer, Piece
-from agents.prompting.sandwich import Subject, compose
+from agents.prompting.sandwich import Subject
 from agents.providers.exceptions import ProviderError
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
@@ -56,6 +57,8 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
     tried again. A worker hears of it after `notice_after` seconds, or from the sweep.
     Where the GM has to accept the calls first, there is none: see agents.flows.memory_calls.
     """
+    if not has_stage(chapter.mode, Stage.MEMORY):
+        return False
     # Whoever asked for the end was asked then.
     if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
@@ -155,7 +158,7 @@ async def _tell(
             stretch.first,
             stretch.last,
             chapter.characters,
-            tight=is_small_model(CONTEXT_SUMMARY.agent_id),
+            tight=is_small_model(CONTEXT_SUMMARY),
         ),
         watch=watch,
         job_id=job.pk,
@@ -277,7 +280,7 @@ def compose_summary(
     attempts = chapter.attempts.select_related("turn")
     attempt = attempts.get(pk=last_attempt) if last_attempt else None
     subject = Subject(chapter, attempt=attempt, audience=audience, waiting=waiting, given=given)
-    return compose(CONTEXT_SUMMARY.layers, subject, tier_of(CONTEXT_SUMMARY.agent_id))
+    return compose_for(CONTEXT_SUMMARY, subject, tier_of(CONTEXT_SUMMARY))
 
 
 def told_pieces(

@@ -21,10 +21,11 @@ from agents.calling.call_records import (
 from agents.calling.calls import PreparedCall, check_allowed, prepare_call
 from agents.calling.stored_prompts import read_layers
 from agents.exceptions import ModelNotReady
-from agents.flows.characters import agent_of, others_cues
 from agents.flows.choosing import choose_reply
+from agents.flows.composing import cues_of
 from agents.flows.replies import stop_running, store_and_start
 from agents.models import LLMArtifact
+from agents.modes import agent_of
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sent_layers import SentLayer
@@ -282,7 +283,7 @@ def _open_trial(
     }
     # Refuses what could not be sent, before it is stored.
     with contextlib.suppress(ModelNotReady):
-        _prepare(tried.chapter, tried.attempt.actor, _with_change(tried.layers, layer_number, text))
+        _prepare(tried.attempt, _with_change(tried.layers, layer_number, text))
     try:
         return open_trial(session_id, source=tried.attempt, given=given, submission_key=key)
     except TurnInFlight:
@@ -310,18 +311,18 @@ def _prepare_trial(attempt: Attempt) -> PreparedCall:
         raise WrongState("The call that this trial was made from is gone.")
     layers = _layers_of(base)
     changed = _with_change(layers, given["layer"], given["text"])
-    return _prepare(attempt.session, attempt.actor, changed, attempt_id=attempt.pk)
+    return _prepare(attempt, changed, attempt_id=attempt.pk)
 
 
 def _prepare(
-    chapter: Session, actor: int, layers: list[Layer], *, attempt_id: uuid.UUID | None = None
+    attempt: Attempt, layers: list[Layer], *, attempt_id: uuid.UUID | None = None
 ) -> PreparedCall:
-    attempt = Attempt(session=chapter, actor=actor)
+    """Without an id, for an attempt that is to be made from this one."""
     return prepare_call(
         agent_of(attempt),
-        chapter.pk,
+        attempt.session_id,
         lambda: layers,
-        stop=others_cues(attempt),
+        stop=cues_of(attempt),
         attempt_id=attempt_id,
     )
 

@@ -19,8 +19,8 @@ from django.db.models.signals import post_delete
 from django.dispatch import receiver
 
 from agents.calling.calls import warm_model
-from agents.flows.characters import compose_start
-from agents.prompting.declarations import CHARACTERS
+from agents.flows.composing import answer_to, compose_start
+from agents.modes import agent_of
 from agents.prompting.layers import Layer
 from agents.providers.exceptions import ProviderError
 from agents.running.database import in_database
@@ -63,7 +63,7 @@ async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:
     _warming = _Warming(session_id, agent_slot, asyncio.create_task(_warm(session_id, agent_slot)))
 
 
-async def settle_warmup(session_id: uuid.UUID, agent_slot: int) -> None:
+async def settle_warmup(session_id: uuid.UUID, agent_slot: int | None) -> None:
     """Before a real call: wait for what helps it, end what would only stand in its way."""
     if _warming is None or _warming.task.done():
         return
@@ -88,7 +88,7 @@ def _stop_for_deleted(instance: Session, **_signal: object) -> None:
     transaction.on_commit(lambda: stop_warmup(session_id))
 
 
-def _is_warming(session_id: uuid.UUID, agent_slot: int) -> bool:
+def _is_warming(session_id: uuid.UUID, agent_slot: int | None) -> bool:
     return (
         _warming is not None
         and not _warming.task.done()
@@ -109,9 +109,8 @@ def _losing_no_more_than_a_head_start() -> Iterator[None]:
 
 async def _warm(session_id: uuid.UUID, agent_slot: int) -> None:
     with _losing_no_more_than_a_head_start():
-        await warm_model(
-            CHARACTERS[agent_slot], session_id, lambda: _compose_start(session_id, agent_slot)
-        )
+        agent = await in_database(lambda: agent_of(answer_to(get_chapter(session_id), agent_slot)))
+        await warm_model(agent, session_id, lambda: _compose_start(session_id, agent_slot))
 
 
 def _compose_start(session_id: uuid.UUID, agent_slot: int) -> Sequence[Layer]:
@@ -119,4 +118,4 @@ def _compose_start(session_id: uuid.UUID, agent_slot: int) -> Sequence[Layer]:
     chapter = get_chapter(session_id)
     if chapter.state not in PLAYABLE or chapter.is_ending or chapter.turn_in_flight is not None:
         raise WrongState("There is nothing to read ahead for: no prompt can be sent now.")
-    return compose_start(session_id, agent_slot)
+    return compose_start(chapter, agent_slot)

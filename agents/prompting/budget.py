@@ -23,7 +23,7 @@ _KEPT = 0.75
 # A report that differs by less from what is known teaches nothing that is worth a write.
 _SAME = 0.01
 # As this process last learned or read it, for each model and agent, and when that was.
-_weight_per_token: dict[tuple[str, int], tuple[float, float]] = {}
+_weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
 # For so long it goes by that, though another process learns too; when a reply ends, so that the
 # next prompt need not ask, for less.
 _HELD_SECONDS = 600.0
@@ -40,58 +40,56 @@ def weigh(text: str) -> float:
     return plain + 3 * (len(text) - plain - rare) + 8 * rare
 
 
-def read_weight_per_token(
-    model: str, agent_id: int, *, held_seconds: float = _HELD_SECONDS
-) -> float:
+def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD_SECONDS) -> float:
     """As this agent's prompts have shown; before its first call, as the other agents' have.
 
     What this process learned or read within `held_seconds` is not asked for again.
     """
-    known = _held(model, agent_id, held_seconds)
+    known = _held(model, agent, held_seconds)
     if known is None:
-        known = _read_weight_per_token(model, agent_id)
-        _hold(model, agent_id, known)
+        known = _read_weight_per_token(model, agent)
+        _hold(model, agent, known)
     return min(max(known, 1.0), 6.0)
 
 
-def read_weight_ahead(model: str, agent_id: int) -> None:
+def read_weight_ahead(model: str, agent: str) -> None:
     """Before the prompt that is to be fitted with it is there."""
-    read_weight_per_token(model, agent_id, held_seconds=_FRESH_SECONDS)
+    read_weight_per_token(model, agent, held_seconds=_FRESH_SECONDS)
 
 
-def calibrate(model: str, agent_id: int, weight: float, usage: Usage) -> None:
+def calibrate(model: str, agent: str, weight: float, usage: Usage) -> None:
     """Learn from the input tokens that a call reported."""
     if usage.input_tokens <= 0 or weight <= 0:
         return
-    held = _held(model, agent_id, _FRESH_SECONDS)
+    held = _held(model, agent, _FRESH_SECONDS)
     if held is not None and abs(weight / usage.input_tokens - held) < held * _SAME:
         return
     known, is_new = TokenCalibration.objects.get_or_create(
         model=model,
-        agent_id=agent_id,
+        agent=agent,
         defaults={"weight": weight, "tokens": usage.input_tokens},
     )
     if not is_new:
         known.weight = known.weight * _KEPT + weight
         known.tokens = known.tokens * _KEPT + usage.input_tokens
         known.save()
-    _hold(model, agent_id, known.weight / known.tokens)
+    _hold(model, agent, known.weight / known.tokens)
 
 
-def _read_weight_per_token(model: str, agent_id: int) -> float:
+def _read_weight_per_token(model: str, agent: str) -> float:
     calibrations = TokenCalibration.objects.filter(model=model, tokens__gt=0)
-    own = calibrations.filter(agent_id=agent_id)
+    own = calibrations.filter(agent=agent)
     sums = (own or calibrations).aggregate(weight=Sum("weight"), tokens=Sum("tokens"))
     return sums["weight"] / sums["tokens"] if sums["tokens"] else DEFAULT_WEIGHT_PER_TOKEN
 
 
-def _held(model: str, agent_id: int, seconds: float) -> float | None:
-    known, since = _weight_per_token.get((model, agent_id), (0.0, -math.inf))
+def _held(model: str, agent: str, seconds: float) -> float | None:
+    known, since = _weight_per_token.get((model, agent), (0.0, -math.inf))
     return known if time.monotonic() - since < seconds else None
 
 
-def _hold(model: str, agent_id: int, weight_per_token: float) -> None:
-    _weight_per_token[model, agent_id] = (weight_per_token, time.monotonic())
+def _hold(model: str, agent: str, weight_per_token: float) -> None:
+    _weight_per_token[model, agent] = (weight_per_token, time.monotonic())
 
 
 def output_limit(agent: "Agent", facts: ModelFacts) -> int:

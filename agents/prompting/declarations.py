@@ -1,19 +1,16 @@
-"""The ten agents: which model each runs on, how much it may write, what its prompt is made of."""
+"""The engine's own agents: which model each runs on, how much it may write, what its prompt is made
+of. The other agents are declared by the ways to play; agents.modes knows all."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from agents.prompting.layer_sources import (
     chapter_text,
-    character_memory,
-    character_rules,
     given,
-    identity,
     memory_so_far,
     present_memory,
     process_map,
     prompt_file,
-    recent_context,
     roster,
     session_state,
     title,
@@ -23,20 +20,21 @@ from agents.prompting.layer_sources import (
 from agents.prompting.layers import TIERS, Tier, Trim
 from agents.prompting.sandwich import LayerDeclaration, Source
 from agents.prompting.tools import Tool, ToolForm
-from sessions.roster import SLOTS, default_name
 
 
 @dataclass(frozen=True)
 class Agent:
-    """One of the ten agents.
+    """Somebody who writes. `agent_id` is its number where it is one of the specification's ten;
+    `name` says what it does and is the same for all characters.
 
     `output_tokens` caps what it writes; a reasoning model gets `reasoning_tokens` on top, because
     its hidden reasoning counts as output and would otherwise use the cap up. `layers` are its
     prompt, in order: stable text first, so that prefix caches work.
     """
 
-    agent_id: int
+    agent_id: int | None
     name: str
+    title: str
     default_model: str
     output_tokens: int
     reasoning_tokens: int
@@ -50,17 +48,24 @@ class Agent:
     most_steps: int = 8
     # Works while play goes on, so that a local model must not let a reply wait for it.
     is_background: bool = False
+    # Which of a model's limits on what it writes are meant for it.
+    is_character: bool = False
+    is_narrator: bool = False
 
     @property
-    def is_character(self) -> bool:
-        return self.agent_id in SLOTS
+    def label(self) -> int | str:
+        """For the log: its number where it has one."""
+        return self.name if self.agent_id is None else self.agent_id
 
     @property
-    def is_narrator(self) -> bool:
-        return self.agent_id == NARRATOR.agent_id
+    def model_setting(self) -> str:
+        """What stands behind STORYENGINE_MODEL_ in the variable that names its model."""
+        if self.agent_id is not None:
+            return f"AGENT_{self.agent_id}"
+        return self.name.upper().replace(".", "_")
 
 
-def _instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDeclaration, ...]:
+def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDeclaration, ...]:
     """The system message: who the agent is, where it stands in a chapter's life, what form its
     answer has. The map is the first thing to go."""
     return (
@@ -76,7 +81,7 @@ def _instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDec
     )
 
 
-def _memory(
+def memory_layer(
     name: str, source: Source, *, tiers: tuple[Tier, ...] = TIERS, is_kept: bool = False
 ) -> LayerDeclaration:
     """The fold, a line at a time. Its share is fixed, so that the growing context behind it does
@@ -96,38 +101,18 @@ def _memory(
 
 _SESSION_STATE = LayerDeclaration("SESSION_STATE", session_state)
 
-# The order of what follows the system message is the specification's.
-CHARACTER_LAYERS = (
-    *_instructions(
-        character_rules,
-        "Play, as the character whom AGENT_IDENTITY names and whom the GM now addresses",
-        prompt_file("protocol_character", minimal=""),
-    ),
-    LayerDeclaration("AGENT_IDENTITY", identity),
-    _memory("STRUCTURED_MEMORY", character_memory, is_kept=True),
-    LayerDeclaration(
-        "RECENT_CONTEXT",
-        recent_context,
-        trim=Trim.CONDENSE,
-        gives_way=1,
-        step=3,
-        floor=1,
-        is_kept=True,
-    ),
-    LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
-)
-
 _FORMAT = LayerDeclaration("FORMAT", given("FORMAT"))
 
 WORLD_SUMMARY = Agent(
     0,
+    "world_lock",
     "World and Chapter Summary Agent",
     "o4-mini",
     output_tokens=2_400,
     reasoning_tokens=6_000,
     temperature=0.2,
     layers=(
-        *_instructions(prompt_file("world_lock"), "Lock, as Agent 0", prompt_file("protocol_json")),
+        *instructions(prompt_file("world_lock"), "Lock, as Agent 0", prompt_file("protocol_json")),
         LayerDeclaration("WORLD_TEXT", world_text),
         LayerDeclaration("CHAPTER_TEXT", chapter_text),
         LayerDeclaration("AGENT_ROSTER", roster),
@@ -137,32 +122,19 @@ WORLD_SUMMARY = Agent(
     reasoning_effort="low",
 )
 
-CHARACTERS = {
-    slot: Agent(
-        slot,
-        default_name(slot),
-        "o4-mini",
-        output_tokens=1_000,
-        reasoning_tokens=4_000,
-        temperature=0.8,
-        layers=CHARACTER_LAYERS,
-        reasoning_effort="low",
-    )
-    for slot in SLOTS
-}
-
 CONTEXT_SUMMARY = Agent(
     8,
+    "memory",
     "Context Summary Agent",
     "o4-mini",
     output_tokens=3_200,
     reasoning_tokens=6_000,
     temperature=0.2,
     layers=(
-        *_instructions(
+        *instructions(
             prompt_file("context_summary"), "Summary, as Agent 8", prompt_file("protocol_json")
         ),
-        _memory("STRUCTURED_MEMORY_SO_FAR", memory_so_far),
+        memory_layer("STRUCTURED_MEMORY_SO_FAR", memory_so_far),
         _SESSION_STATE,
         LayerDeclaration("RECENT_CONTEXT_CHUNK", given("RECENT_CONTEXT_CHUNK"), trim=Trim.SHORTEN),
         _FORMAT,
@@ -175,13 +147,14 @@ CONTEXT_SUMMARY = Agent(
 # one in which what a chapter's builds have in common comes first.
 NARRATOR = Agent(
     9,
+    "narrator",
     "Narrative Agent",
     "gpt-5.2",
     output_tokens=9_000,
     reasoning_tokens=12_000,
     temperature=0.7,
     layers=(
-        *_instructions(
+        *instructions(
             prompt_file("narrator", minimal="narrator_minimal"),
             "Narration, as Agent 9",
             prompt_file("protocol_narrator", minimal=""),
@@ -196,7 +169,9 @@ NARRATOR = Agent(
             tiers=("full",),
             is_kept=True,
         ),
-        _memory("STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True),
+        memory_layer(
+            "STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True
+        ),
         # A small model tells of numbers that it was shown.
         LayerDeclaration("SESSION_STATE", session_state, tiers=("full", "medium")),
         LayerDeclaration("FULL_CHAPTER_CONTEXT", given("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN),
@@ -204,9 +179,8 @@ NARRATOR = Agent(
         LayerDeclaration("TASK", given("TASK")),
     ),
     is_background=True,
+    is_narrator=True,
 )
 
-AGENTS = {
-    agent.agent_id: agent
-    for agent in (WORLD_SUMMARY, *CHARACTERS.values(), CONTEXT_SUMMARY, NARRATOR)
-}
+# Those that every way to play has; further ones are declared by the modes.
+ENGINE_AGENTS = (WORLD_SUMMARY, CONTEXT_SUMMARY, NARRATOR)

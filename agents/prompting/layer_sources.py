@@ -42,7 +42,7 @@ def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = N
 
     def read(subject: Subject, tier: Tier) -> list[Piece]:
         name = by_tier[tier]
-        return [_instructions(name)] if name else []
+        return [file_piece(name)] if name else []
 
     return read
 
@@ -55,7 +55,7 @@ def process_map(here: str) -> Source:
             return []
         name = "process_map" if tier == "full" else "process_map_medium"
         prompts = str(subject.chapter.chunk_size_prompts)
-        return [_instructions(name, here=here, prompts=prompts)]
+        return [file_piece(name, here=here, prompts=prompts)]
 
     return read
 
@@ -65,17 +65,9 @@ def given(name: str) -> Source:
     return lambda subject, tier: subject.given.get(name, ())
 
 
-def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
-    """The same for all characters, so that they share a prefix cache; the small local model keeps
-    one cache a character, which a shared start would mix up."""
-    if tier != "minimal":
-        return [_instructions("character")]
-    return [_instructions("character_minimal", character_name=_speaker(subject))]
-
-
 def identity(subject: Subject, tier: Tier) -> list[Piece]:
     text = subject.chapter.agent_texts("identity_text").get(str(subject.slot), "")
-    return [Piece(f"{_speaker(subject)}\n{text}".strip())]
+    return [Piece(f"{speaker(subject)}\n{text}".strip())]
 
 
 def world_text(subject: Subject, tier: Tier) -> list[Piece]:
@@ -377,17 +369,17 @@ _kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = 
 _kept_memory: KeptRecent[tuple[uuid.UUID, Audience | None], _Memory] = KeptRecent(16_384)
 
 
-def _instructions(name: str, /, **variables: str) -> Piece:
-    return _instructions_of(name, version_of(name), **variables)
+def file_piece(name: str, /, **variables: str) -> Piece:
+    return _file_piece(name, version_of(name), **variables)
 
 
 # Kept, because filling in the variables, and looking for what could pass for a part of the prompt,
 # takes longer than composing all the rest.
 @lru_cache(maxsize=64)
-def _instructions_of(name: str, version: int, /, **variables: str) -> Piece:
+def _file_piece(name: str, version: int, /, **variables: str) -> Piece:
     return Piece(render_prompt(name, **variables))
 
 
-def _speaker(subject: Subject) -> str:
+def speaker(subject: Subject) -> str:
     assert subject.slot is not None, "A character's layer needs a subject with a slot."
     return subject.chapter.character(subject.slot).name

@@ -1,9 +1,14 @@
-"""The prompts: Markdown files in agents/prompts that can substitute `$name`, and nothing else."""
+"""The prompts: Markdown files that can substitute `$name`, and nothing else.
+
+The engine's own are in agents/prompts; `explorer.narrator` names the file narrator.md in the folder
+prompts of the app explorer.
+"""
 
 from functools import lru_cache
 from pathlib import Path
 from string import Template
 
+from django.apps import apps
 from django.conf import settings
 
 PROMPTS_FOLDER = Path(__file__).resolve().parent.parent / "prompts"
@@ -48,9 +53,16 @@ def version_of(name: str) -> int:
 
 
 def _path(name: str) -> Path:
-    if not name.isidentifier():
+    app, _, stem = name.rpartition(".")
+    if not stem.isidentifier() or (app and not apps.is_installed(app)):
         raise PromptFileError(f"{name!r} is no name of a prompt file.")
-    return PROMPTS_FOLDER / f"{name}.md"
+    return (_folder_of(app) if app else PROMPTS_FOLDER) / f"{stem}.md"
+
+
+@lru_cache(maxsize=16)
+def _folder_of(app: str) -> Path:
+    [config] = (one for one in apps.get_app_configs() if one.name == app)
+    return Path(config.path) / "prompts"
 
 
 def _list(variables: list[str]) -> str:

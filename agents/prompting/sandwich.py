@@ -1,6 +1,6 @@
 """How an agent's prompt is declared: an ordered list of layers, each with its source and its rules.
 
-Declaring an agent takes a Markdown file in agents/prompts and an entry in declarations.py.
+Declaring an agent takes a Markdown file, and an entry in declarations.py or in a mode.
 """
 
 import uuid
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from agents.prompting.escaping import is_guarded
+from agents.prompting.escaping import guard_heading
 from agents.prompting.layers import TIERS, Layer, Piece, Tier, Trim, keep_last
 from agents.prompting.sent_layers import BLANK_LINE, Role
 from memory.keeping import KeptRecent
@@ -90,8 +90,8 @@ class LayerDeclaration:
     is_kept: bool = False
 
     def __post_init__(self) -> None:
-        if self.has_heading and not is_guarded(self.name):
-            raise ValueError(f"Others' texts could forge the heading {self.name}.")
+        if self.has_heading:
+            guard_heading(self.name)
 
     def layer(self, subject: Subject, tier: Tier) -> Layer:
         return Layer(

@@ -18,9 +18,10 @@ class JobKind:
 _declared: dict[str, JobKind] = {}
 
 
-def declare_job_kind(name: str, kind: JobKind) -> None:
-    """Called once for each kind, while Django loads the app that the kind belongs to."""
-    _declared[name] = kind
+def declare_job_kind(name: str, kind: JobKind) -> bool:
+    """Called while Django loads the app that the kind belongs to; False where another has the
+    name."""
+    return _declared.setdefault(name, kind) == kind
 
 
 def job_kind(name: str) -> JobKind:

@@ -241,7 +241,7 @@ def _refusal(cause: Exception | None) -> str:
     return cause.kind() if isinstance(cause, ChapterError) else ""
 
 
-def cancel_jobs(session_id: uuid.UUID, kind: Job.Kind, **which: Any) -> int:
+def cancel_jobs(session_id: uuid.UUID, kind: str, **which: Any) -> int:
     """Cancel what is queued or running; its worker notices when it renews the lease."""
     count = Job.objects.filter(
         session_id=session_id,

@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from sessions.access import get_chapter
 from sessions.attempts import (
+    Writer,
     attempts_set_aside,
     broken_attempt,
     open_prompt,
@@ -22,7 +24,7 @@ from sessions.breaking import (
     stop_attempt,
 )
 from sessions.chapters import choose_panel
-from sessions.committing import commit_attempt
+from sessions.committing import commit_attempt, edit_reply
 from sessions.exceptions import (
     InvalidInput,
     KeyReused,
@@ -404,3 +406,34 @@ def test_a_reply_is_stored_word_for_word_without_what_no_database_takes(chapter:
 def test_an_unknown_chapter_is_said_so() -> None:
     with pytest.raises(Exception, match="no such chapter"):
         open_prompt(uuid.uuid4(), actor=1, words="x", submission_key="k")
+
+
+class TestWithoutAnActor:
+    """A narrator writes what comes of the user's words; nobody of the cast acts."""
+
+    @pytest.fixture
+    def narrated(self) -> Attempt:
+        chapter = make_active_chapter()
+        opened = open_prompt(
+            chapter.pk,
+            actor=None,
+            words="I open the door.",
+            submission_key="k",
+            witnesses=[2],
+            answers=lambda chapter, actor: Writer(actor, "explorer.narrator"),
+        )
+        assert commit_attempt(opened.attempt, "It creaks.")
+        return opened.attempt
+
+    def test_it_is_committed_and_moves_no_panel(self, narrated: Attempt) -> None:
+        chapter = get_chapter(narrated.session_id)
+        assert (chapter.prompt_index, chapter.next_agent_slot) == (1, 1)
+        reply = narrated.events.get(role=Event.Role.AGENT)
+        assert (reply.agent_slot, reply.witnesses) == (None, [2])
+
+    def test_another_attempt_is_by_the_same_agent(self, narrated: Attempt) -> None:
+        again = open_reroll(narrated.session_id, submission_key="r").attempt
+        assert (again.actor, again.agent) == (None, "explorer.narrator")
+        assert commit_attempt(again, "It is locked.")
+        edit = edit_reply(narrated.session_id, 1, "It is open.")
+        assert (edit.actor, edit.agent) == (None, "explorer.narrator")

@@ -298,3 +298,12 @@ def test_events_are_append_only() -> None:
     event.text = "rewritten"
     with pytest.raises(TypeError):
         event.save()
+
+
+def test_a_copy_and_a_chapter_after_a_reset_are_played_in_the_same_way() -> None:
+    chapter = create_chapter("The Lamp", mode="explorer", is_in_play=True)
+    for other in (copy_setup(chapter.pk), reset_chapter(chapter.pk)):
+        assert (other.mode, other.state, other.tab1_locked) == ("explorer", State.ACTIVE, False)
+    locked = make_active_chapter()
+    for other in (create_chapter(), copy_setup(locked.pk), reset_chapter(locked.pk)):
+        assert (other.mode, other.state) == ("gamemaster", State.DRAFT_TAB1)

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from sessions.models import DEFAULT_MODE
+
 
 class Body(BaseModel):
     """Refuses what it does not know, so that a misspelt field is an error and not a lost text."""
@@ -17,6 +19,7 @@ class Body(BaseModel):
 
 class NewChapterBody(Body):
     title: str = Field("", description="At most 120 characters; a default when empty.")
+    mode: str = Field(DEFAULT_MODE, description="The name of the way to play.")
 
 
 class TitleBody(Body):
@@ -62,7 +65,9 @@ _WITNESSES = (
 
 
 class PromptBody(Body):
-    agent_slot: int = Field(description="The character that answers.")
+    agent_slot: int | None = Field(
+        description="The character that answers; null where the way to play has none that does."
+    )
     user_text: str = Field(description="What happens; 1 to 5,000 characters.")
     witnesses: list[int] | None = Field(None, description=_WITNESSES)
 

@@ -45,7 +45,7 @@ class CallDocument(Document):
     )
     prompt_index: int | None = Field(description="The number of that attempt's turn.")
     job_id: UUID | None = Field(description="The job it was made for, of agents 0, 8 and 9.")
-    agent_id: int
+    agent_id: int | None = Field(description="Null for an agent without a number.")
     agent: str
     provider: str
     model: str
@@ -86,7 +86,9 @@ class UsageDocument(Document):
 
 
 class AgentUsageDocument(Document):
-    agent_id: int
+    agent_id: int | None = Field(
+        description="Null for an agent without a number, and for what a fork has inherited."
+    )
     agent: str
     model: str
     usage: UsageDocument

@@ -8,11 +8,11 @@ from django.urls import reverse
 from ninja import Query, Router
 from ninja.responses import Status
 
+from agents.modes import begin_chapter
 from sessions.access import get_chapter
 from sessions.chapters import (
     SetupChange,
     copy_setup,
-    create_chapter,
     delete_chapter,
     rename_chapter,
     reset_chapter,
@@ -49,7 +49,7 @@ def create_session(
     request: HttpRequest, response: HttpResponse, body: NewChapterBody | None = None
 ) -> Status[SessionDocument]:
     """Start a chapter. The body may be left out."""
-    return _created(create_chapter(body.title if body else ""), response)
+    return _created(begin_chapter(**dict(body or NewChapterBody.model_construct())), response)
 
 
 @router.get("/session/{uuid:session_id}", response={200: SessionDocument, **READ, **refusals(422)})

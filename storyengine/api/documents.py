@@ -157,7 +157,7 @@ class PendingTurn(Document):
     submission_key: str = Field(description="The Idempotency-Key; send it again to retry.")
     kind: AttemptKind
     status: Literal["running", "committed", "failed", "stopped", "set_aside"]
-    agent_slot: int
+    agent_slot: int | None = Field(description="Null where no character acts.")
     user_text: str
     partial_text: str = Field(description="The reply so far, flushed once a second.")
     error: str
@@ -203,6 +203,7 @@ class CallsEstimateDocument(Document):
 class SessionSummary(Document):
     session_id: UUID
     title: str
+    mode: str = Field(description="The name of the way to play.")
     state: State
     prompt_index: int
     created_at: datetime
@@ -263,7 +264,7 @@ class AttemptDocument(Document):
     kind: AttemptKind
     is_chosen: bool = Field(description="Whether the story goes by this attempt.")
     status: Literal["running", "committed", "failed", "stopped", "set_aside"]
-    agent_slot: int
+    agent_slot: int | None = Field(description="Null where no character acts.")
     words: str
     events: list[EventDocument] = Field(description="Empty until the attempt is committed.")
     changes: list[ChangeDocument] = Field(

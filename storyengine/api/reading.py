@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from agents.calling.consent import granted_hosts, is_allowed, provider_host
 from agents.models import Job
+from agents.modes import Stage, has_stage
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import recover
 from memory.blocks import counting_blocks
@@ -62,7 +63,9 @@ def _document(chapter: Session, *, with_thoughts: bool) -> SessionDocument:
         next_agent_slot=chapter.next_agent_slot,
         tab1_locked=chapter.tab1_locked,
         is_ending=chapter.is_ending,
-        calls_to_accept=calls_to_accept(chapter, is_ending=False),
+        calls_to_accept=calls_to_accept(chapter, is_ending=False)
+        if has_stage(chapter.mode, Stage.MEMORY)
+        else 0,
         narrative_agent_definition_text=chapter.narrative_agent_definition_text,
         target_words=chapter.target_words,
         config={

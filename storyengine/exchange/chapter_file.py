@@ -20,6 +20,7 @@ from sessions.limits import (
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, SAID
 from storyengine.exchange.file_parts import (
     MOST_MEMBERS,
+    AgentName,
     BlockParts,
     ChapterParts,
     DraftParts,
@@ -46,7 +47,6 @@ from storyengine.exchange.file_parts import (
 
 FORMAT: Final = "storyengine-chapter"
 VERSION: Final = 2
-GAME_MASTER: Final = "gamemaster"
 
 # The engine makes fifty attempts at a turn. A chapter from before that limit may have more.
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
@@ -134,7 +134,8 @@ class AttemptEntry(Part):
     source: Number | None = Field(
         description="The place of the attempt that an edit or a trial was made from."
     )
-    actor: Slot
+    actor: Slot | None = Field(description="Null where nobody of the cast acts.")
+    agent: AgentName = Field(description="The agent who wrote it.")
     words: Words
     given: Payload | None = Field(description="Of a trial, what it changed.")
     witnesses: Witnesses | None
@@ -168,7 +169,8 @@ class UnansweredEntry(Part):
     kind: Literal["prompt", "reroll"]
     status: Literal["failed", "stopped", "set_aside"]
     turn: Number | None = Field(description="The turn at which a re-roll was another attempt.")
-    actor: Slot
+    actor: Slot | None = Field(description="Null where nobody of the cast acts.")
+    agent: AgentName = Field(description="The agent who was to write it.")
     words: Words
     witnesses: Witnesses | None
     partial_text: ModelText

@@ -26,7 +26,6 @@ from sessions.states import State
 from sessions.text import scrub_reply
 from storyengine.exchange.chapter_file import (
     FORMAT,
-    GAME_MASTER,
     VERSION,
     AttemptEntry,
     CastEntry,
@@ -93,7 +92,8 @@ def _read_until(chapter: Session, number: int) -> Chapter:
     cut.state = State.ACTIVE
     cut.prompt_index = number
     cut.last_summarized_prompt_index = covered_until(chapter, up_to=number)
-    cut.next_agent_slot = next_slot(latest.actor, slots)
+    if latest.actor is not None:
+        cut.next_agent_slot = next_slot(latest.actor, slots)
     return _read(cut, is_whole=False)
 
 
@@ -134,7 +134,6 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
-        mode=GAME_MASTER,
         mode_content={},
         seed=chapter.seed.hex,
         turns=_turns(chapter, turns, attempts, places, changes),

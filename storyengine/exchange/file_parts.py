@@ -23,6 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from agents.prompting.forms.schemas import InvalidReply, check_storable
 from sessions.limits import (
+    AGENT_CHAR_LIMIT,
     AGENT_NAME_CHAR_LIMIT,
     CHANGE_NAME_CHAR_LIMIT,
     MAX_AGENTS,
@@ -132,6 +133,9 @@ PromptText = Annotated[
 ]
 _IS_LINE = (AfterValidator(_check_text), AfterValidator(_check_line))
 Name = Annotated[str, Field(max_length=AGENT_NAME_CHAR_LIMIT), *_IS_LINE]
+AgentName = Annotated[
+    str, Field(max_length=AGENT_CHAR_LIMIT, pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$")
+]
 Pronouns = Annotated[str, Field(max_length=PRONOUNS_CHAR_LIMIT), *_IS_LINE]
 PublicText = Annotated[str, Field(max_length=PUBLIC_TEXT_CHAR_LIMIT), *_IS_LINE]
 Title = Annotated[

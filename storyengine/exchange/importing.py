@@ -14,6 +14,7 @@ from django.db import models
 from django.utils import timezone
 
 from agents.models import Job
+from agents.modes import Stage, has_stage
 from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
@@ -86,10 +87,11 @@ def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
 def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
     named = {
         "title": chapter.title,
+        "mode": chapter.mode,
         "state": State(chapter.state),
         "prompt_index": chapter.prompt_index,
         "last_summarized_prompt_index": chapter.last_summarized_prompt_index,
-        "tab1_locked": chapter.state != State.DRAFT_TAB1,
+        "tab1_locked": chapter.state != State.DRAFT_TAB1 and has_stage(chapter.mode, Stage.LOCK),
         "chunk_size_prompts": chapter.chunk_size_prompts,
         "next_agent_slot": chapter.next_agent_slot,
         "narrative_agent_definition_text": chapter.narrative_agent_definition_text,

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
+from agents.modes import Stage, find_agent, has_stage
 from sessions.limits import MAX_PEOPLE
 from sessions.models import PERSON
 from storyengine.exchange.chapter_file import (
@@ -44,7 +45,8 @@ def check_invariants(chapter: Chapter) -> None:
     _check_drafts(chapter)
     _check_unanswered(chapter)
     covered, prompts = chapter.last_summarized_prompt_index, chapter.prompt_index
-    if chapter.state == "ENDED" and not covered == prompts > 0:
+    is_remembered = has_stage(chapter.mode, Stage.MEMORY)
+    if chapter.state == "ENDED" and not (prompts > 0 and (covered == prompts or not is_remembered)):
         refuse("state", "is ENDED, but memory does not cover every prompt")
 
 
@@ -172,11 +174,10 @@ def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: st
 
 
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
-    check_slot(attempt.actor, chapter, f"{place}.actor")
-    _check_witnesses(attempt.witnesses, chapter, f"{place}.witnesses")
+    _check_writer(attempt, chapter, place)
     _check_changes(attempt.changes, chapter, f"{place}.changes")
     for at, event in enumerate(attempt.events):
-        _check_event(event, chapter, f"{place}.events[{at}]")
+        _check_event(event, chapter, f"{place}.events[{at}]", may_be_narrated=attempt.actor is None)
     roles = [event.role for event in attempt.events]
     # Somebody who acts without any words has no event of them.
     begin = ["user", "agent"] if attempt.words else ["agent"]
@@ -186,11 +187,14 @@ def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
         refuse(f"{place}.events[0].text", "must be the words of the attempt")
 
 
-def _check_event(event: EventEntry, chapter: Chapter, place: str) -> None:
+def _check_event(event: EventEntry, chapter: Chapter, place: str, *, may_be_narrated: bool) -> None:
     _check_witnesses(event.witnesses, chapter, f"{place}.witnesses")
-    if event.agent_slot is not None:
-        if event.role != "agent":
-            refuse(f"{place}.agent_slot", "must be null where no agent speaks")
+    if event.agent_slot is None:
+        if event.role == "agent" and not may_be_narrated:
+            refuse(f"{place}.agent_slot", "is none of the selected agents")
+    elif event.role != "agent":
+        refuse(f"{place}.agent_slot", "must be null where no agent speaks")
+    else:
         _check_member(event.agent_slot, chapter, f"{place}.agent_slot")
 
 
@@ -227,8 +231,10 @@ def _check_blocks(chapter: Chapter) -> None:
     blocks = list(enumerate(chapter.memory_blocks))
     check_order((block.created_at for _, block in blocks), "memory_blocks")
     locks = [block for _, block in blocks if block.type == "world_chapter_lock"]
-    if len(locks) != 1:
-        refuse("memory_blocks", "must hold one world_chapter_lock once a chapter has begun")
+    has_lock = has_stage(chapter.mode, Stage.LOCK)
+    if len(locks) != has_lock:
+        how_many = "one" if has_lock else "no"
+        refuse("memory_blocks", f"must hold {how_many} world_chapter_lock once a chapter has begun")
     told: set[tuple[object, ...]] = set()
     # The prompts that memory covers, each stretch with the place of its first delta: each audience
     # has a delta of the same stretch.
@@ -299,6 +305,15 @@ def _check_drafts(chapter: Chapter) -> None:
         _check_attempt_of(draft.attempt, last, chapter, f"{of_draft}.attempt")
 
 
+def _check_writer(attempt: AttemptEntry | UnansweredEntry, chapter: Chapter, place: str) -> None:
+    agent = find_agent(attempt.agent)
+    if agent is None:
+        refuse(f"{place}.agent", "is no agent that is installed here")
+    if attempt.actor is not None or agent.is_character:
+        check_slot(attempt.actor, chapter, f"{place}.actor")
+    _check_witnesses(attempt.witnesses, chapter, f"{place}.witnesses")
+
+
 def _check_unanswered(chapter: Chapter) -> None:
     attempts = chapter.unanswered_attempts
     check_order((attempt.submitted_at for attempt in attempts), "unanswered_attempts")
@@ -306,8 +321,7 @@ def _check_unanswered(chapter: Chapter) -> None:
         refuse("unanswered_attempts", "may hold one attempt at most that is not set_aside")
     for at, attempt in enumerate(attempts):
         place = f"unanswered_attempts[{at}]"
-        check_slot(attempt.actor, chapter, f"{place}.actor")
-        _check_witnesses(attempt.witnesses, chapter, f"{place}.witnesses")
+        _check_writer(attempt, chapter, place)
         _check_changes(attempt.changes, chapter, f"{place}.changes")
         if any(one.is_act for one in attempt.changes):
             refuse(f"{place}.changes", "must hold no act, since the attempt was never chosen")

@@ -8,8 +8,10 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from agents.modes import find_mode
+from sessions.models import DEFAULT_MODE
 from storyengine.exchange import chapter_file, version_1
-from storyengine.exchange.chapter_file import FORMAT, GAME_MASTER, Chapter, ChapterFile
+from storyengine.exchange.chapter_file import FORMAT, Chapter, ChapterFile
 from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge, refuse
 from storyengine.exchange.invariants import check_invariants
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
@@ -129,10 +131,10 @@ def _version_of(data: object) -> int:
 def _check_mode(data: dict[str, Any]) -> None:
     """Asked before the rest, since each mode adds fields of its own."""
     chapter = data.get("chapter")
-    mode = chapter.get("mode", GAME_MASTER) if isinstance(chapter, dict) else GAME_MASTER
+    mode = chapter.get("mode", DEFAULT_MODE) if isinstance(chapter, dict) else DEFAULT_MODE
     if not isinstance(mode, str) or not _MODE_NAME.fullmatch(mode):
         refuse("mode", "must be the name of a way to play")
-    if mode != GAME_MASTER:
+    if find_mode(mode) is None:
         refuse("mode", f'is "{mode}", a way to play that is not installed here')
 
 

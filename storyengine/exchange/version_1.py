@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from sessions.limits import CHUNK_SIZE_PROMPTS, MAX_AGENTS, PROMPT_CHAR_LIMIT
+from sessions.models import DEFAULT_AGENT, DEFAULT_MODE
 from sessions.roster import SLOTS
 from storyengine.exchange.chapter_file import (
-    GAME_MASTER,
     MAX_ATTEMPTS_OF_A_TURN,
     MAX_EVENTS_OF_AN_ATTEMPT,
     AttemptEntry,
@@ -134,7 +134,7 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
     fields = {name: getattr(old, name) for name in ChapterParts.model_fields}
     return Chapter.model_construct(
         **fields,
-        mode=GAME_MASTER,
+        mode=DEFAULT_MODE,
         mode_content={},
         # The program that wrote the file read no other number.
         chunk_size_prompts=CHUNK_SIZE_PROMPTS,
@@ -286,6 +286,7 @@ def _attempt(words: EventEntry, reply: EventEntry, cast: list[int], place: int) 
         kind="reroll" if place else "prompt",
         source=None,
         actor=reply.agent_slot or cast[0],
+        agent=DEFAULT_AGENT,
         words=words.text,
         given=None,
         witnesses=None,
@@ -305,4 +306,4 @@ def _unanswered(turn: UnansweredTurn) -> UnansweredEntry:
     fields: dict[str, Any] = dict(turn)
     names = {"turn": "prompt_index", "actor": "agent_slot", "words": "user_text"}
     renamed = {new: fields.pop(old) for new, old in names.items()}
-    return UnansweredEntry.model_construct(**fields, **renamed, witnesses=None)
+    return UnansweredEntry.model_construct(**fields, **renamed, agent=DEFAULT_AGENT, witnesses=None)

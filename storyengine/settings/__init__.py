@@ -20,6 +20,7 @@ from storyengine.settings.environment import (
     read_networks,
     read_secret_key,
     read_text,
+    read_those_of,
 )
 from storyengine.settings.logs import read_log_handlers
 from storyengine.settings.private_files import keep_files_private
@@ -75,6 +76,8 @@ SESSION_COOKIE_AGE = 30 * 24 * 3600
 SESSION_COOKIE_NAME = "storyengine_session"
 CSRF_COOKIE_NAME = "storyengine_csrf"
 
+# The ways to play: apps whose `mode.py` declares one each (see docs/architecture.md).
+MODES = ["gamemaster"]
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -93,6 +96,7 @@ INSTALLED_APPS = [
     "sessions",
     "memory",
     "agents",
+    *MODES,
 ]
 
 # All middleware runs in the event loop (see storyengine.access.browser). KnownHostMiddleware has
@@ -238,7 +242,8 @@ EMBEDDED_MODEL = read_text("STORYENGINE_EMBEDDED_MODEL", "qwen2.5-coder-1.5b")
 OPENAI_BASE_URL = read_text("OPENAI_BASE_URL", "https://api.openai.com/v1")
 OPENAI_API_KEY = read_text("OPENAI_API_KEY")
 MODEL = read_text("STORYENGINE_MODEL")
-MODEL_BY_AGENT = {n: read_text(f"STORYENGINE_MODEL_AGENT_{n}") for n in range(10)}
+# By what stands behind that name: AGENT_8, EXPLORER_NARRATOR.
+MODEL_BY_AGENT = read_those_of("STORYENGINE_MODEL_")
 CONTEXT_WINDOW = read_int("STORYENGINE_CONTEXT_WINDOW", 0)
 MAX_OUTPUT = read_int("STORYENGINE_MAX_OUTPUT", 0)
 MODELS_FILE = read_text("STORYENGINE_MODELS_FILE")

@@ -28,6 +28,12 @@ def read_text(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
+def read_those_of(prefix: str) -> dict[str, str]:
+    """The variables that are set and begin so, by the rest of their names."""
+    names = (name for name in os.environ if name.startswith(prefix))
+    return {name.removeprefix(prefix): text for name in names if (text := read_text(name))}
+
+
 def read_list(name: str, default: str) -> list[str]:
     return [item.strip() for item in read_text(name, default).split(",") if item.strip()]
 

@@ -10,7 +10,6 @@ from django.views.decorators.http import require_POST, require_safe
 from agents.calling.call_records import (
     CallRecord,
     CallsBehind,
-    agent_label,
     calls_behind_block,
     calls_behind_draft,
     calls_behind_prompt,
@@ -104,7 +103,6 @@ def show_next(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     text = request.POST.get("user_text", "")
     context = header_context(chapter, "play") | {
         "run": look_ahead(chapter, agent_slot=slot, user_text=text),
-        "agent": agent_label(chapter, slot),
         "has_words": bool(text.strip()),
     }
     return show(request, "calls/next.html", context)

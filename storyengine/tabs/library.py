@@ -11,10 +11,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.model_access import provider_label
+from agents.modes import begin_chapter
 from sessions.access import get_chapter
 from sessions.chapters import (
     copy_setup,
-    create_chapter,
     delete_chapter,
     rename_chapter,
     reset_chapter,
@@ -58,7 +58,7 @@ def library(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def new_chapter(request: HttpRequest) -> HttpResponse:
-    chapter = create_chapter(request.POST.get("title", ""))
+    chapter = begin_chapter(request.POST.get("title", ""))
     return go(request, reverse("pages:world", args=[chapter.pk]))
 
 

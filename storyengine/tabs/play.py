@@ -115,7 +115,11 @@ def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     if page.shape != "playing":
         return go(request, page_address(session_id))
     behind = find_memory_behind(page.chapter, is_ending=True)
-    return show(request, "play/end.html", header_context(page.chapter, "play") | {"behind": behind})
+    return show(
+        request,
+        "play/end.html",
+        header_context(page.chapter, "play") | {"page": page, "behind": behind},
+    )
 
 
 @require_POST

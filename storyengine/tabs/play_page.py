@@ -13,6 +13,7 @@ from agents.calling.consent import is_allowed, provider_host
 from agents.flows.ending import Setback, find_setback
 from agents.flows.memory_calls import MemoryBehind, find_memory_behind
 from agents.models import Job
+from agents.modes import Stage, has_stage
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
 from memory.fold.folding import fold_chapter
@@ -41,7 +42,8 @@ class PendingAttempt:
 
     @property
     def character(self) -> Character:
-        return self.chapter.character(self.attempt.actor)
+        """Who acts; one without a colour where nobody of the cast does."""
+        return self.chapter.character(self.attempt.actor or 0)
 
     @property
     def prefix(self) -> str:
@@ -115,6 +117,11 @@ class PlayPage:
                 return "ended"
             case _:
                 return "ending" if self.chapter.is_ending else "playing"
+
+    @property
+    def is_narrated(self) -> bool:
+        """Whether prose is made of the chapter once it is ended."""
+        return has_stage(self.chapter.mode, Stage.NARRATION)
 
     @property
     def running(self) -> PendingAttempt | None:

@@ -36,7 +36,7 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
     start = partial(
         start_prompt,
         session_id,
-        actor=read_whole_number(request.POST.get("agent_slot", ""), "The agent"),
+        actor=_read_actor(request),
         words=request.POST.get("user_text", ""),
         witnesses=_read_witnesses(request),
     )
@@ -52,6 +52,12 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
     response = await sync_to_async(answer_play)(request, session_id, is_accepted=True)
     response["HX-Trigger-After-Swap"] = json.dumps({"prompt-accepted": {"key": key}})
     return response
+
+
+def _read_actor(request: HttpRequest) -> int | None:
+    """Nobody, where a narrator answers: then the field is there and empty."""
+    slot = request.POST.get("agent_slot", "none")
+    return read_whole_number(slot, "The agent") if slot else None
 
 
 @require_POST

@@ -47,7 +47,7 @@ def chapter() -> Session:
     add_records(chapter)
     ProviderConsent.objects.create(host="llm.example")
     EmbeddedServer.objects.create(phase="ready", model="smollm2-135m")
-    TokenCalibration.objects.create(model="smollm2-135m", agent_id=1)
+    TokenCalibration.objects.create(model="smollm2-135m", agent="character")
     WorkerHeartbeat.objects.create(name="celery@story")
     AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://127.0.0.1/v1", model="m", tokens=4_096)

@@ -31,7 +31,7 @@ def _good_configuration(settings: Settings) -> None:
     settings.OPENAI_BASE_URL = "https://api.openai.com/v1"
     settings.OPENAI_API_KEY = "key"
     settings.MODEL = ""
-    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+    settings.MODEL_BY_AGENT = {}
 
 
 def all_checks() -> list[CheckMessage]:

@@ -248,3 +248,18 @@ class TestEnvFile:
     def test_the_test_suite_does_not_read_it(self, env_file: Path) -> None:
         environment.read_env_file(env_file)
         assert environment.read_text("STORYENGINE_MODEL") == ""
+
+
+def test_the_models_of_agents_are_read_by_what_stands_behind_their_prefix(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in {
+        "STORYENGINE_MODEL": "all",
+        "STORYENGINE_MODELS_FILE": "a file",
+        "STORYENGINE_MODEL_AGENT_9": " writer ",
+        "STORYENGINE_MODEL_AGENT_8": " ",
+        "STORYENGINE_MODEL_EXPLORER_NARRATOR": "teller",
+    }.items():
+        monkeypatch.setenv(name, value)
+    read = environment.read_those_of("STORYENGINE_MODEL_")
+    assert read == {"AGENT_9": "writer", "EXPLORER_NARRATOR": "teller"}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from html import escape
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,14 +21,13 @@ from agents.flows.locking import request_lock
 from agents.flows.narrating import request_build
 from agents.flows.tests.playing import play, play_many
 from agents.models import Job, LLMArtifact
-from agents.prompting.declarations import AGENTS, CHARACTERS
 from agents.prompting.layers import Piece
-from agents.prompting.prompt_files import PROMPTS_FOLDER
 from agents.prompting.sandwich import Subject, compose
 from agents.prompting.tools import ToolForm
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
+from agents.tests.declared import AGENTS, CHARACTERS
 from agents.tests.replies import answer_in_form, turn_delta, world_lock
 from memory.corrections import write_correction
 from memory.models import MemoryBlock
@@ -64,7 +64,7 @@ CALL_MARK = re.compile(r'<\s*/?\s*call\b|(?<!\\)"(?:calls|arguments)"\s*:')
 # What only an agent is to read.
 INSTRUCTIONS = [
     line
-    for path in sorted(PROMPTS_FOLDER.glob("*.md"))
+    for path in sorted(Path(django_settings.BASE_DIR).glob("*/prompts/*.md"))
     for line in path.read_text(encoding="utf-8").splitlines()
     if len(line) > 60 and "$" not in line
 ]
@@ -413,7 +413,7 @@ class TestConsumption:
         calls = list(imported.llm_artifacts.order_by("created_at"))
         for call, request in zip(calls, provider.history, strict=True):
             assert read_messages(call) == request.messages
-            agent = AGENTS[call.agent_id]
+            agent = AGENTS[call.agent_id or 0]
             assert 0 < request.max_output_tokens <= agent.output_tokens + agent.reasoning_tokens
         # A cap for all would be found.
         assert len({request.max_output_tokens for request in provider.history}) == 3

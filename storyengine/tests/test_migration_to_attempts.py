@@ -367,7 +367,7 @@ def test_memory_drafts_jobs_and_calls_name_the_attempts_that_they_are_of(old: Ol
         row["attempt_id"] = row.pop("turn_id")
         # These had none; test_migration_to_stored_prompts.py has those that had.
         assert row.pop("raw_input_ref") == []
-        row |= {"step": 1, "tool_calls": []}
+        row |= {"step": 1, "tool_calls": [], "agent": "character"}
         if of_trial:
             row["attempt_id"], row["job_id"] = calls[pk]["attempt_id"], None
         assert calls.pop(pk) == row

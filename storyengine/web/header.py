@@ -4,6 +4,7 @@ from typing import Any
 
 from agents.calling.model_access import provider_label, unknown_models
 from agents.calling.spending import spending_of, uncapped_models
+from agents.modes import Stage, find_mode
 from sessions.models import Session
 
 
@@ -12,6 +13,7 @@ def header_context(chapter: Session, tab: str) -> dict[str, Any]:
     return {
         "chapter": chapter,
         "tab": tab,
+        "stages": mode.stages if (mode := find_mode(chapter.mode)) else frozenset(Stage),
         "spending": spending_of(chapter.pk),
         "model": provider_label(),
         "unknown_models": unknown_models(),

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from agents.calling.calls import Reply
 from agents.calling.tool_steps import Step, ToolWriting
-from agents.prompting.declarations import AGENTS, Agent
+from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer, text_layer
 from agents.prompting.tools import (
     ProposedChange,
@@ -24,6 +24,7 @@ from agents.prompting.tools import (
 )
 from agents.providers.base import ModelRequest, ToolCall
 from agents.providers.scripted import Script
+from agents.tests.declared import AGENTS
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 
@@ -56,7 +57,8 @@ LOOK = Tool("look", "Looks around.", Looking, look)
 
 def explorer(*tools: Tool, form: ToolForm = "native", most_steps: int = 8) -> Agent:
     return Agent(
-        11,
+        None,
+        "explorer",
         "Explorer",
         "gpt-4o",
         output_tokens=500,

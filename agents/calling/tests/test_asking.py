@@ -19,6 +19,7 @@ from agents.models import ReportedWindow
 from agents.providers.tests.model_server import model_server
 from agents.providers.windows import WindowReport
 from agents.running.work import STOPPING
+from agents.tests.declared import CHARACTERS
 
 pytestmark = pytest.mark.django_db
 
@@ -66,9 +67,9 @@ def test_what_it_says_is_what_prompts_are_fitted_to(
     entry = {"id": MODEL, "max_model_len": 12_288}
     with model_server({"GET /v1/models": {"data": [entry]}}) as server:
         settings.OPENAI_BASE_URL = server.base_url
-        assert model_facts(1).context_window == 8_192
+        assert model_facts(CHARACTERS[1]).context_window == 8_192
         ask_server()
-    assert model_facts(1).context_window == 12_288
+    assert model_facts(CHARACTERS[1]).context_window == 12_288
 
 
 class TestWhenItIsAsked:
@@ -203,7 +204,7 @@ def test_a_prompt_does_not_ask_the_database_each_time(
 ) -> None:
     with django_assert_num_queries(1):
         for _ in range(3):
-            model_facts(1)
+            model_facts(CHARACTERS[1])
 
 
 class TestWorker:

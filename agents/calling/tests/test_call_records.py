@@ -32,6 +32,7 @@ from agents.models import Job, LLMArtifact, PromptText
 from agents.prompting.sent_layers import join_layers
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
+from agents.tests.declared import AGENTS
 from memory.models import MemoryBlock
 from sessions.exceptions import UnknownTurn
 from sessions.models import Session
@@ -56,8 +57,15 @@ def uses(behind: CallsBehind) -> list[str]:
 
 
 def add_call(chapter: Session, **fields: Any) -> LLMArtifact:
-    values = {"agent_id": 1, "provider": "scripted", "model": "m", "raw_output_ref": "Yes."}
-    return LLMArtifact.objects.create(session=chapter, **{**values, **fields})
+    values: dict[str, Any] = {
+        "agent_id": 1,
+        "provider": "scripted",
+        "model": "m",
+        "raw_output_ref": "Yes.",
+    }
+    values |= fields
+    agent = AGENTS[values["agent_id"]].name
+    return LLMArtifact.objects.create(session=chapter, agent=agent, **values)
 
 
 def test_a_call_that_nobody_reported_counts_as_the_caps_count_it(chapter: Session) -> None:

@@ -24,6 +24,7 @@ from agents.flows.tests.playing import play
 from agents.models import EmbeddedServer, LLMArtifact, TokenCalibration
 from agents.providers.scripted import ScriptedProvider
 from agents.providers.windows import WindowReport
+from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form
 from sessions.tests.factories import make_active_chapter, make_chapter
 
@@ -51,7 +52,7 @@ class TestProviderLabel:
         assert provider_label() == "o4-mini and gpt-5.2 at api.openai.com"
 
     def test_many_models_are_counted(self, hosted: Settings) -> None:
-        hosted.MODEL_BY_AGENT = {agent_id: f"model-{agent_id}" for agent_id in range(10)}
+        hosted.MODEL_BY_AGENT = {f"AGENT_{number}": f"model-{number}" for number in range(10)}
         assert provider_label() == "10 models at api.openai.com"
 
     def test_a_server_of_this_machine_is_called_so(self, hosted: Settings) -> None:
@@ -113,7 +114,7 @@ class TestStandIn:
             return facts_of(model)
 
         monkeypatch.setattr(model_access, "facts_of", note)
-        model_facts(1)
+        model_facts(CHARACTERS[1])
         assert asked == ["embedded:smollm2-135m"]
 
     def test_streaming_code_asks_no_database_for_the_name(
@@ -122,7 +123,7 @@ class TestStandIn:
         current_provider()
 
         async def ask() -> tuple[str, bool]:
-            return model_name(1), is_small_model(1)
+            return model_name(CHARACTERS[1]), is_small_model(CHARACTERS[1])
 
         with django_assert_num_queries(0):
             assert asyncio.run(ask()) == ("embedded:smollm2-135m", True)
@@ -131,14 +132,14 @@ class TestStandIn:
         current_provider()
         EmbeddedServer.objects.update(model=QWEN)
         current_provider()
-        assert model_name(1) == f"embedded:{QWEN}"
+        assert model_name(CHARACTERS[1]) == f"embedded:{QWEN}"
 
     def test_when_nothing_runs_the_model_that_was_asked_for_is_named(self) -> None:
         current_provider()
         EmbeddedServer.objects.all().delete()
         with pytest.raises(ModelNotReady):
             current_provider()
-        assert model_name(1) == f"embedded:{QWEN}"
+        assert model_name(CHARACTERS[1]) == f"embedded:{QWEN}"
 
 
 @pytest.mark.django_db
@@ -180,7 +181,7 @@ class TestWindow:
     ) -> None:
         hosted.MODEL, hosted.OPENAI_BASE_URL, hosted.CONTEXT_WINDOW = model, base_url, setting
         store_reports({model: report})
-        facts = model_facts(1)
+        facts = model_facts(CHARACTERS[1])
         assert (facts.context_window, facts.is_window_told) == (window, is_told)
         assert facts.max_output == facts_of(model).max_output
 
@@ -189,7 +190,7 @@ class TestWindow:
     ) -> None:
         hosted.MODEL = "gpt-4o"
         with django_assert_num_queries(0):
-            model_facts(1)
+            model_facts(CHARACTERS[1])
 
 
 @pytest.mark.django_db
@@ -228,7 +229,7 @@ class TestUnknownModels:
             setattr(hosted, name, value)
         store_reports({hosted.MODEL: report})
         [models] = unknown_models()
-        facts = model_facts(1)
+        facts = model_facts(CHARACTERS[1])
         assert models.named == hosted.MODEL
         assert (models.context_window, models.max_output) == (
             facts.context_window,
@@ -237,7 +238,7 @@ class TestUnknownModels:
         assert (models.window_source, models.output_source) == sources
 
     def test_equals_are_named_together(self, hosted: Settings) -> None:
-        hosted.MODEL_BY_AGENT = {agent_id: f"model-{agent_id}" for agent_id in range(10)}
+        hosted.MODEL_BY_AGENT = {f"AGENT_{number}": f"model-{number}" for number in range(10)}
         store_reports({"model-9": WindowReport(40_960)})
         many, one = unknown_models()
         assert many.named == "model-0, model-1, model-2 and 6 more"

@@ -31,7 +31,7 @@ def use_model(settings: Settings) -> Callable[[str], None]:
     def use(name: str) -> None:
         settings.LLM = "openai"
         settings.MODEL = name
-        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+        settings.MODEL_BY_AGENT = {}
 
     return use
 

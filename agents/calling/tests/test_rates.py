@@ -22,7 +22,7 @@ from agents.calling.rates import (
     write_down_reply,
 )
 from agents.exceptions import ModelNotReady, PromptTooLong, RateLimited
-from agents.flows.characters import compose_start
+from agents.flows.composing import compose_start
 from agents.flows.ending import request_end
 from agents.flows.locking import request_lock
 from agents.flows.narrating import request_build
@@ -30,10 +30,11 @@ from agents.flows.replies import start_prompt
 from agents.flows.tests.playing import play, play_many, replies_are_over
 from agents.flows.tests.trying import try_again
 from agents.models import AdmittedCall
-from agents.prompting.declarations import CHARACTERS
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.sweeping import sweep
+from agents.tests.declared import CHARACTERS
 from agents.tests.replies import turn_delta
+from sessions.access import get_chapter
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter, make_chapter
 from sessions.tests.racing import at_once, refusals, successes
@@ -247,7 +248,9 @@ class TestWhatCounts:
         assert set(AdmittedCall.objects.values_list("session_id", flat=True)) == {chapter.pk}
 
     def test_so_does_reading_ahead(self, chapter: Session, provider: ScriptedProvider) -> None:
-        async_to_sync(warm_model)(CHARACTERS[1], chapter.pk, lambda: compose_start(chapter.pk, 1))
+        async_to_sync(warm_model)(
+            CHARACTERS[1], chapter.pk, lambda: compose_start(get_chapter(chapter.pk), 1)
+        )
         assert AdmittedCall.objects.count() == len(provider.history) == 1
 
     def test_what_cannot_be_sent_does_not(self, chapter: Session) -> None:

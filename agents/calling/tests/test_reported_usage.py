@@ -18,6 +18,7 @@ from agents.prompting.budget import weigh
 from agents.providers.base import Message, ModelRequest, Usage
 from agents.providers.tests.chat_server import Answer, chat_server, says
 from agents.tests.calling import provider_at
+from agents.tests.declared import CHARACTERS
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 
@@ -102,7 +103,7 @@ class TestAReply:
     @pytest.fixture(autouse=True)
     def _model(self, settings: Any) -> None:
         settings.LLM, settings.MODEL = "openai", "nobody-knows"
-        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+        settings.MODEL_BY_AGENT = {}
 
     @pytest.fixture
     def chapter(self) -> Session:
@@ -171,7 +172,7 @@ class TestAReply:
         answer = says("Yes.", usage={"prompt_tokens": 8_193, "completion_tokens": 2})
         self.play(chapter, answer, beat="\N{FOX FACE}" * 1_200)
         call = LLMArtifact.objects.get()
-        assert model_facts(1).context_window == 8_192
+        assert model_facts(CHARACTERS[1]).context_window == 8_192
         assert bool(call.token_counts) == is_kept
 
     def test_the_truth_is_kept(self, chapter: Session) -> None:

@@ -17,12 +17,11 @@ from agents.calling.spending import Spending, check_budget, spending_of, uncappe
 from agents.exceptions import BudgetSpent
 from agents.facts.model_list import Price
 from agents.facts.prices import price_of
-from agents.flows.characters import compose_start
+from agents.flows.composing import compose_start
 from agents.flows.replies import start_prompt, stop_reply
 from agents.flows.tests.playing import play, reply_is_over
 from agents.models import LLMArtifact
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
-from agents.prompting.declarations import CHARACTERS
 from agents.providers.base import Finished, ModelRequest, StreamPart
 from agents.providers.exceptions import (
     ProviderBusy,
@@ -34,6 +33,8 @@ from agents.providers.exceptions import (
 )
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.live import LIVE_REPLIES
+from agents.tests.declared import CHARACTERS
+from sessions.access import get_chapter
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 
@@ -168,7 +169,7 @@ class TestWithoutReportedTokens:
     @pytest.fixture(autouse=True)
     def _model(self, settings: Any) -> None:
         settings.LLM, settings.MODEL = "scripted", "nobody-knows"
-        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+        settings.MODEL_BY_AGENT = {}
 
     def assert_estimated(self, text: str) -> None:
         call = LLMArtifact.objects.latest("created_at")
@@ -224,7 +225,9 @@ class TestWithoutReportedTokens:
     def test_reading_ahead_costs_nothing(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
-        async_to_sync(warm_model)(CHARACTERS[1], chapter.pk, lambda: compose_start(chapter.pk, 1))
+        async_to_sync(warm_model)(
+            CHARACTERS[1], chapter.pk, lambda: compose_start(get_chapter(chapter.pk), 1)
+        )
         assert LLMArtifact.objects.count() == 1
         assert spending(chapter) == Spending()
 
@@ -290,7 +293,7 @@ class TestModelsThatNoCapStops:
     @pytest.fixture(autouse=True)
     def _models(self, settings: Any) -> None:
         settings.LLM, settings.MODEL = "openai", ""
-        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "") | {8: "my-own", 9: "my-own"}
+        settings.MODEL_BY_AGENT = {"AGENT_8": "my-own", "AGENT_9": "my-own"}
         settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS = Decimal(1), 0
 
     def test_those_without_a_price_are_named_once(self) -> None:

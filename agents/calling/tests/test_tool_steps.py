@@ -252,7 +252,7 @@ class TestWhatCannotBeRun:
         assert "Your next answer is the last one" in sent_text(provider.history[4])
         assert "Your next answer is the last one" not in sent_text(provider.history[3])
         assert sentences(world.steps)[-1].startswith("No further call is run")
-        assert "agent 11 used up its steps" in caplog.messages
+        assert "agent explorer used up its steps" in caplog.messages
 
     def test_an_object_that_is_not_whole(
         self, settings: Settings, world: World, provider: ScriptedProvider

@@ -12,9 +12,10 @@ from agents.calling.calls import prepare_call
 from agents.facts.model_facts import CapabilityFileError, facts_of, read_default, read_known_models
 from agents.flows.tests.playing import play
 from agents.prompting.budget import output_limit
-from agents.prompting.declarations import AGENTS, NARRATOR
+from agents.prompting.declarations import NARRATOR
 from agents.prompting.layers import text_layer
 from agents.providers.scripted import ScriptedProvider
+from agents.tests.declared import AGENTS
 from sessions.tests.factories import make_active_chapter
 
 OPENROUTER = "https://openrouter.ai/api/v1"

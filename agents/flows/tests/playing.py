@@ -27,7 +27,7 @@ def play(
     chapter: Session,
     text: str = "The door opens.",
     *,
-    slot: int = 1,
+    slot: int | None = 1,
     key: str | None = None,
     witnesses: Sequence[int] | None = None,
 ) -> Attempt:

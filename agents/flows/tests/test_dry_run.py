@@ -9,9 +9,9 @@ from agents.flows.dry_run import look_ahead
 from agents.flows.tests.playing import play, play_many
 from agents.models import LLMArtifact
 from agents.prompting.budget import output_limit
-from agents.prompting.declarations import CHARACTERS
 from agents.prompting.sent_layers import join_layers
 from agents.providers.scripted import ScriptedProvider
+from agents.tests.declared import CHARACTERS
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter, make_chapter

@@ -83,15 +83,15 @@ def test_the_question_says_how_long_such_calls_took(
     retry_summary(behind.pk, accept_calls=True)
     run_jobs()
     [call] = LLMArtifact.objects.filter(agent_id=8)
-    for milliseconds, agent_id, model, error in (
-        (40_000, 8, call.model, ""),
-        (50_000, 8, call.model, ""),
-        (1_000, 8, call.model, "It broke off."),
-        (1_000, 8, "another", ""),
-        (1_000, 2, call.model, ""),
+    for milliseconds, agent, model, error in (
+        (40_000, "memory", call.model, ""),
+        (50_000, "memory", call.model, ""),
+        (1_000, "memory", call.model, "It broke off."),
+        (1_000, "memory", "another", ""),
+        (1_000, "character", call.model, ""),
     ):
         call.pk, call.duration_ms = uuid.uuid4(), milliseconds
-        call.agent_id, call.model, call.error = agent_id, model, error
+        call.agent, call.model, call.error = agent, model, error
         call._state.adding = True
         call.save(force_insert=True)
     Session.objects.update(accepted_calls=0)

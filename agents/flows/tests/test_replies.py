@@ -115,7 +115,7 @@ def test_a_prompt_whose_call_cannot_be_prepared_waits_for_a_retry(
 class TestASmallModel:
     @pytest.fixture(autouse=True)
     def _is_small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(replies, "is_small_model", lambda _agent_id: True)
+        monkeypatch.setattr(replies, "is_small_model", lambda _agent: True)
 
     def told(self, chapter: Session, provider: ScriptedProvider, script: Script) -> str:
         provider.enqueue(script)

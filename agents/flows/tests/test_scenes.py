@@ -37,7 +37,7 @@ def test_a_reasoning_model_with_a_small_window_keeps_room_for_prose(settings: Se
     settings.LLM = "openai"
     settings.OPENAI_BASE_URL = "http://localhost:9/v1"
     settings.MODEL = "qwen3:14b"
-    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+    settings.MODEL_BY_AGENT = {}
     settings.CONTEXT_WINDOW = 8_192
     chapter = make_ended_chapter(14)
     weights = transcript_weights(chapter, 14)

@@ -129,7 +129,7 @@ def test_seven_prompts_at_the_cap_can_be_summarised_in_a_small_window(
     settings: pytest.FixtureRequest,
 ) -> None:
     settings.LLM, settings.MODEL = "openai", "a-model-nobody-knows"  # type: ignore[attr-defined]
-    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")  # type: ignore[attr-defined]
+    settings.MODEL_BY_AGENT = {}  # type: ignore[attr-defined]
     add_prompts(chapter, 7, text="x" * 4_990, reply="y" * 3_000)
     provider.enqueue(json.dumps(turn_delta(1, 7)))
     request_end(chapter.pk)

@@ -163,7 +163,7 @@ class TestRunning:
     def test_a_small_models_half_sentence_is_ended_as_in_play(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(replies, "is_small_model", lambda _agent_id: True)
+        monkeypatch.setattr(replies, "is_small_model", lambda _agent: True)
         provider.enqueue(Script("I run to the quay and call for the priest. I fall", was_cut=True))
         attempt = try_again(chapter)
         trial = read_trial(chapter.pk, attempt.pk)
@@ -293,7 +293,7 @@ class TestRefusals:
         self, chapter: Session, provider: ScriptedProvider, settings: Settings
     ) -> None:
         settings.MODEL = "a-model-nobody-knows"
-        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+        settings.MODEL_BY_AGENT = {}
         settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 4_096, 1_000
         with pytest.raises(PromptTooLong, match="the identity on Tab 1"):
             try_again(chapter, "ferry " * 5_000)

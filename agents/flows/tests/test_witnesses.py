@@ -24,7 +24,7 @@ from agents.flows.tests.playing import play
 from agents.flows.tests.trying import try_again
 from agents.flows.warmup import _compose_start
 from agents.models import Job
-from agents.prompting.declarations import CHARACTERS, NARRATOR
+from agents.prompting.declarations import NARRATOR
 from agents.prompting.layers import TIERS, Layer, Tier
 from agents.prompting.sandwich import Subject, compose
 from agents.providers.base import ModelRequest
@@ -34,6 +34,7 @@ from agents.running.jobs import claim, due_jobs
 from agents.running.recovery import recover
 from agents.running.watch import Watch
 from agents.running.work import work_on
+from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form, turn_delta, world_lock
 from memory.blocks import counting_deltas, stretch_starts
 from memory.corrections import write_correction
@@ -110,8 +111,8 @@ def test_a_word_for_two_of_three_reaches_no_prompt_of_the_third(
     tier: str,
 ) -> None:
     settings.LLM, settings.MODEL = llm, model
-    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
-    assert tier_of(1) == tier
+    settings.MODEL_BY_AGENT = {}
+    assert tier_of(CHARACTERS[1]) == tier
     play(chapter, "It begins.", slot=3)
     play(chapter, f"She shows it: {SECRET}.", slot=1, witnesses=[2])
     assert chapter.attempts.latest("submitted_at").witnesses == [1, 2]
@@ -304,7 +305,7 @@ class Played:
 
     def try_again(self, who: set[int] | None, *, is_chosen: bool) -> None:
         chosen = self.latest.chosen
-        witnesses = None if who is None else sorted({*who, chosen.actor})
+        witnesses = None if who is None else sorted({*who, chosen.actor or 0})
         text = f"Again {self.mark()}."
         attempt = add_reply(
             self.chapter, self.latest.number, text, is_chosen=False, witnesses=witnesses

@@ -2,9 +2,10 @@
 
 import pytest
 
-from agents.prompting.declarations import AGENTS, CHARACTERS, Agent
+from agents.prompting.declarations import Agent
 from agents.prompting.layers import TIERS, Piece, Tier, assemble
 from agents.prompting.sandwich import Subject, compose
+from agents.tests.declared import AGENTS, CHARACTERS
 from agents.tests.replies import turn_delta, world_lock
 from memory.telling.session_state import cast_lines
 from memory.tests.factories import add_delta, add_lock

@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.prompting.budget import weigh
-from agents.prompting.declarations import AGENTS
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.layers import Layer, Piece, Trim, assemble, text_layer
+from agents.tests.declared import AGENTS
 from memory.telling.session_state import ELEMENTS
 
 NAMES = sorted({layer.name for agent in AGENTS.values() for layer in agent.layers})

@@ -7,11 +7,12 @@ import pytest
 
 from agents.flows.narrating import request_build
 from agents.flows.tests.narrations import make_chapter_of_two_scenes, words
-from agents.prompting.declarations import CHARACTERS, CONTEXT_SUMMARY, NARRATOR, Agent
+from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR, Agent
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import TIERS, Piece, Tier, assemble
 from agents.prompting.sandwich import Subject, compose
 from agents.providers.scripted import ScriptedProvider
+from agents.tests.declared import CHARACTERS
 from sessions.models import Event, Session
 from sessions.tests.factories import add_prompts, make_active_chapter
 

@@ -34,7 +34,7 @@ def form(request: pytest.FixtureRequest, settings: Settings) -> str:
     """Agents 0 and 8 are asked for this form, without a schema."""
     settings.LLM = "openai"
     settings.MODEL = FORMS[request.param][0]
-    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+    settings.MODEL_BY_AGENT = {}
     return str(request.param)
 
 

@@ -4,19 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from agents.prompting.declarations import (
-    AGENTS,
-    CHARACTER_LAYERS,
-    CHARACTERS,
-    CONTEXT_SUMMARY,
-    NARRATOR,
-    WORLD_SUMMARY,
-    Agent,
-)
+from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR, WORLD_SUMMARY, Agent
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import TIERS, Piece, Tier, assemble
 from agents.prompting.sandwich import Subject, compose
 from agents.prompting.tests.golden_files import check_golden
+from agents.tests.declared import AGENTS, CHARACTERS
 from agents.tests.replies import turn_delta, world_lock
 from memory.corrections import write_correction
 from memory.tests.factories import add_delta, add_lock
@@ -79,4 +72,4 @@ def test_the_prompt_is_the_one_that_was_reviewed(
 
 def test_all_characters_are_told_the_same_way() -> None:
     assert {agent.agent_id for agent in SUBJECTS} | {1, 3, 4, 5, 6, 7} == set(AGENTS)
-    assert all(agent.layers is CHARACTER_LAYERS for agent in CHARACTERS.values())
+    assert len({agent.layers for agent in CHARACTERS.values()}) == 1

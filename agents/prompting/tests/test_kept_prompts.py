@@ -8,11 +8,11 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from agents.calling.calls import prepare_call
-from agents.flows.characters import compose_reply, compose_start, read_ahead
+from agents.flows.composing import compose_reply, compose_start, read_ahead
 from agents.flows.tests.playing import play, reroll
 from agents.prompting import budget
-from agents.prompting.declarations import CHARACTERS
 from agents.providers.scripted import ScriptedProvider
+from agents.tests.declared import CHARACTERS
 from agents.tests.replies import turn_delta
 from memory.corrections import write_correction
 from memory.tests.factories import write_delta
@@ -32,7 +32,7 @@ def chapter() -> Session:
 
 
 def carried(chapter: Session) -> str:
-    return "\n".join(layer.text for layer in compose_start(chapter.pk, 1))
+    return "\n".join(layer.text for layer in compose_start(get_chapter(chapter.pk), 1))
 
 
 def test_a_prompt_and_its_reply(chapter: Session, provider: ScriptedProvider) -> None:

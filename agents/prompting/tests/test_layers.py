@@ -20,9 +20,10 @@ from agents.prompting.budget import (
     read_weight_per_token,
     weigh,
 )
-from agents.prompting.declarations import AGENTS, CHARACTERS, NARRATOR
+from agents.prompting.declarations import NARRATOR
 from agents.prompting.layers import Layer, Piece, Trim, assemble, keep_last, text_layer
 from agents.providers.base import Usage
+from agents.tests.declared import AGENTS, CHARACTERS
 
 
 def pieces(count: int, size: int = 100, brief: int = 0) -> tuple[Piece, ...]:
@@ -191,31 +192,31 @@ def test_a_piece_that_must_stay_is_neither_shortened_nor_dropped() -> None:
 @pytest.mark.django_db
 def test_estimates_follow_what_a_model_reports() -> None:
     for _ in range(5):
-        calibrate("m", 1, 4_200, Usage(1_000, 1))
-    assert read_weight_per_token("m", 1) == pytest.approx(4.2, rel=0.05)
+        calibrate("m", "character", 4_200, Usage(1_000, 1))
+    assert read_weight_per_token("m", "character") == pytest.approx(4.2, rel=0.05)
 
 
 @pytest.mark.django_db
 def test_what_is_known_already_is_not_written_again(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    calibrate("m", 1, 4_000, Usage(1_000, 1))
+    calibrate("m", "character", 4_000, Usage(1_000, 1))
     for weight in (3_961, 4_000, 4_039):
         with django_assert_num_queries(0):
-            calibrate("m", 1, weight, Usage(1_000, 1))
-    calibrate("m", 1, 4_080, Usage(1_000, 1))
+            calibrate("m", "character", weight, Usage(1_000, 1))
+    calibrate("m", "character", 4_080, Usage(1_000, 1))
     learned = TokenCalibration.objects.get()
     assert (learned.weight, learned.tokens) == (7_080, 1_750)
-    assert read_weight_per_token("m", 1) == pytest.approx(7_080 / 1_750)
+    assert read_weight_per_token("m", "character") == pytest.approx(7_080 / 1_750)
 
 
 @pytest.mark.django_db
 def test_an_agent_s_prompts_are_estimated_by_its_own_calls_once_there_are_any() -> None:
-    calibrate("m", 1, 4_200, Usage(1_000, 1))
-    assert read_weight_per_token("m", 8) == pytest.approx(4.2)
-    calibrate("m", 8, 2_500, Usage(1_000, 1))
-    assert read_weight_per_token("m", 8) == pytest.approx(2.5)
-    assert read_weight_per_token("m", 1) == pytest.approx(4.2)
+    calibrate("m", "character", 4_200, Usage(1_000, 1))
+    assert read_weight_per_token("m", "memory") == pytest.approx(4.2)
+    calibrate("m", "memory", 2_500, Usage(1_000, 1))
+    assert read_weight_per_token("m", "memory") == pytest.approx(2.5)
+    assert read_weight_per_token("m", "character") == pytest.approx(4.2)
 
 
 def test_dense_scripts_and_emoji_weigh_more_than_english() -> None:
@@ -226,11 +227,23 @@ def test_each_agent_has_its_default_model_and_the_environment_s_choice(
     settings: pytest.FixtureRequest,
 ) -> None:
     settings.LLM, settings.MODEL = "openai", ""  # type: ignore[attr-defined]
-    settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")  # type: ignore[attr-defined]
-    assert [model_name(n) for n in range(10)] == ["o4-mini"] * 9 + ["gpt-5.2"]
+    settings.MODEL_BY_AGENT = {}  # type: ignore[attr-defined]
+    assert [model_name(AGENTS[n]) for n in range(10)] == ["o4-mini"] * 9 + ["gpt-5.2"]
     settings.MODEL = "local"  # type: ignore[attr-defined]
-    settings.MODEL_BY_AGENT[9] = "writer"  # type: ignore[attr-defined]
-    assert (model_name(8), model_name(9)) == ("local", "writer")
+    settings.MODEL_BY_AGENT["AGENT_9"] = "writer"  # type: ignore[attr-defined]
+    assert (model_name(AGENTS[8]), model_name(AGENTS[9])) == ("local", "writer")
+
+
+def test_an_agent_without_a_number_has_its_model_by_its_name(
+    settings: pytest.FixtureRequest,
+) -> None:
+    teller = replace(NARRATOR, agent_id=None, name="explorer.narrator")
+    settings.LLM, settings.MODEL = "openai", "local"  # type: ignore[attr-defined]
+    chosen = {"AGENT_9": "writer", "EXPLORER": "no agent's"}
+    settings.MODEL_BY_AGENT = chosen  # type: ignore[attr-defined]
+    assert model_name(teller) == "local"
+    chosen["EXPLORER_NARRATOR"] = "teller"
+    assert model_name(teller) == "teller"
 
 
 def test_reasoning_models_get_room_to_think_and_no_temperature() -> None:

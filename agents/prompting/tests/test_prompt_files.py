@@ -15,13 +15,13 @@ from sessions.models import Session
 VARIABLES = {
     "world_lock": {},
     "context_summary": {},
-    "character": {},
-    "character_minimal": {"character_name": "Mara"},
+    "gamemaster.character": {},
+    "gamemaster.character_minimal": {"character_name": "Mara"},
     "narrator": {},
     "narrator_minimal": {},
     "process_map": {"here": "Play, as Agent 1", "prompts": "9"},
     "process_map_medium": {"here": "Play, as Agent 1", "prompts": "9"},
-    "protocol_character": {},
+    "gamemaster.protocol_character": {},
     "protocol_json": {},
     "protocol_narrator": {},
     "narrator_whole": {"target_words": "2500"},
@@ -34,16 +34,19 @@ VARIABLES = {
     "tools_json": {"tools": "- look: Looks around. {}"},
     "tools_xml": {"tools": '- look: Looks around. <call name="look"></call>'},
 }
-SYSTEM_PROMPTS = ("world_lock", "context_summary", "character", "character_minimal", "narrator")
+SYSTEM_PROMPTS = (
+    *("world_lock", "context_summary", "narrator"),
+    *("gamemaster.character", "gamemaster.character_minimal"),
+)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(prompt_files, "PROMPTS_FOLDER", tmp_path)
-    for kept in (prompt_files._load, layer_sources._instructions_of):
+    for kept in (prompt_files._load, layer_sources._file_piece):
         kept.cache_clear()
     yield tmp_path
-    for kept in (prompt_files._load, layer_sources._instructions_of):
+    for kept in (prompt_files._load, layer_sources._file_piece):
         kept.cache_clear()
 
 
@@ -107,7 +110,9 @@ class TestRenderPrompt:
 
 class TestThePrompts:
     def test_every_file_is_known_here(self) -> None:
-        assert {path.stem for path in PROMPTS_FOLDER.glob("*.md")} == set(VARIABLES)
+        files = PROMPTS_FOLDER.parent.parent.glob("*/prompts/*.md")
+        stems = (f"{path.parent.parent.name}.{path.stem}" for path in files)
+        assert {stem.removeprefix("agents.") for stem in stems} == set(VARIABLES)
 
     @pytest.mark.parametrize("name", VARIABLES)
     def test_each_renders_with_its_variables(self, name: str) -> None:
@@ -119,11 +124,11 @@ class TestThePrompts:
         [
             ("world_lock", ["WORLD_TEXT", "CHAPTER_TEXT", "AGENT_ROSTER"]),
             (
-                "character",
+                "gamemaster.character",
                 ["AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT"],
             ),
             (
-                "character_minimal",
+                "gamemaster.character_minimal",
                 ["AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT"],
             ),
             ("context_summary", ["STRUCTURED_MEMORY_SO_FAR", "RECENT_CONTEXT_CHUNK"]),
@@ -161,7 +166,7 @@ class TestThePrompts:
         assert told == {"narrator_minimal", "protocol_narrator"}
 
     def test_what_a_small_model_reads_before_every_reply_is_short(self) -> None:
-        assert len(render_prompt("character_minimal", character_name="Mara")) < 2_000
+        assert len(render_prompt("gamemaster.character_minimal", character_name="Mara")) < 2_000
 
 
 def _keys(schema: dict[str, object]) -> Iterator[str]:

@@ -9,15 +9,17 @@ from pytest_django import Settings
 
 from agents.calling.calls import fit_prompt
 from agents.calling.model_access import model_facts
-from agents.flows.characters import agent_of, compose_reply
+from agents.flows.composing import compose_reply
 from agents.flows.ending import request_end
 from agents.flows.locking import request_lock
 from agents.flows.narrating import request_build
 from agents.flows.tests.playing import play
 from agents.models import LLMArtifact
+from agents.modes import agent_of
 from agents.prompting.budget import TOKENS_PER_MESSAGE, output_limit, weigh
 from agents.providers.base import Message, ModelRequest
 from agents.providers.scripted import ScriptedProvider
+from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form
 from bench.long_memory import CHUNK, delta_payload
 from bench.session_data import beat_text, reply_text
@@ -70,7 +72,7 @@ def _model(request: pytest.FixtureRequest, small_window: None, settings: Setting
 @pytest.fixture
 def chapter(_model: None, provider: ScriptedProvider, run_jobs: Callable[[], int]) -> Session:
     provider.fallback = answer
-    assert model_facts(SLOTS[0]).context_window == WINDOW
+    assert model_facts(CHARACTERS[SLOTS[0]]).context_window == WINDOW
     chapter = create_chapter()
     change = SetupChange(
         world_text=filling(8),
@@ -93,7 +95,7 @@ def tokens_of(messages: tuple[Message, ...]) -> float:
 
 def compose_next(chapter: Session, slot: int, words: str) -> None:
     """The prompt before it is sent, to each character, chosen or not."""
-    facts = model_facts(slot)
+    facts = model_facts(CHARACTERS[slot])
     attempt = Attempt(session=chapter, actor=slot, words=words)
     agent = agent_of(attempt)
     prompt = fit_prompt(agent, facts, lambda: compose_reply(attempt))

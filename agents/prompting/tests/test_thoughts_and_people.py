@@ -2,9 +2,10 @@
 
 import pytest
 
-from agents.flows.characters import compose_reply
+from agents.flows.composing import compose_reply
 from agents.flows.summarizing import compose_summary, told_pieces
-from agents.prompting.declarations import CHARACTERS, CONTEXT_SUMMARY, NARRATOR, Agent
+from agents.modes import find_agent
+from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR, Agent
 from agents.prompting.layers import TIERS, Tier
 from agents.prompting.sandwich import Subject, compose
 from agents.tests.replies import turn_delta, world_lock
@@ -21,7 +22,8 @@ pytestmark = pytest.mark.django_db
 
 JON = FIRST_NUMBER_IN_PLAY
 SECRET = "The lamp was mine."
-AGENTS: list[Agent] = [*(CHARACTERS[slot] for slot in (1, 2, 3)), CONTEXT_SUMMARY, NARRATOR]
+CHARACTERS = {slot: agent for slot in (1, 2, 3) if (agent := find_agent("character", slot))}
+AGENTS: list[Agent] = [*CHARACTERS.values(), CONTEXT_SUMMARY, NARRATOR]
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ SESSION_FIELDS = {
     *("origin_id", "origin_title", "forked_at_prompt"),
     "session_id",
     "title",
+    "mode",
     "state",
     "prompt_index",
     "last_summarized_prompt_index",

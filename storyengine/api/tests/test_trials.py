@@ -198,7 +198,7 @@ class TestRunning:
         self, chapter: Session, settings: Settings, provider: ScriptedProvider
     ) -> None:
         settings.MODEL = "a-model-nobody-knows"
-        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+        settings.MODEL_BY_AGENT = {}
         settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 4_096, 1_000
         assert_problem(run(chapter, CHANGE | {"text": "x " * 9_000}), 422, "prompt-too-long")
         assert len(provider.history) == 1

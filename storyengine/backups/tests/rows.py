@@ -59,7 +59,7 @@ def fill_every_table() -> Session:
     )
     ProviderConsent.objects.create(host="example.org")
     EmbeddedServer.objects.create(phase=EmbeddedServer.Phase.READY, model="m", bytes_total=2**40)
-    TokenCalibration.objects.create(model="m", agent_id=1, weight=0.1 + 0.2, tokens=1e-300)
+    TokenCalibration.objects.create(model="m", agent="character", weight=0.1 + 0.2, tokens=1e-300)
     # Of a worker that was stopped: beside one that runs nothing is restored.
     store_heartbeat("worker", {HARD_TEXT: 2**53}, is_last=True)
     AdmittedCall.objects.create(session_id=chapter.pk)

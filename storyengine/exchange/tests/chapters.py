@@ -143,7 +143,7 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         for draft in chapter["narrative_drafts"]
     ]
     chapter["unanswered_turns"] = [
-        _without(entry, "turn", "actor", "words", "witnesses", "changes")
+        _without(entry, "turn", "actor", "agent", "words", "witnesses", "changes")
         | {
             "prompt_index": entry["turn"],
             "agent_slot": entry["actor"],

@@ -20,12 +20,12 @@ from agents.flows.replies import keep_reply
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.flows.tests.trying import try_again
 from agents.models import Job, LLMArtifact
-from agents.prompting.declarations import CHARACTERS
 from agents.prompting.layers import Tier
 from agents.prompting.sandwich import Subject, compose
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.running.recovery import recover
+from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form, turn_delta, world_lock
 from memory.corrections import write_correction
 from memory.fold.folding import fold_chapter

@@ -310,7 +310,7 @@ class TestUsage:
     def uncapped(self, settings: Any) -> None:
         """A cap in dollars, and a model whose price nobody knows."""
         settings.LLM, settings.MODEL = "openai", f"mine{HOSTILE}"
-        settings.MODEL_BY_AGENT = dict.fromkeys(range(10), "")
+        settings.MODEL_BY_AGENT = {}
         settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS = Decimal(1), 0
 
     def test_tokens_and_calls_stand_by_agent_with_failures_apart(

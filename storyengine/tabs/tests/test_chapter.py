@@ -138,7 +138,7 @@ class TestEstimate:
     def test_a_price_that_is_not_known_is_not_named(
         self, htmx: Client, ended: Session, settings: Any
     ) -> None:
-        settings.MODEL_BY_AGENT = {**settings.MODEL_BY_AGENT, 9: "a-model-nobody-knows"}
+        settings.MODEL_BY_AGENT = {**settings.MODEL_BY_AGENT, "AGENT_9": "a-model-nobody-knows"}
         words = by_id(self.ask(htmx, ended), "build-estimate").words
         assert "$" not in words
         assert re.search(r"[0-9,]+ tokens in and [0-9,]+ out, in 2 calls or more: ", words)

@@ -107,7 +107,7 @@ class TestAfterTheUpdate:
             learnt.create(model=model, agent_id=1, weight=4_000, tokens=tokens)
         update()
         assert TokenCalibration.objects.get().model == "honest"
-        assert read_weight_per_token("lying", 1) == DEFAULT_WEIGHT_PER_TOKEN
+        assert read_weight_per_token("lying", "character") == DEFAULT_WEIGHT_PER_TOKEN
 
 
 def update() -> None:

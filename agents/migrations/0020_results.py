@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("agents", "0017_job_finished_deltas")]
+    dependencies = [("agents", "0019_open_job_kinds")]
 
     operations = [
         migrations.AddField(

@@ -19,7 +19,7 @@ def tell_readers_apart(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("story_sessions", "0008_forks")]
+    dependencies = [("story_sessions", "0009_mode")]
 
     operations = [
         migrations.AddField(

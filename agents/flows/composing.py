@@ -1,0 +1,49 @@
+"""What the agent who writes an attempt is told, as the chapter's mode declares it."""
+
+from dataclasses import replace
+
+from agents.calling.model_access import known_facts, model_name
+from agents.modes import agent_of, compose_for, mode_of, who_answers
+from agents.prompting.budget import input_budget, output_limit, read_weight_ahead
+from agents.prompting.declarations import Agent
+from agents.prompting.layers import Layer
+from agents.prompting.sandwich import Subject
+from sessions.models import Attempt, Session
+
+
+def cues_of(attempt: Attempt) -> list[str]:
+    """Where a small model leaves its part."""
+    return mode_of(attempt.session).cues(attempt)
+
+
+def compose_reply(attempt: Attempt) -> list[Layer]:
+    """The layers for the attempt's request: what came before its turn, and its words."""
+    before = attempt.turn.number if attempt.turn else None
+    given = mode_of(attempt.session).given(attempt)
+    subject = Subject(attempt.session, attempt.actor, before, attempt, given=given)
+    return _compose(agent_of(attempt), subject)
+
+
+def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Attempt:
+    """What a prompt to this character would be stored as; without an id it is not stored."""
+    writer = who_answers(chapter, agent_slot)
+    return Attempt(session=chapter, actor=writer.actor, agent=writer.agent, words=words)
+
+
+def compose_start(chapter: Session, agent_slot: int) -> list[Layer]:
+    """All of the next prompt to this character but the user's words, to warm a cache with."""
+    attempt = answer_to(chapter, agent_slot)
+    return _compose(agent_of(attempt), Subject(chapter, attempt.actor))
+
+
+def read_ahead(chapter: Session) -> None:
+    """Have what the next prompt carries at hand: a GM who has sent a prompt waits for it."""
+    compose_start(chapter, chapter.next_agent_slot)
+    agent = agent_of(answer_to(chapter, chapter.next_agent_slot))
+    read_weight_ahead(model_name(agent), agent.name)
+
+
+def _compose(agent: Agent, subject: Subject) -> list[Layer]:
+    facts = known_facts(agent)
+    budget = input_budget(facts, output_limit(agent, facts))
+    return compose_for(agent, replace(subject, budget_tokens=budget), facts.tier)

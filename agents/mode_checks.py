@@ -1,0 +1,116 @@
+"""What is wrong with the declarations of ways to play, said before a chapter meets it."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+from django.core.checks import CheckMessage, Tags, register
+
+from agents.modes import Fault, Mode, all_agents, load_modes
+from agents.prompting.declarations import ENGINE_AGENTS
+from sessions.models import DEFAULT_MODE
+
+
+@register(Tags.compatibility)
+def check_modes(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    loaded = load_modes(tuple(settings.MODES))
+    faults = [*loaded.faults, *_faults_of_agents(loaded.modes), *_faults_of_layers(loaded.modes)]
+    faults += _faults_of_kinds("event", (mode.event_kinds for mode in loaded.modes))
+    faults += _faults_of_kinds("change", (mode.change_kinds for mode in loaded.modes))
+    if DEFAULT_MODE not in {mode.name for mode in loaded.modes}:
+        faults.append(
+            Fault(
+                "agents.E007",
+                f'The way to play of every chapter that names none, "{DEFAULT_MODE}", is missing.',
+                f"Put {DEFAULT_MODE} back into MODES.",
+            )
+        )
+    return [
+        *(checks.Error(one.message, hint=one.hint, id=one.check_id) for one in faults),
+        *_unknown_settings(),
+    ]
+
+
+def _faults_of_agents(modes: Iterable[Mode]) -> list[Fault]:
+    agents = all_agents()
+    declared = (ENGINE_AGENTS, *(mode.agents for mode in modes))
+    owners = Counter(chain.from_iterable({one.name for one in owned} for owned in declared))
+    twice = {name for name, times in owners.items() if times > 1}
+    twice |= _twice((one.name, one.agent_id) for one in agents)
+    faults = [
+        Fault(
+            "agents.E003",
+            f'The agent "{name}" is declared twice.',
+            "Begin its name with the name of its way to play, as in explorer.narrator.",
+        )
+        for name in sorted(twice)
+    ]
+    names_of: dict[str, set[str]] = {}
+    for agent in agents:
+        names_of.setdefault(agent.model_setting, set()).add(agent.name)
+    for setting, names in names_of.items():
+        if len(names) > 1:
+            faults.append(
+                Fault(
+                    "agents.E004",
+                    f"STORYENGINE_MODEL_{setting} would name the model of several agents: "
+                    f"{', '.join(sorted(names))}.",
+                    "Rename one of them. Dots and underscores count as one, and 0 to 9 are taken.",
+                )
+            )
+    return faults
+
+
+def _faults_of_layers(modes: Iterable[Mode]) -> list[Fault]:
+    faults = []
+    for mode in modes:
+        taken = {(one.name, layer.name) for one in all_agents() for layer in one.layers}
+        for added in mode.added_layers:
+            if (added.agent, added.before) not in taken:
+                what = f"stand before {added.before} of {added.agent}, which there is not"
+            elif (added.agent, added.layer.name) in taken:
+                what = f"be added to {added.agent}, which has one of that name"
+            else:
+                taken.add((added.agent, added.layer.name))
+                continue
+            faults.append(
+                Fault(
+                    "agents.E005",
+                    f"The layer {added.layer.name} of {mode.name} is to {what}.",
+                    "Name it otherwise, or an agent and a layer that there are.",
+                )
+            )
+    return faults
+
+
+def _faults_of_kinds(what: str, kinds: Iterable[Iterable[str]]) -> list[Fault]:
+    return [
+        Fault(
+            "agents.E006",
+            f'The kind of {what} "{kind}" is declared twice.',
+            "Begin its name with the name of its way to play.",
+        )
+        for kind in sorted(_twice(chain.from_iterable(kinds)))
+    ]
+
+
+def _twice(declared: Iterable[str | tuple[str, int | None]]) -> set[str]:
+    counted = Counter(declared)
+    return {one if isinstance(one, str) else one[0] for one, times in counted.items() if times > 1}
+
+
+def _unknown_settings() -> list[CheckMessage]:
+    known = {agent.model_setting for agent in all_agents()}
+    return [
+        checks.Warning(
+            f"STORYENGINE_MODEL_{name} names the model of no agent.",
+            hint=f"The agents' are {', '.join(sorted(known))}.",
+            id="agents.W001",
+        )
+        for name in sorted(settings.MODEL_BY_AGENT.keys() - known)
+    ]

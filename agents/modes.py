@@ -1,0 +1,246 @@
+"""The ways to play: what each declares, and the one place that knows which are installed.
+
+`settings.MODES` lists apps, and each has a `mode.py` whose `MODE` is its declaration. Everything
+else reaches a mode through this module.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from django.conf import settings
+from pydantic import BaseModel
+
+from agents.prompting.declarations import ENGINE_AGENTS, Agent
+from agents.prompting.escaping import guard_elements
+from agents.prompting.layers import Layer, Piece, Tier
+from agents.prompting.sandwich import LayerDeclaration, Subject, compose
+from agents.running.job_kinds import JobKind, declare_job_kind
+from sessions.attempts import Writer
+from sessions.chapters import create_chapter
+from sessions.exceptions import InvalidInput, WrongState
+from sessions.models import DEFAULT_MODE, Attempt, Session
+
+
+class Stage(StrEnum):
+    """What a chapter can come to; without the lock, play begins with the setup as it is."""
+
+    SET_UP = "set up"
+    LOCK = "lock"
+    PLAY = "play"
+    MEMORY = "memory"
+    NARRATION = "narration"
+
+
+@dataclass(frozen=True)
+class AddedLayer:
+    """A layer that a mode adds to another's agent, before one of that agent's own layers."""
+
+    agent: str
+    before: str
+    layer: LayerDeclaration
+
+
+def _adds_nothing(*_about: object) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way to play.
+
+    `title` and `sentence` are for the page that offers it. `answers` says who writes what comes of
+    a prompt to this member of the cast, or to nobody; it raises InvalidInput where nobody does.
+    `given` are the parts of a request that only this attempt knows, by the names of their layers,
+    and `cues` are texts at which a small model leaves its part.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    agents: tuple[Agent, ...]
+    answers: Callable[[Session, int | None], Writer]
+    given: Callable[[Attempt], Mapping[str, Sequence[Piece]]]
+    cues: Callable[[Attempt], list[str]] = lambda attempt: []
+    stages: frozenset[Stage] = frozenset(Stage)
+    added_layers: tuple[AddedLayer, ...] = ()
+    # Elements of its agents' prompts that others' texts must not forge.
+    elements: frozenset[str] = frozenset()
+    change_kinds: frozenset[str] = frozenset()
+    event_kinds: frozenset[str] = frozenset()
+    job_kinds: Mapping[str, JobKind] = field(default_factory=dict)
+    # What a file holds of its setup.
+    setup: type[BaseModel] | None = None
+    # The world before the first turn, and the world after a change.
+    initial_state: Callable[[Session], Any] = _adds_nothing
+    apply_change: Callable[[Any, Any], Any] = lambda state, change: state
+    # Who acts without being asked; None waits for the user.
+    acts_next: Callable[[Session], Writer | None] = _adds_nothing
+    # In the transaction that commits the attempt.
+    after_commit: Callable[[Attempt], None] = _adds_nothing
+    # From a chapter to a new one with the same setup.
+    hand_on: Callable[[Session, Session], None] = _adds_nothing
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a declaration; agents.mode_checks names it at each start."""
+
+    check_id: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Loaded:
+    modes: tuple[Mode, ...]
+    faults: tuple[Fault, ...]
+
+
+def all_modes() -> tuple[Mode, ...]:
+    return load_modes(tuple(settings.MODES)).modes
+
+
+def find_mode(name: str) -> Mode | None:
+    return next((mode for mode in all_modes() if mode.name == name), None)
+
+
+def mode_of(chapter: Session) -> Mode:
+    """Raises WrongState where the chapter's mode is not installed."""
+    mode = find_mode(chapter.mode)
+    if mode is None:
+        raise WrongState(
+            f'This chapter is played as "{chapter.mode}", a way to play that is not installed '
+            "here. Nothing was changed; add it to MODES in the settings to go on."
+        )
+    return mode
+
+
+def has_stage(name: str, stage: Stage) -> bool:
+    """Of a mode that is not installed, False."""
+    mode = find_mode(name)
+    return mode is not None and stage in mode.stages
+
+
+def check_stage(chapter: Session, stage: Stage) -> None:
+    """Raises WrongState where the chapter's mode has no such stage."""
+    mode = mode_of(chapter)
+    if stage not in mode.stages:
+        raise WrongState(
+            f'A chapter that is played as "{mode.title}" has no {stage}. Nothing was changed.'
+        )
+
+
+def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
+    """A new chapter of this mode; raises InvalidInput where it is not installed."""
+    declared = find_mode(mode)
+    if declared is None:
+        known = ", ".join(one.name for one in all_modes())
+        raise InvalidInput(
+            f"{mode[:40]!r} is no way to play that is installed here; there is {known}. "
+            "Nothing was made."
+        )
+    return create_chapter(title, mode=mode, is_in_play=Stage.LOCK not in declared.stages)
+
+
+def who_answers(chapter: Session, actor: int | None) -> Writer:
+    """Who writes what comes of a prompt to this member of the cast; raises InvalidInput."""
+    return mode_of(chapter).answers(chapter, actor)
+
+
+def all_agents() -> tuple[Agent, ...]:
+    """The engine's own and those of every mode, first those with numbers."""
+    return agents_of(tuple(settings.MODES))
+
+
+def find_agent(name: str, number: int | None = None) -> Agent | None:
+    """The agent of this name; of several, such as the characters, the one with the number."""
+    named = [agent for agent in all_agents() if agent.name == name]
+    numbered = (agent for agent in named if agent.agent_id == number)
+    return next(numbered, named[0] if named else None)
+
+
+def agent_of(attempt: Attempt) -> Agent:
+    """Who writes the attempt; raises WrongState where that agent's mode is not installed."""
+    agent = find_agent(attempt.agent, attempt.actor)
+    if agent is None:
+        raise WrongState(f'There is no agent "{attempt.agent}" here. Nothing was changed.')
+    return agent
+
+
+def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:
+    """The agent's layers with those that the chapter's mode adds to them."""
+    mode = find_mode(chapter.mode)
+    added = [one for one in mode.added_layers if one.agent == agent.name] if mode else []
+    if not added:
+        return agent.layers
+    layers: list[LayerDeclaration] = []
+    for layer in agent.layers:
+        first = layer.name not in {one.name for one in layers}
+        layers += [one.layer for one in added if first and one.before == layer.name]
+        layers.append(layer)
+    return layers
+
+
+def compose_for(agent: Agent, subject: Subject, tier: Tier) -> list[Layer]:
+    """The agent's prompt about this subject, layer by layer."""
+    return compose(layers_of(agent, subject.chapter), subject, tier)
+
+
+@lru_cache(maxsize=16)
+def load_modes(apps: tuple[str, ...]) -> Loaded:
+    """The modes of these apps, each once; one that cannot be used is a fault and is left out."""
+    modes: dict[str, Mode] = {}
+    faults: list[Fault] = []
+    for app in apps:
+        try:
+            mode = import_module(f"{app}.mode").MODE
+        except (ImportError, AttributeError) as error:
+            faults.append(_no_mode(app, str(error)))
+            continue
+        if not isinstance(mode, Mode):
+            faults.append(_no_mode(app, "its MODE is no Mode"))
+        elif mode.name in modes:
+            faults.append(
+                Fault(
+                    "agents.E002",
+                    f'Two ways to play are called "{mode.name}"; that of {app} is left out.',
+                    "Rename one, or take it out of MODES.",
+                )
+            )
+        else:
+            modes[mode.name] = mode
+            guard_elements(mode.elements)
+            faults += _declare_jobs(mode)
+    return Loaded(tuple(modes.values()), tuple(faults))
+
+
+@lru_cache(maxsize=16)
+def agents_of(apps: tuple[str, ...]) -> tuple[Agent, ...]:
+    agents = [*ENGINE_AGENTS, *(agent for mode in load_modes(apps).modes for agent in mode.agents)]
+    agents.sort(key=lambda agent: math.inf if agent.agent_id is None else agent.agent_id)
+    return tuple(agents)
+
+
+def _no_mode(app: str, problem: str) -> Fault:
+    return Fault(
+        "agents.E001",
+        f"MODES names {app}, which declares no way to play: {problem}.",
+        f"Its module {app}.mode must have a MODE; see docs/architecture.md.",
+    )
+
+
+def _declare_jobs(mode: Mode) -> list[Fault]:
+    return [
+        Fault(
+            "agents.E006",
+            f'The kind of job "{name}" of {mode.name} is declared already.',
+            f"Begin its name with the mode's: {mode.name}.{name}.",
+        )
+        for name, kind in mode.job_kinds.items()
+        if not declare_job_kind(name, kind)
+    ]

@@ -1,0 +1,7 @@
+"""The ten agents of the specification by their numbers, whoever declares them."""
+
+from agents.modes import all_agents
+from sessions.roster import SLOTS
+
+AGENTS = {agent.agent_id: agent for agent in all_agents() if agent.agent_id is not None}
+CHARACTERS = {slot: AGENTS[slot] for slot in SLOTS}

@@ -1,0 +1,68 @@
+"""A second way to play, as an app would declare it: a narrator answers, and no character acts."""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from agents.modes import AddedLayer, Mode, Stage, agents_of, load_modes
+from agents.prompting.declarations import Agent
+from agents.prompting.layer_sources import given, world_text
+from agents.prompting.layers import Piece
+from agents.prompting.sandwich import LayerDeclaration
+from sessions.attempts import Writer
+from sessions.models import Attempt, Session
+
+NARRATOR = Agent(
+    None,
+    "explorer.narrator",
+    "Narrator of what is seen",
+    "gpt-4o",
+    output_tokens=500,
+    reasoning_tokens=1_000,
+    temperature=0.5,
+    layers=(
+        LayerDeclaration("WORLD_TEXT", world_text, role="system"),
+        LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
+    ),
+)
+
+
+def answers(chapter: Session, actor: int | None) -> Writer:
+    return Writer(None, NARRATOR.name)
+
+
+def words_of(attempt: Attempt) -> dict[str, list[Piece]]:
+    return {"USER_PROMPT": [Piece(attempt.words)]}
+
+
+EXPLORER = Mode(
+    name="explorer",
+    title="Explorer",
+    sentence="You look around in a world that a narrator tells.",
+    agents=(NARRATOR,),
+    answers=answers,
+    given=words_of,
+    stages=frozenset({Stage.SET_UP, Stage.PLAY, Stage.MEMORY}),
+)
+
+
+def added(
+    name: str = "WHAT_IS_NEAR", *, agent: str = "memory", before: str = "FORMAT"
+) -> AddedLayer:
+    return AddedLayer(agent, before, LayerDeclaration(name, world_text))
+
+
+def install(monkeypatch: pytest.MonkeyPatch, settings: Settings, **modes: Any) -> None:
+    """Have MODES list these apps too, each with this MODE in its module `mode`."""
+    for app, mode in modes.items():
+        module = ModuleType(f"{app}.mode")
+        module.MODE = mode  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, app, ModuleType(app))
+        monkeypatch.setitem(sys.modules, f"{app}.mode", module)
+    # What is kept of these names was of another test.
+    load_modes.cache_clear()
+    agents_of.cache_clear()
+    settings.MODES = ["gamemaster", *modes]

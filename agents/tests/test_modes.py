@@ -1,0 +1,190 @@
+"""What a way to play declares is found through agents.modes alone, and what is wrong is named."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from agents.calling.model_access import model_name
+from agents.flows.dry_run import look_ahead
+from agents.flows.tests.playing import play
+from agents.mode_checks import check_modes
+from agents.models import LLMArtifact
+from agents.modes import (
+    Mode,
+    all_modes,
+    compose_for,
+    find_agent,
+    layers_of,
+    load_modes,
+    mode_of,
+)
+from agents.prompting.declarations import CONTEXT_SUMMARY
+from agents.prompting.escaping import without_forgeries
+from agents.prompting.sandwich import Subject
+from agents.providers.scripted import ScriptedProvider
+from agents.running.job_kinds import JobKind, job_kind
+from agents.tests.second_mode import EXPLORER, NARRATOR, added, install
+from sessions.exceptions import WrongState
+from sessions.models import Attempt, Session
+from sessions.tests.factories import make_active_chapter
+
+Install = Callable[..., None]
+
+
+async def _works(*_about: object) -> None:
+    """A kind of job that has nothing to do."""
+
+
+def _gives_up(*_about: object) -> None:
+    """Nothing was begun."""
+
+
+JOB = JobKind(run=_works, give_up=_gives_up)
+
+
+@pytest.fixture
+def with_modes(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[Install]:
+    yield lambda **modes: install(monkeypatch, settings, **modes)
+    monkeypatch.undo()
+    install(monkeypatch, settings)
+
+
+def in_a_harbour(**fields: Any) -> Session:
+    chapter = make_active_chapter(**fields)
+    chapter.tab1.world_text = "A harbour."
+    chapter.tab1.save()
+    return chapter
+
+
+def faults() -> list[str | None]:
+    return [message.id for message in check_modes()]
+
+
+def test_the_modes_are_those_of_the_settings(with_modes: Install) -> None:
+    assert [mode.name for mode in all_modes()] == ["gamemaster"]
+    with_modes(explorer=EXPLORER)
+    assert all_modes()[1] is EXPLORER
+    assert mode_of(Session(mode="explorer")) is EXPLORER
+    assert faults() == []
+
+
+def test_a_chapter_of_a_mode_that_is_not_there_is_refused_by_its_name() -> None:
+    with pytest.raises(WrongState, match='played as "explorer", a way to play that is not'):
+        mode_of(Session(mode="explorer"))
+
+
+def other(**changes: Any) -> Mode:
+    return replace(EXPLORER, **{"name": "other", "agents": (), **changes})
+
+
+def of_agent(**changes: Any) -> Mode:
+    return other(agents=(replace(NARRATOR, **changes),))
+
+
+@pytest.mark.parametrize(
+    ("mode", "check_id"),
+    [
+        (None, "agents.E001"),
+        (replace(EXPLORER, agents=()), "agents.E002"),
+        (of_agent(), "agents.E003"),
+        (of_agent(name="memory"), "agents.E003"),
+        (of_agent(name="explorer_narrator"), "agents.E004"),
+        (of_agent(name="other.memory", agent_id=8), "agents.E004"),
+        (other(added_layers=(added(agent="nobody"),)), "agents.E005"),
+        (other(added_layers=(added(before="NOTHING"),)), "agents.E005"),
+        (other(added_layers=(added("SESSION_STATE"),)), "agents.E005"),
+        (other(added_layers=(added("NEAR_BY"), added("NEAR_BY"))), "agents.E005"),
+        (other(change_kinds=frozenset({"moved"})), "agents.E006"),
+        (other(event_kinds=frozenset({"seen"})), "agents.E006"),
+        (other(job_kinds={"summarize": JOB}), "agents.E006"),
+    ],
+)
+def test_a_declaration_that_cannot_be_is_named_with_a_way_out(
+    with_modes: Install, mode: Mode | None, check_id: str
+) -> None:
+    moved, seen = frozenset({"moved"}), frozenset({"seen"})
+    with_modes(explorer=replace(EXPLORER, change_kinds=moved, event_kinds=seen), other=mode)
+    messages = check_modes()
+    assert {message.id for message in messages} == {check_id}
+    assert all(message.hint for message in messages)
+
+
+def test_an_app_without_a_declaration_is_named(settings: Settings) -> None:
+    settings.MODES = ["gamemaster", "storyengine.web", "no_such_app"]
+    first, second = check_modes()
+    assert (first.id, second.id) == ("agents.E001", "agents.E001")
+    assert "storyengine.web, which declares no way to play" in first.msg
+    assert "no_such_app" in second.msg
+
+
+def test_the_mode_of_chapters_that_name_none_must_be_there(settings: Settings) -> None:
+    settings.MODES = []
+    assert faults() == ["agents.E007"]
+
+
+def test_a_variable_that_names_the_model_of_no_agent_is_remarked(settings: Settings) -> None:
+    settings.MODEL_BY_AGENT = {"AGENT_9": "m", "AGENT_10": "m", "EXPLORER_NARRATOR": "m"}
+    messages = check_modes()
+    assert [message.id for message in messages] == ["agents.W001"] * 2
+    assert "STORYENGINE_MODEL_AGENT_10" in messages[0].msg
+
+
+def test_an_agent_of_a_mode_has_its_model_by_its_name(
+    with_modes: Install, settings: Settings
+) -> None:
+    with_modes(explorer=EXPLORER)
+    settings.LLM, settings.MODEL_BY_AGENT = "openai", {"EXPLORER_NARRATOR": "teller"}
+    assert faults() == []
+    agent = find_agent("explorer.narrator")
+    assert agent is NARRATOR
+    assert model_name(agent) == "teller"
+
+
+def test_what_a_mode_declares_is_guarded_and_done(with_modes: Install) -> None:
+    mode = replace(EXPLORER, elements=frozenset({"vista"}), job_kinds={"explorer.map": JOB})
+    with_modes(explorer=mode)
+    load_modes(("gamemaster", "explorer"))
+    assert without_forgeries("<vista>") == "&lt;vista>"
+    assert job_kind("explorer.map") is JOB
+
+
+@pytest.mark.django_db
+class TestAddedLayers:
+    def test_one_stands_in_the_mode_s_own_chapters_alone(self, with_modes: Install) -> None:
+        with_modes(explorer=replace(EXPLORER, added_layers=(added(before="FORMAT"),)))
+        chapter = in_a_harbour()
+        own = [layer.name for layer in CONTEXT_SUMMARY.layers]
+        assert [layer.name for layer in layers_of(CONTEXT_SUMMARY, chapter)] == own
+        chapter.mode = "explorer"
+        names = [layer.name for layer in layers_of(CONTEXT_SUMMARY, chapter)]
+        assert names == [*own[:-1], "WHAT_IS_NEAR", "FORMAT"]
+        told = compose_for(CONTEXT_SUMMARY, Subject(chapter), "full")
+        [near] = [layer for layer in told if layer.name == "WHAT_IS_NEAR"]
+        assert [piece.text for piece in near.pieces] == ["A harbour."]
+
+
+@pytest.mark.django_db
+class TestPlay:
+    def test_a_mode_s_own_agent_writes(
+        self, with_modes: Install, provider: ScriptedProvider, client: Client
+    ) -> None:
+        committed: list[Attempt] = []
+        with_modes(explorer=replace(EXPLORER, after_commit=committed.append))
+        chapter = in_a_harbour(mode="explorer")
+        assert look_ahead(chapter, agent_slot=1, user_text="I look.").agent == NARRATOR.title
+        provider.enqueue("Masts, and gulls.")
+        attempt = play(chapter, "I look.", slot=None)
+        assert attempt.status == Attempt.Status.COMMITTED, attempt.error
+        assert (attempt.actor, attempt.agent) == (None, "explorer.narrator")
+        assert committed == [attempt]
+        messages = [message.content for message in provider.history[0].messages]
+        assert messages == ["## WORLD_TEXT\nA harbour.", "## USER_PROMPT\nI look."]
+        call = LLMArtifact.objects.get()
+        assert (call.agent, call.agent_id) == ("explorer.narrator", None)
+        page = client.get(reverse("pages:usage", args=[chapter.pk])).content.decode()
+        assert NARRATOR.title in page

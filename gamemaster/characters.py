@@ -1,0 +1,83 @@
+"""The seven characters: what each is told, in the order that the specification fixes."""
+
+from collections.abc import Mapping, Sequence
+
+from agents.prompting.declarations import Agent, instructions, memory_layer
+from agents.prompting.layer_sources import (
+    character_memory,
+    file_piece,
+    given,
+    identity,
+    prompt_file,
+    recent_context,
+    speaker,
+)
+from agents.prompting.layers import Piece, Tier, Trim
+from agents.prompting.sandwich import LayerDeclaration, Subject
+from sessions.attempts import Writer
+from sessions.exceptions import InvalidInput
+from sessions.models import Attempt, Session
+from sessions.roster import SLOTS, default_name
+
+
+def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
+    """The same for all characters, so that they share a prefix cache; the small local model keeps
+    one cache a character, which a shared start would mix up."""
+    if tier != "minimal":
+        return [file_piece("gamemaster.character")]
+    return [file_piece("gamemaster.character_minimal", character_name=speaker(subject))]
+
+
+# The order of what follows the system message is the specification's.
+CHARACTER_LAYERS = (
+    *instructions(
+        character_rules,
+        "Play, as the character whom AGENT_IDENTITY names and whom the GM now addresses",
+        prompt_file("gamemaster.protocol_character", minimal=""),
+    ),
+    LayerDeclaration("AGENT_IDENTITY", identity),
+    memory_layer("STRUCTURED_MEMORY", character_memory, is_kept=True),
+    LayerDeclaration(
+        "RECENT_CONTEXT",
+        recent_context,
+        trim=Trim.CONDENSE,
+        gives_way=1,
+        step=3,
+        floor=1,
+        is_kept=True,
+    ),
+    LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
+)
+
+CHARACTERS = tuple(
+    Agent(
+        slot,
+        "character",
+        default_name(slot),
+        "o4-mini",
+        output_tokens=1_000,
+        reasoning_tokens=4_000,
+        temperature=0.8,
+        layers=CHARACTER_LAYERS,
+        reasoning_effort="low",
+        is_character=True,
+    )
+    for slot in SLOTS
+)
+
+
+def answers(chapter: Session, actor: int | None) -> Writer:
+    """The one whom the Game Master addresses."""
+    if actor is None:
+        raise InvalidInput("The prompt names no agent that answers it. Nothing was sent.")
+    return Writer(actor, "character")
+
+
+def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
+    return {"USER_PROMPT": [Piece(attempt.words)]}
+
+
+def others_cues(attempt: Attempt) -> list[str]:
+    """Where a small model leaves its part: at another character's name, or a heading."""
+    others = (one for one in attempt.session.characters if one.slot != attempt.actor)
+    return [*(f"\n{one.name}:" for one in others), "\n## "]

@@ -1,0 +1,14 @@
+"""The Game Master's way to play: a character answers each prompt, and waits for the next."""
+
+from agents.modes import Mode
+from gamemaster.characters import CHARACTERS, answers, others_cues, words_of
+
+MODE = Mode(
+    name="gamemaster",
+    title="Game Master",
+    sentence="You tell a character what happens, and it answers.",
+    agents=CHARACTERS,
+    answers=answers,
+    given=words_of,
+    cues=others_cues,
+)
