@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -25,6 +26,9 @@ _BYTES_BESIDES = 500_000
 _LEAST_PIECE = 256
 # The longest wait of other tasks while pieces arrive faster than they are read.
 _PATIENCE_SECONDS = 0.005
+
+# Controls other than tab and line breaks, and lone surrogates: no database and no page takes them.
+_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 _PACKED = {"gzip", "x-gzip", "deflate", "compress", "br", "zstd"}
 
@@ -81,3 +85,8 @@ def parse(data: bytes) -> Any:
         return json.loads(data.decode())
     except RecursionError:
         raise ValueError("It nests too deeply.") from None
+
+
+def as_text(said: str) -> str:
+    """What a server said, with what is no text replaced."""
+    return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", said)

@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from math import isnan
 from urllib.parse import urlsplit
 
+from agents.providers.bounds import as_text
 from agents.providers.exceptions import (
     ProviderBusy,
     ProviderError,
@@ -19,8 +20,6 @@ from agents.providers.exceptions import (
 )
 
 _DETAIL_LENGTH = 300
-# Controls and lone surrogates, which no database and no page takes.
-_NOT_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 # The code of an error event, where it is an HTTP status rather than a word.
 _STATUS = re.compile("[45][0-9]{2}")
 # The longest name of a host.
@@ -169,8 +168,8 @@ def _in_words(seconds: float | None) -> str:
 
 
 def words_of(said: str) -> str:
-    """Return a server's message on one line, with what is no text replaced."""
-    return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", " ".join(said.split()))
+    """Return a server's message as text on one line."""
+    return as_text(" ".join(said.split()))
 
 
 def _detail(message: str, secret: str) -> str:

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 
 from agents.providers.base import ToolCall
+from agents.providers.bounds import as_text
 
 # The calls of one answer that are run. One more is kept with a problem that tells the model so.
 MOST_CALLS = 16
@@ -96,7 +97,7 @@ def _as_call(number: int, fragments: _Fragments) -> ToolCall:
     name = _NOT_IN_A_NAME.sub("_", fragments.name[:LONGEST_NAME]) or "unnamed"
     if fragments.length > MOST_ARGUMENTS:
         return ToolCall(call_id, name, "{}", TOO_LONG)
-    return ToolCall(call_id, name, "".join(fragments.arguments))
+    return ToolCall(call_id, name, as_text("".join(fragments.arguments)))
 
 
 def _own_id(number: int) -> str:

@@ -310,6 +310,9 @@ _TOOLS = {
     "a long name": _streamed(_ONLY_CALLS, _called("go" * 200_000), *_CALLS_END),
     "a name without end": _streamed(_TOO_MUCH, then=_called("go" * 1_000, arguments="")),
     "a long id": _streamed(_ONLY_CALLS, _called(id="x" * 400_000), *_CALLS_END),
+    "arguments that are no text": _streamed(
+        _ONLY_CALLS, _called(arguments='{"to": "\x00\ud800"}'), *_CALLS_END
+    ),
     "arguments that nest": _streamed(
         _ONLY_CALLS, _called(arguments='{"to": ' * 2_800 + "1" + "}" * 2_800), *_CALLS_END
     ),

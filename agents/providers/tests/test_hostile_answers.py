@@ -127,6 +127,8 @@ def test_with_tools_to_call_it_ends_too(name: str, *, is_stream: bool) -> None:
     for each in hostile.tool_calls:
         assert 0 < len(each.name) <= 64
         assert len(each.arguments) <= MOST_ARGUMENTS
+        # They are stored, and sent back.
+        assert "\0" not in each.arguments.encode().decode()
         assert len(each.call_id) <= 100
 
 

@@ -21,6 +21,7 @@ from agents.providers.base import (
     ToolCall,
     ToolSchema,
 )
+from agents.providers.bounds import as_text
 from agents.providers.embedded import EmbeddedProvider
 from agents.providers.exceptions import EmptyReply, ProviderRefused, StreamBroken, UnusableReply
 from agents.providers.openai_compatible import OpenAICompatibleProvider
@@ -238,7 +239,7 @@ class TestFragments:
         mixed = list(heads)
         while waiting := [queue for queue in queues if queue]:
             mixed.append(random.choice(waiting).pop(0))
-        assert gathered(*mixed) == wanted
+        assert gathered(*mixed) == [(name, as_text(text)) for name, text in wanted]
 
     @pytest.mark.parametrize("head", [{"index": 0}, {}], ids=["one index for all", "no index"])
     def test_by_their_ids(self, head: dict[str, int]) -> None:

@@ -64,6 +64,16 @@ class TestPauses:
             self.log_in("::ffff:192.0.2.7", "guess")
         assert self.log_in("192.0.2.7", password) == 429
 
+    def test_what_a_visitor_says_of_his_address_counts_for_nothing(self, password: str) -> None:
+        """The server itself takes it from a proxy that it knows, before anything here is asked."""
+        for at in range(TRIES):
+            written = {name: f"203.0.113.{at}" for name in ("X-Forwarded-For", "X-Real-IP")}
+            visitor = Client(headers=written | {"Forwarded": f"for=203.0.113.{at}"})
+            visitor.post("/login", {"password": "guess"})
+            visitor.get("/api/openapi.json", headers={"Authorization": "Bearer guess"})
+        assert self.log_in("127.0.0.1", password) == 429
+        assert self.call("127.0.0.1", TOKEN) == 429
+
     def test_who_has_no_address_is_counted(self, password: str) -> None:
         for _ in range(TRIES):
             self.log_in("unknown", "guess")

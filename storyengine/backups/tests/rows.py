@@ -19,7 +19,7 @@ from agents.models import (
 )
 from agents.running.heartbeats import store_heartbeat
 from memory.models import NarrativeDraft
-from sessions.models import Attempt, Session
+from sessions.models import Attempt, Change, Session
 from sessions.tests.factories import add_attempt
 
 # What a copy by way of text would spoil.
@@ -41,6 +41,14 @@ def fill_every_table() -> Session:
         witnesses=[1, 2],
         status=Attempt.Status.FAILED,
         lease_until=datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC),
+    )
+    Change.objects.create(
+        session=chapter,
+        attempt=attempt,
+        run_id=attempt.run_id,
+        position=0,
+        kind="lit",
+        payload={HARD_TEXT: [None, 0.5]},
     )
     job = Job.objects.create(
         session=chapter, kind=Job.Kind.NARRATE, key="1", inputs={HARD_TEXT: [1, None, 2.5]}

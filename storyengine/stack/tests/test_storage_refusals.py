@@ -117,7 +117,7 @@ def test_a_damaged_database_is_said_as_at_the_start(
     cause = sqlite3.DatabaseError("database disk image is malformed")
     cause.sqlite_errorcode = code
 
-    def fail(*_arguments: object) -> None:
+    def fail(*_arguments: object, **_options: object) -> None:
         raise DatabaseError("database disk image is malformed") from cause
 
     monkeypatch.setattr("storyengine.api.chapters.read_session", fail)
