@@ -17,7 +17,7 @@ from sessions.limits import (
     MAX_PEOPLE,
     MIN_CHUNK_SIZE_PROMPTS,
 )
-from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, SAID
+from sessions.models import DEFAULT_AGENT, FIRST_NUMBER_IN_PLAY, PERSON, SAID
 from storyengine.exchange.file_parts import (
     MOST_MEMBERS,
     AgentName,
@@ -135,7 +135,7 @@ class AttemptEntry(Part):
         description="The place of the attempt that an edit or a trial was made from."
     )
     actor: Slot | None = Field(description="Null where nobody of the cast acts.")
-    agent: AgentName = Field(description="The agent who wrote it.")
+    agent: AgentName = Field(default=DEFAULT_AGENT, description="The agent who wrote it.")
     words: Words
     given: Payload | None = Field(description="Of a trial, what it changed.")
     witnesses: Witnesses | None
@@ -170,7 +170,7 @@ class UnansweredEntry(Part):
     status: Literal["failed", "stopped", "set_aside"]
     turn: Number | None = Field(description="The turn at which a re-roll was another attempt.")
     actor: Slot | None = Field(description="Null where nobody of the cast acts.")
-    agent: AgentName = Field(description="The agent who was to write it.")
+    agent: AgentName = Field(default=DEFAULT_AGENT, description="The agent who was to write it.")
     words: Words
     witnesses: Witnesses | None
     partial_text: ModelText

@@ -15,7 +15,9 @@ _WRITTEN = str.maketrans({"␤": "\n", "␉": "\t", "␀": "\x00", "␠": "\x0c"
 # Sizes of the pieces that a reply is streamed in: none is a whole tag, no two go alike.
 _PIECES = (1, 2, 9, 1, 14, 3, 5, 1, 17, 2)
 # What in a chapter's file is no text of anybody, and what is one line.
-_FIXED = frozenset({"format", "mode", "state", "role", "type", "kind", "status", "memory_type"})
+_FIXED = frozenset(
+    {"format", "mode", "agent", "seed", "state", "role", "type", "kind", "status", "memory_type"}
+)
 _LINES = frozenset({"title", "name", "public_text"})
 # Entries and characters that memory takes in one list (agents/prompting/forms/schemas.py).
 _ENTRIES, _ENTRY_CHARACTERS = 14, 800
