@@ -1,6 +1,6 @@
-"""Correcting the canon, and answering what memory asks: pages of their own beside Tab 3.
+"""The pages to correct canon and to answer the questions of memory.
 
-Of their own, so that nothing typed there is swapped away when memory grows.
+They are apart from Tab 3, because that page is replaced when memory grows, and typed text with it.
 """
 
 import uuid
@@ -31,7 +31,7 @@ _ANSWERED = ("old", "new", "reason")
 
 @require_safe
 def show_correction(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """The form, with the text that it replaces where an item of the Now view leads here."""
+    """Show the form for a correction; an item of the Now view that led here is filled in."""
     chapter = get_chapter(session_id)
     key = request.GET.get("item", "")
     item = find_item(fold_chapter(chapter), chapter.characters, key) if key else None
@@ -58,7 +58,7 @@ def correct(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_question(request: HttpRequest, session_id: uuid.UUID, key: str) -> HttpResponse:
-    """With what the question tells of its two facts filled in already."""
+    """Show the form for an answer, filled in with the two facts that the question names."""
     chapter = get_chapter(session_id)
     question = _question(chapter, key)
     return show(request, _QUESTION, _context(chapter, {}) | _asked(chapter, question, {}))
@@ -113,7 +113,7 @@ def _asked(chapter: Session, question: Question, typed: dict[str, str]) -> dict[
         "key": text_key(question.text),
         "prompts": said_in(question.first, question.latest),
         "facts": list(dict.fromkeys([*likely, *canon_facts(sections, question.text)])),
-        # No choice is not the same as the choice of none.
+        # A choice of no fact is different from a form without the choice.
         "typed": filled_in | typed,
     }
 
