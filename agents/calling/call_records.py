@@ -187,8 +187,7 @@ def read_sent_prompt(chapter: Session, call: CallRecord) -> SentPrompt:
 def shared_with_latest_call(
     chapter: Session, agent: Agent, messages: Sequence[Message]
 ) -> tuple[int | None, CallRecord | None]:
-    """Return the characters at the start that are shared with the agent's latest call, and
-    the call."""
+    """Return how many characters at the start the agent's latest call shares, and that call."""
     before = _call_before(chapter, (agent.name, agent.agent_id))
     if before is None:
         return None, None

@@ -95,8 +95,8 @@ def _layer_of(entry: Mapping[str, Any], texts: Mapping[str, str]) -> SentLayer:
 def _gathered(parts: Iterable[str], separator: str) -> Iterator[str]:
     """Yield the same text in fewer and longer parts.
 
-    The content of a part decides whether it is the last one of a stored text. So a part that is
-    added or removed changes only its own stored text and leaves the limits of the others alone.
+    The content of a part decides whether a stored text ends with it. So a part that is added or
+    removed changes only the stored text that it is in, and the others stay the same.
     """
     together: list[str] = []
     for part in parts:

@@ -18,24 +18,27 @@ if TYPE_CHECKING:
 DEFAULT_WEIGHT_PER_TOKEN = 3.0
 # The tokens of the role markers and separators that a chat template adds to each message.
 TOKENS_PER_MESSAGE = 8
-# Older reports keep this part of their weight at each new one, so a few calls settle the estimate.
+# Each new report reduces the weight of the older ones to this part, so a few calls settle it.
 _KEPT = 0.75
-# A report that differs from the estimate by a smaller part is not stored.
+# A report is not stored if it differs from the estimate by less than this part.
 _SAME = 0.01
 # For each model and agent the value that this process last learned or read, and when it did.
 _weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
-# The seconds for which a process uses its value, although other processes learn, too. At the end of
-# a reply the shorter time counts, so that the next prompt need not read the value.
+# A process uses its value for this many seconds, although other processes learn, too. At the end of
+# a reply it is read again after the shorter time, so that the next prompt need not wait for it.
 _HELD_SECONDS = 600.0
 _FRESH_SECONDS = 60.0
 
 
 def weigh(text: str) -> float:
-    """Weigh a text by its characters; English prose has a weight of 1 each, rare ones have more."""
+    """Return the number of characters, each weighted by the tokens that it tends to cost.
+
+    A character of English prose has the weight 1.
+    """
     if text.isascii():
         return len(text)
     plain = len(text.encode("ascii", "ignore"))
-    # A character beyond the basic plane has two units in UTF-16, which counts them without a loop.
+    # Characters beyond the basic plane are found without a loop by their second unit in UTF-16.
     rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)
     return plain + 3 * (len(text) - plain - rare) + 8 * rare
 

@@ -44,7 +44,7 @@ class Agent:
     layers: tuple[LayerDeclaration, ...]
     # How much to reason, for models that take this option; "" leaves it to the model.
     reasoning_effort: Literal["", "low"] = ""
-    # The tools that it may call, the form of calls that it prefers, and its most steps in a reply.
+    # The tools that it may call, the form of calls that it prefers, and the most steps of a reply.
     tools: tuple[Tool, ...] = ()
     tool_form: ToolForm = "native"
     most_steps: int = 8
@@ -88,7 +88,7 @@ def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDecl
 def memory_layer(
     name: str, source: Source, *, tiers: tuple[Tier, ...] = TIERS, is_kept: bool = False
 ) -> LayerDeclaration:
-    """Return the layer of the fold, which has one piece a line.
+    """Return the layer of the fold, in which each line is a piece.
 
     Its share is fixed, so that the growing context behind it does not change it between summaries.
     For the same reason several lines are dropped at once.

@@ -17,8 +17,9 @@ from sessions.speaker_marks import UNSEEN_LETTERS, as_read, without_chat_marks
 _BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 # The number sign, its forms in other scripts, and a sign that looks like it.
 _NUMBER_SIGNS = "#\N{FULLWIDTH NUMBER SIGN}\N{SMALL NUMBER SIGN}\N{MUSIC SHARP SIGN}"
-# Names of layers with one word. A story's own heading may be such a word, so only capitals count.
-# `guard_heading` adds the names of declared layers; flows add the layers of these names.
+# Names of layers that are one word. Flows add layers with these names to a request, and
+# `guard_heading` adds the names of declared layers. Only capitals count, because a story's own
+# heading may be such a word.
 _short_names = {"SYSTEM", "TOOLS", "CONTINUE", "REPAIR"}
 # The element or the keys with which a model writes a call if its server has no form of its own.
 CALL_ELEMENT, CALLS_KEY = "call", "calls"
@@ -44,9 +45,10 @@ _KEY = re.compile(
 
 
 def without_forgeries(text: str, *, has_elements: bool = False, has_calls: bool = False) -> str:
-    """Return the text with everything escaped that imitates a part of the request.
+    """Escape everything in the text that imitates a part of the request.
 
-    With `has_elements` its elements are the engine's own. With `has_calls` it may show tool calls.
+    With `has_elements` its elements stay, because the engine wrote them. With `has_calls` its tool
+    calls stay, too.
     """
     if any(sign in text for sign in _NUMBER_SIGNS):
         text = _HEADING.sub(_guard_heading, text)

@@ -26,13 +26,13 @@ from sessions.roster import Character
 from sessions.speaker_marks import without_cues
 from sessions.transcript import Entry, Perceived, chosen_entries
 
-# The element around memory if session state is a layer of its own, and otherwise.
+# The names of the element around memory: beside a layer of session state, and without one.
 _MEMORY, _SESSION_STATE = "memory", "session_state"
 # Corrections are kept longer than deltas, because they say what in the deltas is no longer true.
 _RULING_RANK = 1
-# The largest part of the budget for context that counts as fitting. It is computed with the weight
-# of a model without reports, which is a third too high. Memory may have 0.4, and the rest is for
-# instructions, identity and the GM's words.
+# The recent context surely fits if it takes at most this part of the budget. Its tokens are
+# computed for a model without reports, which gives a third too many. Memory may have 0.4, and the
+# rest is for instructions, identity and the GM's words.
 _CONTEXT_SHARE = 0.5
 
 
@@ -370,7 +370,7 @@ _kept_context: KeptRecent[_ContextKey, tuple[_ContextState, tuple[Piece, ...]]] 
 # The weights by chapter, with the last prompt and the newest event. The limit counts prompts.
 _WeightsState = tuple[int, uuid.UUID | None]
 _kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
-# The memory by chapter and reader. The limit counts events, so a long chapter uses more of it.
+# The memory by chapter and reader. The limit counts moments, so a long chapter uses more of it.
 _kept_memory: KeptRecent[tuple[uuid.UUID, Audience | None], _Memory] = KeptRecent(16_384)
 
 

@@ -28,7 +28,7 @@ class Trim(Enum):
     NEWEST_FIRST = "newest first"
     # The oldest pieces are shortened first, and are dropped only after all pieces are short.
     CONDENSE = "condense"
-    # Pieces are shortened like this, too, but none is dropped.
+    # The oldest pieces are shortened first, and none is dropped.
     SHORTEN = "shorten"
     # The layer stays whole or is dropped whole.
     DROP = "drop"

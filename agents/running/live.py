@@ -82,7 +82,7 @@ class LiveReply:
     is_over: bool = False
     task: asyncio.Task[None] | None = None
     refusal: ChapterError | None = None
-    # The error that keeps the text from being stored, with no known end.
+    # The error that keeps the text from being stored, such as a full disk.
     trouble: Exception | None = None
     # Set once the reply is committed. Any other end is read from the attempt's row.
     committed: ReplyEnded | None = None

@@ -53,7 +53,7 @@ def export_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
     },
 )
 def import_session(request: HttpRequest, response: HttpResponse) -> Status[SessionDocument]:
-    """Import the chapter of an exported file under a new id; the file may have 20,000,000 bytes.
+    """Import the chapter of an exported file under a new id; it has at most 20,000,000 bytes.
 
     If the file is refused, nothing is stored.
     """

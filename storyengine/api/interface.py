@@ -86,7 +86,7 @@ class ProblemAPI(NinjaAPI):
 
     @cached_property
     def _schema(self) -> OpenAPISchema:
-        """The schema, with their own media type for problems, because Ninja has one for all
+        """The schema, in which problems have their own media type, as Ninja has one for all
         answers."""
         schema = super().get_openapi_schema()
         for methods in schema["paths"].values():
@@ -137,7 +137,7 @@ def _in_api_form(view: View, *, takes_file: bool = False) -> Callable[..., HttpR
 
 
 def _without_csrf(view: View) -> Callable[..., HttpResponseBase]:
-    """Exempt a view from Django's CSRF token, as storyengine.access checks origins and tokens."""
+    """Exempt a view from Django's CSRF check; storyengine.access checks origins and tokens."""
     view.csrf_exempt = True  # type: ignore[attr-defined]
     # URL patterns take sync and async views, but their stubs have only sync ones.
     return cast(Callable[..., HttpResponseBase], view)

@@ -110,7 +110,7 @@ class JobCancelled(JobBroken):
     title = "The work in the background was cancelled"
 
 
-# The refusals of jobs that are answered as such; any other is answered as a failure.
+# A job that ended with one of these refusals is answered with it; any other one has failed.
 _REFUSALS = {
     refusal.kind(): refusal
     for refusal in (ConsentMissing, RateLimited, BudgetSpent, PromptTooLong, WrongState)
@@ -191,7 +191,7 @@ def refusals(*statuses: int) -> dict[int, type[Problem]]:
     return dict.fromkeys((401, *statuses, 503, 507), Problem)
 
 
-# The problems of reading operations, of operations without a body, and of those with one.
+# The problems of an operation that reads, of one without a body, and of one with a body.
 READ = refusals(404)
 CALL = refusals(403, 404, 409, 413, 415)
 WRITE = CALL | refusals(400, 422)

@@ -41,7 +41,7 @@ from storyengine.exchange.chapter_file import (
 )
 from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, SourceSnapshot, Tab1
 
-# A copy has no background work. A chapter with such work is exported as if the work had failed.
+# Background work goes on in the original alone, so the file shows the chapter without it.
 _SETTLED = {
     State.DRAFT_TAB1: State.DRAFT_TAB1,
     State.LOCKING: State.DRAFT_TAB1,

@@ -51,8 +51,8 @@ from storyengine.exchange.limits import Limits
 
 VERSION: Final = 1
 
-# Events of the system before the first prompt go to the same attempt as those at this prompt, so
-# each of the two may have half of the limit.
+# The first attempt also gets the system's events from before the first prompt. So only half of the
+# limit is allowed at each of the two places.
 _MOST_AT_A_PROMPT: Final = {
     "agent": MAX_ATTEMPTS_OF_A_TURN,
     "system": MAX_EVENTS_OF_AN_ATTEMPT // 2 - 1,
@@ -236,7 +236,7 @@ def _check_sizes(chapter: OldChapter, limits: Limits) -> None:
 
 
 def _check_words(event: EventEntry, place: str) -> None:
-    """Check a prompt by the bounds for an attempt's words, because that is what it becomes."""
+    """Check that the text of a prompt is within the limits for the words of an attempt."""
     if len(event.text) > PROMPT_CHAR_LIMIT:
         refuse(place, f"is longer than {PROMPT_CHAR_LIMIT:,} characters")
     if not event.text.strip():

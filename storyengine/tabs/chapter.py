@@ -92,8 +92,7 @@ class ChapterSigns:
         """The seconds between two requests of the page; 0 if nothing changes without the user."""
         if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
             return 2
-        # In these states a job ended just after the chapter was read, and the next reading shows
-        # it.
+        # The chapter was read just before its job ended, so the page has to ask again.
         if self.chapter.state in (State.LOCKING, State.SUMMARIZING, State.NARRATING):
             return 2
         return 10 if self.is_in_play else 0
@@ -105,8 +104,7 @@ class ChapterSigns:
             self.chapter.state,
             self.chapter.is_ending,
             self.chapter.prompt_index,
-            # The number of blocks may be the same after another attempt is chosen, but this time is
-            # not.
+            # Another choice may leave the number of blocks the same, but it changes this time.
             self.chapter.last_played_at.isoformat(),
             self.setback.job.error if self.setback else "",
             self.calls_to_accept,
@@ -289,7 +287,7 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show what a build will take, about. The page asks for this after it has appeared."""
+    """Show an estimate of a build, which the page loads after it has appeared."""
     chapter = get_chapter(session_id)
     # The page may be old: the chapter was reopened since, or a build was begun elsewhere.
     if chapter.state != State.ENDED:

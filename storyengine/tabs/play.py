@@ -56,8 +56,7 @@ def _is_as_seen(session_id: uuid.UUID, shape: str, seen: str) -> bool:
 
 def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = read_play(session_id)
-    # The shape of this reading counts, because the chapter may have ended since the status was
-    # read.
+    # The chapter may have ended since its status was read, so the newly read shape is compared.
     if request.GET.get("shape") != page.shape:
         return go(request, page_address(session_id))
     return show(request, UPDATE, play_context(page))

@@ -164,8 +164,8 @@ class PlayPage:
     @property
     def is_busy(self) -> bool:
         """Whether something changes without the user, so that the page has to poll."""
-        # If a job ended just after the chapter was read, only the state says that polling must go
-        # on.
+        # A job may have ended after the chapter was read; then only the state tells the page to
+        # poll.
         waits = self.shape == "ending" or self.is_summarizing
         return waits or any(job.is_live for job in self.jobs.values())
 

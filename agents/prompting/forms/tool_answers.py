@@ -37,7 +37,7 @@ BROKEN_CALL = "A call broke off before its end and was not made."
 
 @dataclass(frozen=True)
 class AnswerEnd:
-    """The result of an answer's end. `problem` is told to the model; "" if all could be read."""
+    """What the end of an answer adds. `problem` is told to the model; "" if all could be read."""
 
     text: str = ""
     calls: Sequence[ToolCall] = ()
