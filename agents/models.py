@@ -125,7 +125,7 @@ class Job(models.Model):
 
     job_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="jobs")
-    # One of these, or a kind of a mode.
+    # One of the kinds above, or one that a mode declares.
     kind = models.CharField(max_length=40)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
@@ -134,8 +134,8 @@ class Job(models.Model):
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
     )
-    # For a summary, the first and the last turn of its stretch; for a late result, twice the turn
-    # of the attempt that asked for it.
+    # For a summary, the first and the last turn of its stretch; for a late result, both are the
+    # turn of the attempt that asked for it.
     from_prompt_index = models.PositiveIntegerField(default=0)
     to_prompt_index = models.PositiveIntegerField(default=0)
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -240,7 +240,7 @@ class TokenCalibration(models.Model):
     """The tokens that a model counts for an agent's requests, learned from reported usage."""
 
     model = models.CharField(max_length=200)
-    # An agent's own row is needed because JSON and prose have different numbers of tokens.
+    # Each agent has its own row, because JSON and prose have different numbers of tokens.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT)
     # Sums over the latest calls: the weight of the characters sent (see agents.prompting.budget),
     # and their tokens.

@@ -40,7 +40,7 @@ def sweep() -> bool:
 
 
 def unheard_jobs(hands: int, *, after: timedelta = UNHEARD_AFTER) -> list[uuid.UUID]:
-    """Return the oldest jobs that no worker has taken, as many as this one has `hands` free."""
+    """Return the oldest jobs that no worker has taken, at most one for each free thread."""
     free = max(0, hands - len(AT_WORK))
     unheard = due_jobs().filter(run_after__lte=timezone.now() - after)
     return list(unheard.order_by("run_after").values_list("pk", flat=True)[:free])

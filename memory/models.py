@@ -33,10 +33,10 @@ class MemoryBlock(AppendOnly):
     )
     from_prompt_index = models.PositiveIntegerField()
     to_prompt_index = models.PositiveIntegerField()
-    # The slots that know the block, in ascending order: the witnesses of all that a delta tells, or
-    # the readers of a ruling. As with the witnesses of an event, everybody is listed by number, so
-    # that people who join the cast later do not know the block. None, as with the lock, includes
-    # them.
+    # The numbers of the characters who know the block, in ascending order: the witnesses of all
+    # that a delta tells, or the readers of a ruling. As with the witnesses of an event, everybody
+    # is listed by number, so that people who join the cast later do not know the block. The lock
+    # has None, so that they know it.
     audience = models.JSONField(null=True, blank=True)
     json_payload = models.JSONField()
     created_at = models.DateTimeField(default=timezone.now)

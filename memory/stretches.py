@@ -16,8 +16,9 @@ from sessions.models import Session
 from sessions.record import chosen_events
 
 # Now and then play leaves one stretch behind, and a failure one more. More of them are written only
-# after the GM has accepted their calls. The same is true of few stretches with more calls than
-# prompts: in play a prompt has one set of witnesses, but in a file it may have many.
+# after the GM has accepted their calls. Few stretches have to be accepted, too, if they take more
+# calls than they have prompts: in play a prompt has one set of witnesses, in a file it may have
+# many.
 STRETCHES_UNASKED = 2
 # Numbers in ascending order: the witnesses of an event, or the characters who know a block.
 Audience = tuple[int, ...]
@@ -97,7 +98,7 @@ def _find_audiences(
 
 
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """Return all stretches that are due if the GM has to accept their calls first, else none."""
+    """Return all due stretches if the GM has to accept their calls first, and none otherwise."""
     stretches = due_stretches(chapter, is_ending=is_ending)
     accepted, unaccepted, calls = chapter.accepted_calls, 0, 0
     for audiences in audiences_of(chapter, stretches):
@@ -118,14 +119,14 @@ def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
 
 @dataclass(frozen=True)
 class CatchingUp:
-    """How many stretches are written of all, while the accepted calls are made."""
+    """The numbers of written and of all stretches, while the accepted calls are made."""
 
     written: int
     count: int
 
 
 def catching_up(chapter: Session) -> CatchingUp | None:
-    """Return None if memory is not behind, or if no calls were accepted."""
+    """Return how far memory has caught up; None if it is not behind or no calls were accepted."""
     due = len(due_stretches(chapter, is_ending=chapter.is_ending))
     if not (due and chapter.accepted_calls):
         return None

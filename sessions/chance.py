@@ -1,5 +1,4 @@
-"""Chance in a turn, which is the same for each attempt at the turn and for each later look at
-it."""
+"""Chance in a turn, which draws the same for every attempt at it and whenever it is read again."""
 
 import hashlib
 import random
