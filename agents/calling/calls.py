@@ -409,7 +409,7 @@ def _token_counts(usage: Usage | None) -> dict[str, int]:
 def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
     """Estimate the tokens of a call without a report, except for hidden reasoning.
 
-    A server that ignores its limits may send more than was asked for, but more is not counted.
+    A server that ignores its limits may send more than that, but the estimate ends at the limits.
     """
     if outcome.usage is not None or not outcome.may_cost:
         return {}

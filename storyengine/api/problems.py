@@ -110,7 +110,7 @@ class JobCancelled(JobBroken):
     title = "The work in the background was cancelled"
 
 
-# A job that ended with one of these refusals is answered with it; any other one has failed.
+# The refusals that may end a job. Any other error of a job is answered as its failure.
 _REFUSALS = {
     refusal.kind(): refusal
     for refusal in (ConsentMissing, RateLimited, BudgetSpent, PromptTooLong, WrongState)

@@ -76,7 +76,8 @@ async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator
                         yield _event("token", token)
                 else:
                     answer = await _answer(part)
-                    # A client may lack text, for example if another process wrote the reply.
+                    # The client may not have seen the whole text, as when another process wrote the
+                    # reply.
                     said = (event.text for event in answer.events if event.role == "agent")
                     whole = ReplyText("\n\n".join(said), is_restart=True)
                     if token := _token(whole, shown):

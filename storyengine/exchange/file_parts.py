@@ -152,7 +152,7 @@ Words = Annotated[
     AfterValidator(_check_text),
     AfterValidator(lambda value: value and _check_words(value)),
 ]
-# The name of a kind or of a cause.
+# The name of a kind, such as that of a change, or of a cause.
 Term = Annotated[str, Field(max_length=CHANGE_NAME_CHAR_LIMIT), *_IS_LINE]
 Seed = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 # The number of a witness or speaker: a slot, or the number of a person without a panel.

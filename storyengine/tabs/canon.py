@@ -1,6 +1,7 @@
 """The pages to correct canon and to answer the questions of memory.
 
-They are apart from Tab 3, because that page is replaced when memory grows, and typed text with it.
+They are separate from Tab 3, because the memory cell there is replaced, with any typed text,
+whenever memory grows.
 """
 
 import uuid
