@@ -29,8 +29,7 @@ _LETTING_GO_SECONDS = 5.0
 
 
 def sweep() -> bool:
-    """Settle what dead processes left, and give notice of due jobs; False if no notice could be
-    given."""
+    """Settle what dead processes left, and give notice of due jobs; False if that failed."""
     recover()
     were_noticed = give_notice_of_due_jobs()
     forget_counted_calls()

@@ -39,8 +39,7 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
 
 
 def knows(audience: Collection[int] | None, readers: Collection[int] | None) -> bool:
-    """Return whether all readers know a block with this audience; None is the narrator, who knows
-    all."""
+    """Return whether all readers know a block of this audience; None is the narrator, who does."""
     return readers is None or audience is None or set(readers) <= set(audience)
 
 
@@ -52,10 +51,7 @@ def counting_deltas(chapter: Session, *, before: int | None = None) -> QuerySet[
 
 def stretch_starts(chapter: Session, before: int | None) -> list[int]:
     """Return the first prompt of each covered stretch, and then the first prompt that is not
-    covered.
-
-    With `before`, deltas that cover that prompt are left out.
-    """
+    covered. With `before`, deltas that cover that prompt are left out."""
     deltas = counting_deltas(chapter, before=before).order_by()
     ends = dict(deltas.values_list("from_prompt_index", "to_prompt_index"))
     return [*sorted(ends), max(ends.values(), default=0) + 1]
@@ -85,10 +81,8 @@ def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | 
 
 
 def with_known_slots(payload: dict[str, Any], slots: Sequence[int]) -> dict[str, Any]:
-    """Return a delta's payload in which unknown slots are replaced by 0.
-
-    Slot 0 is that of the Game Master's own people.
-    """
+    """Return a delta's payload in which unknown slots are replaced by 0. Slot 0 is that of the Game
+    Master's own people."""
     # A model may have written a slot as text.
     known = [None, "", *(form for slot in (0, *slots) for form in (slot, str(slot)))]
 

@@ -60,8 +60,7 @@ def audiences_in(
 
 
 def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
-    """Return the audiences of each stretch; the stretches have to follow each other without a
-    gap."""
+    """Return the audiences of each stretch; the stretches must follow each other without gaps."""
     if not (stretches and chapter.differs_by_reader):
         return [[tuple(chapter.everybodys_numbers)] for _ in stretches]
     state = (chapter.updated_at, tuple(stretches))

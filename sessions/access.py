@@ -30,10 +30,8 @@ def get_chapter(session_id: uuid.UUID) -> Session:
 
 
 def get_chapter_with_cast(session_id: uuid.UUID) -> Session:
-    """Return the chapter with Tab 1 and cast, for code that cannot make queries later.
-
-    Raises UnknownChapter.
-    """
+    """Return the chapter with Tab 1 and cast, for code that cannot make queries later. Raises
+    UnknownChapter."""
     return _get(Session.objects.select_related("tab1").prefetch_related("members"), session_id)
 
 

@@ -108,8 +108,7 @@ def _check_slot(slot: str) -> int:
 
 
 def _clean(field: str, slot: int, text: str, present: str) -> str:
-    """Return the cleaned text; a value that was stored before is accepted even if it is
-    invalid now."""
+    """Return the cleaned text; a stored value is accepted even if it would be invalid now."""
     if field == "identity_text":
         return clean_text(text, limit=TAB1_CHAR_LIMIT, label=f"The identity of agent {slot}")
     label, limit = {

@@ -21,8 +21,7 @@ class ChapterError(Exception):
 
     @classmethod
     def kind(cls) -> str:
-        """Return the name of the class as jobs and the API's problems have it, such as
-        `wrong-state`."""
+        """Return the class's name as jobs and the API's problems have it, such as `wrong-state`."""
         return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
 

@@ -208,10 +208,7 @@ def chosen_entries(
     with_thoughts: bool = False,
 ) -> Iterator[Entry]:
     """Yield the entries of `chosen_events` without model objects, because there may be ten
-    thousand.
-
-    `perceived` selects events by their witnesses.
-    """
+    thousand. `perceived` selects events by their witnesses."""
     events = chosen_events(
         chapter,
         from_prompt=from_prompt,

@@ -76,20 +76,16 @@ def changes_that_count(
 def fold_world(
     initial: World, changes: Iterable[Change], apply: Callable[[World, Change], World]
 ) -> World:
-    """Return the world after these changes.
-
-    `apply` returns the world after one change, and must not modify the world that it was given.
-    """
+    """Return the world after these changes. `apply` returns the world after one change, and must
+    not modify the world that it was given."""
     return reduce(apply, changes, initial)
 
 
 def everybody_at(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> tuple[Character, ...]:
-    """Return the cast of Tab 1 and the people who have appeared in play.
-
-    The people are those of the changes that count; see `changes_that_count`.
-    """
+    """Return the cast of Tab 1 and the people who have appeared in play. The people are those of
+    the changes that count; see `changes_that_count`."""
     # A person who appears did not witness earlier events, so the readers then differ.
     if not chapter.differs_by_reader:
         return chapter.everybody
@@ -99,8 +95,7 @@ def everybody_at(
 
 
 def take_part_once(chapter: Session, numbers: Sequence[int], *, before: int | None = None) -> bool:
-    """Return whether all these members take part, at turn `before` if given, and each is
-    named once."""
+    """Return whether all these members take part, at turn `before` if given, each named once."""
     everybody = {one.number for one in everybody_at(chapter, before=before)}
     return len(set(numbers)) == len(numbers) and set(numbers) <= everybody
 
@@ -137,8 +132,7 @@ def take_results(attempt: Attempt, finished: Iterable[LateResult]) -> bool:
 
 
 def pending_results(attempt: Attempt, finished: Iterable[LateResult]) -> list[LateResult]:
-    """Return the results that wait for the attempt, in the order of the turns that asked for
-    them."""
+    """Return the results that wait for the attempt, in the order of the turns that asked."""
     results = list(finished)
     if not results:
         return []
@@ -166,10 +160,8 @@ def copy_changes(source: Attempt, copy: Attempt) -> None:
 def add_changes(
     attempt: Attempt, changes: Sequence[NewChange], *, run_id: uuid.UUID | None
 ) -> list[Change]:
-    """Store the changes of a run or an act after the existing ones. Raises InvalidInput.
-
-    The chapter's row has to be locked.
-    """
+    """Store the changes of a run or an act after the existing ones. Raises InvalidInput. The
+    chapter's row has to be locked."""
     first = Change.objects.filter(attempt=attempt, run_id=run_id).count()
     rows: list[Change] = []
     for position, one in enumerate(changes, start=first):
@@ -198,9 +190,7 @@ def add_changes(
 
 def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
     """Return the payload of a person who appears, with a number that nobody in the chapter has had.
-
-    So a person of another attempt is never mistaken for this one.
-    """
+    So a person of another attempt is never mistaken for this one."""
     chapter = attempt.session
     before = [one.payload for one in new if one.kind == PERSON]
     everybody = (*everybody_at(chapter, attempt=attempt), *(character(**one) for one in before))

@@ -25,8 +25,7 @@ from sessions.roster import SLOTS
 
 
 class Outcome(TextChoices):
-    """How a call ended. A warm-up makes the model read the start of a request and writes
-    nothing."""
+    """How a call ended. A warm-up makes a model read the start of a request and write nothing."""
 
     FINISHED = "finished"
     STOPPED = "stopped"
@@ -266,10 +265,8 @@ def _oldest_first(artifacts: QuerySet[LLMArtifact]) -> list[LLMArtifact]:
 def _call_that_wrote(
     attempt: Attempt, calls: Mapping[uuid.UUID | None, Sequence[LLMArtifact]]
 ) -> LLMArtifact | None:
-    """Find the call that wrote the reply of a committed attempt.
-
-    It is the last call of its runs that brought text. An edited reply has the call of its source.
-    """
+    """Find the call that wrote the reply of a committed attempt. It is the last call of its runs
+    that brought text. An edited reply has the call of its source."""
     origin = attempt
     while origin.kind == Attempt.Kind.EDIT and origin.source is not None:
         origin = origin.source

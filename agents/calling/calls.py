@@ -200,11 +200,8 @@ def prepare_call(
 def fit_prompt(
     agent: Agent, facts: ModelFacts, compose: Compose, *, beside: float = 0
 ) -> AssembledPrompt:
-    """Fit the request as a call would send it. Raises PromptTooLong.
-
-    `beside` is the weight of what is sent outside of the messages; it is part of the result's
-    weight.
-    """
+    """Fit the request as a call would send it. Raises PromptTooLong. `beside` is the weight of what
+    is sent outside of the messages; it is part of the result's weight."""
     weight_per_token = read_weight_per_token(model_name(agent), agent.name)
     budget = input_budget(facts, output_limit(agent, facts))
     prompt = assemble(

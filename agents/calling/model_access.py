@@ -67,10 +67,7 @@ def model_name(agent: Agent) -> str:
 
 def model_facts(agent: Agent) -> ModelFacts:
     """Return the facts of the agent's model, with the window that its server reports if that
-    counts.
-
-    Raises ModelNotReady while the window of the embedded model is not known.
-    """
+    counts. Raises ModelNotReady while the window of the embedded model is not known."""
     if settings.LLM == "embedded" and _substitute is None:
         # The server is read first, because it may run another model than before.
         window = _ready_server().context_window
@@ -143,8 +140,7 @@ def is_small_model(agent: Agent) -> bool:
 
 
 def provider_label() -> str:
-    """Return the models of all agents and their place for pages, like "o4-mini at
-    api.openai.com"."""
+    """Return what all agents run on, and where, as pages show it: "o4-mini at api.openai.com"."""
     if settings.LLM == "embedded":
         read_embedded_server()
         name = served_model()

@@ -87,11 +87,8 @@ async def call_for_json(
 
 
 def _repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:
-    """Return the layers of a repair, which follow the request.
-
-    The earlier reply is the first layer to be dropped, because the object can be written without
-    it.
-    """
+    """Return the layers of a repair, which follow the request. The earlier reply is the first layer
+    to be dropped, because the object can be written without it."""
     prompt = "repair" if form == "json" else "repair_xml"
     return [
         Layer(

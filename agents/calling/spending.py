@@ -108,8 +108,7 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
 
 
 def uncapped_models() -> list[str]:
-    """Return the models that no cap can stop, because only one in dollars is set and no price is
-    known."""
+    """Return the models without a price, whose calls no cap stops where only dollars are capped."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
     models = dict.fromkeys(model_name(agent) for agent in all_agents())

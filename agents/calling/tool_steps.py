@@ -167,8 +167,7 @@ class ToolWriting:
         return reply, end
 
     def _layers(self) -> list[Layer]:
-        """Return the layers with the tools after the instructions and the steps so far at the
-        end."""
+        """Return the layers, with the tools after the instructions and the steps at the end."""
         layers = list(self.compose())
         system = [layer for layer in layers if layer.role == "system"]
         others = [layer for layer in layers if layer.role != "system"]

@@ -113,10 +113,8 @@ def usage_by_agent(chapter: Session) -> list[AgentUsage]:
 
 
 def inherited_usage(chapter: Session) -> list[AgentUsage]:
-    """Return the tokens that a fork's origin had used before, one entry for each model.
-
-    The calls are not counted, because they are the origin's.
-    """
+    """Return the tokens that a fork's origin had used before, one entry for each model. The calls
+    are not counted, because they are the origin's."""
     return [
         AgentUsage(
             agent_id=None,

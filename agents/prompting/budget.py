@@ -31,10 +31,8 @@ _FRESH_SECONDS = 60.0
 
 
 def weigh(text: str) -> float:
-    """Return the number of characters, each weighted by the tokens that it tends to cost.
-
-    A character of English prose has the weight 1.
-    """
+    """Return the number of characters, each weighted by the tokens that it tends to cost. A
+    character of English prose has the weight 1."""
     if text.isascii():
         return len(text)
     plain = len(text.encode("ascii", "ignore"))

@@ -1,7 +1,5 @@
 """Declares the engine's own agents: each one's model, its limits, and the layers of its request.
-
-Modes declare further agents; agents.modes knows all of them.
-"""
+Modes declare further agents; agents.modes knows all of them."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -68,10 +66,8 @@ class Agent:
 
 
 def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDeclaration, ...]:
-    """Return the system message's layers: the agent's role, its place in the process, its form.
-
-    The map of the process is the first layer to be dropped.
-    """
+    """Return the system message's layers: the agent's role, its place in the process, its form. The
+    map of the process is the first layer to be dropped."""
     return (
         LayerDeclaration("SYSTEM", rules, role="system", has_heading=False),
         LayerDeclaration(

@@ -45,11 +45,8 @@ _KEY = re.compile(
 
 
 def without_forgeries(text: str, *, has_elements: bool = False, has_calls: bool = False) -> str:
-    """Escape everything in the text that imitates a part of the request.
-
-    With `has_elements` its elements stay, because the engine wrote them. With `has_calls` its tool
-    calls stay, too.
-    """
+    """Escape everything in the text that imitates a part of the request. With `has_elements` its
+    elements stay, because the engine wrote them. With `has_calls` its tool calls stay, too."""
     if any(sign in text for sign in _NUMBER_SIGNS):
         text = _HEADING.sub(_guard_heading, text)
     text = without_chat_marks(text)

@@ -182,10 +182,9 @@ def transcript_pieces(
 
 
 def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
-    """Return the entry in full and in brief.
-
-    Only the Game Master's words may begin a line like a mark of the transcript. The name of a
-    speaker may not, though names in older chapters and in imported ones can have that form.
+    """Return the entry in full and in brief. Only the Game Master's words may begin a line like a
+    mark of the transcript; a speaker's name may not, as older and imported chapters have such
+    names.
     """
     if entry.role == Event.Role.USER:
         return entry.rendered, without_middle(entry.rendered)
@@ -197,11 +196,8 @@ def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
 
 
 def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
-    """Return the weight of each prompt with its reply, up to the last, without making pieces.
-
-    The result is kept, because each new target length asks for it. Only the latest reply can
-    change.
-    """
+    """Return the weight of each prompt with its reply, up to the last, without making pieces. The
+    result is kept, because each new target length asks for it. Only the latest reply can change."""
     state = (last, chosen_events(chapter).values_list("pk", flat=True).last())
     kept = _kept_weights.get(chapter.pk)
     if kept is None or kept[0] != state:

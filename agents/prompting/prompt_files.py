@@ -44,10 +44,8 @@ def _load(name: str, version: int) -> Template:
 
 
 def version_of(name: str) -> int:
-    """Return a number that changes with the file if DEBUG is set, else 0.
-
-    Without DEBUG files do not change. A missing file also has 0, and loading it reports the error.
-    """
+    """Return a number that changes with the file if DEBUG is set, else 0. Without DEBUG files do
+    not change. A missing file also has 0, and loading it reports the error."""
     if not settings.DEBUG:
         return 0
     path = _path(name)

@@ -17,7 +17,7 @@ _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
 
 
 def end_at_sentence(text: str) -> str:
-    """Remove a broken sentence that an output limit left at the end, unless it is most of the
+    """Remove a broken last sentence, as an output limit leaves it, unless it is most of the
     text."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     has_end = bool(ends) and ends[-1] >= len(text) / 2

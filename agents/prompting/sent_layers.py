@@ -61,10 +61,8 @@ def with_heading(name: str, body: str) -> str:
 
 
 def join_layers(layers: Sequence[SentLayer]) -> tuple[Message, ...]:
-    """Join the layers to messages.
-
-    Neighbours of one role make one message, because some chat templates want roles to alternate.
-    """
+    """Join the layers to messages. Neighbours of one role make one message, because some chat
+    templates want roles to alternate."""
     messages: list[Message] = []
     for layer in layers:
         is_own = bool(layer.tool_calls or layer.tool_call_id)

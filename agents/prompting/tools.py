@@ -31,10 +31,8 @@ class ToolArguments(BaseModel):
 
 @dataclass(frozen=True)
 class ProposedChange:
-    """A change of the world that a tool proposes; `payload` is a JSON object.
-
-    The caller that asked for the reply stores it as a change of this step.
-    """
+    """A change of the world that a tool proposes; `payload` is a JSON object. The caller that asked
+    for the reply stores it as a change of this step."""
 
     kind: str
     payload: Mapping[str, Any]
@@ -65,10 +63,8 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool. `run` gets the arguments as an instance of `arguments`.
-
-    It may propose only changes of the kinds in `change_kinds`.
-    """
+    """A tool. `run` gets the arguments as an instance of `arguments`. It may propose only changes
+    of the kinds in `change_kinds`."""
 
     name: str
     description: str

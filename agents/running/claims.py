@@ -29,8 +29,7 @@ class _Claim:
 
 @dataclass(frozen=True)
 class _Keeper:
-    """The claims of one event loop by run id, with the task that renews them while there are
-    any."""
+    """The claims of one event loop by run id, and the task that renews them."""
 
     claims: dict[uuid.UUID, _Claim]
     task: "asyncio.Task[None]"

@@ -38,8 +38,7 @@ def is_alive(beat_at: datetime | None) -> bool:
 
 
 def end_heartbeats() -> None:
-    """End the heartbeats from a backup, because they are of workers from the time of that
-    backup."""
+    """End the heartbeats of a backup, whose workers were alive when it was made."""
     end = timezone.now() - DEAD_AFTER
     WorkerHeartbeat.objects.filter(beat_at__gt=end).update(beat_at=end)
 

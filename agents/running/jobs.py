@@ -166,8 +166,7 @@ def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
 
 
 def finish(job: Job, **changes: Any) -> bool:
-    """Mark the job done in the transaction of its result; with False the result must not be
-    written."""
+    """Mark the job done in the transaction of its result, which is dropped if this is False."""
     is_done = bool(
         owned(job).update(
             status=Job.Status.DONE,

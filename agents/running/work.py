@@ -41,8 +41,7 @@ AT_WORK: set[uuid.UUID] = set()
 
 
 class _WorkerStopping(Exception):
-    """The work stops because the worker ends; another worker, or its next start, goes on with
-    it."""
+    """The work stops because the worker ends; this worker or another one will go on with it."""
 
 
 class TookTooLong(ProviderError):

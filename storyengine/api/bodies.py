@@ -27,8 +27,7 @@ class TitleBody(Body):
 
 
 class Tab1Body(Body):
-    """A field that is missing or null stays as it is, and so does a slot that a map does not
-    name."""
+    """A field that is missing or null stays as it is, and so does a slot that is not named."""
 
     world_text: str | None = Field(None, description="At most 5,000 characters.")
     chapter_text: str | None = Field(None, description="At most 5,000 characters.")

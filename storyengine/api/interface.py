@@ -78,16 +78,13 @@ class ProblemAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Return the schema, which is made once because that takes a second.
-
-        This is possible because the API has one address, without parameters.
-        """
+        """Return the schema, which is made once because that takes a second. This is possible
+        because the API has one address, without parameters."""
         return self._schema
 
     @cached_property
     def _schema(self) -> OpenAPISchema:
-        """The schema, in which problems have their own media type, as Ninja has one for all
-        answers."""
+        """The schema, in which problems get a media type of their own; Ninja has one for all."""
         schema = super().get_openapi_schema()
         for methods in schema["paths"].values():
             for method in HTTP_METHODS:

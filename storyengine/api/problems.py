@@ -184,10 +184,8 @@ def _refusal_behind(error: ChapterError) -> type[ChapterError]:
 
 
 def refusals(*statuses: int) -> dict[int, type[Problem]]:
-    """Return the problems of an operation by status, for its declaration.
-
-    401, 503 (a database that is away) and 507 (a full disk) are always among them.
-    """
+    """Return the problems of an operation by status, for its declaration. 401, 503 (a database that
+    is away) and 507 (a full disk) are always among them."""
     return dict.fromkeys((401, *statuses, 503, 507), Problem)
 
 

@@ -48,8 +48,7 @@ def read_session(session_id: UUID, *, with_thoughts: bool = False) -> SessionDoc
 
 
 async def read_whole_session(session_id: UUID) -> SessionDocument:
-    """Read the chapter in the request's thread, because a long one would block the shared
-    threads."""
+    """Read the chapter in the request's thread, so that a long one blocks no shared thread."""
     return await sync_to_async(read_session)(session_id)
 
 
@@ -182,8 +181,7 @@ def read_latest_job(session_id: UUID, kind: Job.Kind) -> JobDocument | None:
 
 
 def is_job_over(job_id: UUID) -> bool:
-    """Return whether the job is over or deleted; the query is cheap, as it runs ten times a
-    second."""
+    """Return whether the job is over or deleted, by a query that may run ten times a second."""
     live = (Job.Status.QUEUED, Job.Status.RUNNING)
     return not Job.objects.filter(pk=job_id, status__in=live).exists()
 

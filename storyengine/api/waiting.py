@@ -19,8 +19,7 @@ _WAIT = re.compile(r'(?:^|,)\s*wait\s*=\s*"?([0-9]+)"?\s*(?=[;,]|$)', re.IGNOREC
 
 
 def wait_seconds(prefer: str) -> int | None:
-    """Return the seconds that a Prefer header asks to wait, up to the limit; None without a
-    wait."""
+    """Return the seconds to wait that a Prefer header names, up to the limit; None if none."""
     match = _WAIT.search(prefer)
     if match is None:
         return None
@@ -39,8 +38,7 @@ def accept_wait(prefer: str, response: HttpResponse) -> int | None:
 async def wait_until(
     is_over: Callable[[UUID], bool], row_id: UUID, session_id: UUID, seconds: float
 ) -> bool:
-    """Call `is_over(row_id)` at most ten times a second; return False if the time runs out
-    first."""
+    """Call `is_over(row_id)` at most ten times a second; False if the time runs out first."""
     begin = recovered = monotonic()
     while not await in_database(is_over, row_id):
         now = monotonic()

@@ -70,10 +70,8 @@ def _check_cast(chapter: Chapter) -> None:
 
 
 def _check_people(chapter: Chapter) -> None:
-    """Check the people who appear in play: each number means one person.
-
-    An edit copies changes, so the same person may appear several times.
-    """
+    """Check the people who appear in play: each number means one person. An edit copies changes, so
+    the same person may appear several times."""
     known: dict[object, object] = {}
     for place, one in _all_changes(chapter):
         if one.kind != PERSON:

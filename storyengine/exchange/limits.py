@@ -1,7 +1,5 @@
-"""The limits of a file's size: smaller ones for uploads, larger ones for the server's operator.
-
-The limits of single entries are the same for both.
-"""
+"""The limits of a file's size: smaller ones for uploads, larger ones for the server's operator. The
+limits of single entries are the same for both."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
-"""Reads an untrusted file into a chapter that can be stored, or refuses it.
-
-The refusal says what is wrong, and at which place.
-"""
+"""Reads an untrusted file into a chapter that can be stored, or refuses it. The refusal says what
+is wrong, and at which place."""
 
 import json
 import re

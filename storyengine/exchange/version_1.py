@@ -214,9 +214,7 @@ def _check_count(prompts: int, chapter: OldChapter) -> None:
 
 def _check_sizes(chapter: OldChapter, limits: Limits) -> None:
     """Check the size that the chapter will have, as each reply's attempt repeats the prompt.
-
-    Without this check, a small file could become a very large chapter.
-    """
+    Without this check, a small file could become a very large chapter."""
     at, repeated = 0, 0
     for number, of_prompt in groupby(chapter.events, key=attrgetter("prompt_index")):
         events = list(of_prompt)

@@ -1,8 +1,5 @@
-"""The pages to correct canon and to answer the questions of memory.
-
-They are separate from Tab 3, because the memory cell there is replaced, with any typed text,
-whenever memory grows.
-"""
+"""The pages to correct canon and to answer the questions of memory. They are separate from Tab 3,
+because the memory cell there is replaced, with any typed text, whenever memory grows."""
 
 import uuid
 from typing import Any

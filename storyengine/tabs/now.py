@@ -25,8 +25,8 @@ ITEMS_SHOWN = 25
 
 @dataclass(frozen=True)
 class ShownItem:
-    """An item. Without a `correct_key` it cannot be corrected; without an `answer_key` it asks
-    nothing."""
+    """An item, which cannot be corrected without a `correct_key` or answered without
+    `answer_key`."""
 
     text: str
     aside: str

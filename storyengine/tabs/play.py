@@ -176,10 +176,8 @@ def _accepts_calls(request: HttpRequest) -> bool:
 
 
 def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
-    """Return the words to fill into the prompt cell, for browsers without scripts.
-
-    They are the words of the broken attempt, with its witnesses, or those of the example.
-    """
+    """Return the words to fill into the prompt cell, for browsers without scripts. They are the
+    words of the broken attempt, with its witnesses, or those of the example."""
     asked = request.GET.get("words")
     if asked == "example":
         return {"words": page.suggestion}

@@ -35,8 +35,7 @@ from storyengine.web.model_notice import read_model_notice
 
 @dataclass(frozen=True)
 class PendingAttempt:
-    """The attempt at the transcript's end, which is being written or is broken and waits for the
-    GM."""
+    """The attempt at the transcript's end, in flight or broken; a broken one waits for the GM."""
 
     attempt: Attempt
     chapter: Session
@@ -224,20 +223,15 @@ class PlayPage:
 
 
 def read_play(session_id: uuid.UUID) -> PlayPage:
-    """Read the page as it is at one moment.
-
-    A page with a turn's beginning but without its end would show an idle chapter and the panel of
-    the last character, and would not poll again.
-    """
+    """Read the page as it is at one moment. A page with a turn's beginning but without its end
+    would show an idle chapter and the panel of the last character, and would not poll again."""
     recover(session_id)
     return read_at_one_moment(session_id, _read)
 
 
 def read_play_status(session_id: uuid.UUID) -> PlayPage:
     """Read by two queries what the page's shape and version need, because open pages poll for it.
-
-    What a dead process left is settled first.
-    """
+    What a dead process left is settled first."""
     page = _read_status(session_id)
     if is_left_behind(page.chapter, page.jobs, page.pending.attempt if page.pending else None):
         recover(session_id)

@@ -86,11 +86,8 @@ async def warm(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 async def stream(
     request: HttpRequest, session_id: uuid.UUID, attempt_id: uuid.UUID
 ) -> StreamingHttpResponse:
-    """Stream the reply as server-sent events.
-
-    `restart` and `text` bring escaped text, and `ended` ends the stream. `trouble` says that the
-    operator has to act before the reply can be stored.
-    """
+    """Stream the reply as server-sent events. `restart` and `text` bring escaped text, and `ended`
+    ends the stream. `trouble` says that the operator has to act before the reply can be stored."""
     await in_database(_check_attempt, session_id, attempt_id)
     response = StreamingHttpResponse(
         _frames(request, session_id, attempt_id), content_type="text/event-stream"
@@ -145,11 +142,8 @@ def _render_ended(request: DjangoHttpRequest, attempt: Attempt) -> str:
 
 
 def _read_witnesses(request: HttpRequest) -> list[int] | None:
-    """Return the witnesses, or None for everybody.
-
-    The result is None if the form has no such choice, or if all of its boxes (`witnesses_of`) are
-    ticked.
-    """
+    """Return the witnesses, or None for everybody. The result is None if the form has no such
+    choice, or if all of its boxes (`witnesses_of`) are ticked."""
     ticked = request.POST.getlist("witnesses")
     boxes = request.POST.get("witnesses_of")
     if boxes is None or boxes == str(len(ticked)):

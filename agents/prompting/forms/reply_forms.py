@@ -22,11 +22,8 @@ def form_for(facts: ModelFacts) -> Form:
 
 
 def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:
-    """Return the text that ends a request with a reminder of the form; "" if none is needed.
-
-    The agent's instructions show the shape as JSON, so a model that has to write XML needs the
-    text.
-    """
+    """Return the text that ends a request with a reminder of the form; "" if none is needed. The
+    agent's instructions show the shape as JSON, so a model that has to write XML needs the text."""
     if form_for(facts) == "xml":
         return render_prompt("format_reminder_xml", shape=describe_as_xml(shape))
     if facts.json_schema or facts.json_reliability in _RELIABLE:

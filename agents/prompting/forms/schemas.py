@@ -236,10 +236,8 @@ def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict
 def delta_schema_for(
     first: int, last: int, roster: Sequence[Character], *, tight: bool = False
 ) -> dict[str, Any]:
-    """Return agent 8's schema, by which a model can name only these prompts and slots.
-
-    Slot 0 stands for people without a slot.
-    """
+    """Return agent 8's schema, by which a model can name only these prompts and slots. Slot 0
+    stands for people without a slot."""
     schema = json_schema_for(TurnDelta, tight=tight)
     chunk = schema["properties"]["range"]["properties"]
     chunk["from_marker"] = {"type": "string", "enum": [str(first)]}

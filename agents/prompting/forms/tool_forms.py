@@ -14,10 +14,8 @@ from agents.prompting.tools import Tool, ToolForm
 
 
 def tool_form_for(facts: ModelFacts, preferred: ToolForm) -> ToolForm:
-    """Return the agent's preferred form if its model can write it.
-
-    Otherwise return JSON or XML, whichever the model writes better.
-    """
+    """Return the agent's preferred form if its model can write it. Otherwise return JSON or XML,
+    whichever the model writes better."""
     if preferred == "native" and facts.tools:
         return "native"
     if preferred == "xml" and facts.xml_reliability != "low":
