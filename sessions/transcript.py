@@ -17,7 +17,7 @@ from sessions.roster import Character
 DASHED_LINE = "-------------"
 TRUNCATION_NOTE = "(Earlier transcript truncated for display.)"
 BOUNDARY_ABOVE_NOTE = "(summary boundary above)"
-# Decides by the witnesses of an event whether it is told.
+# Takes the witnesses of an event, and returns whether the event is told.
 Perceived = Callable[[Collection[int]], bool]
 _SEPARATOR = "\n\n"
 _FEW_PROMPTS = 200

@@ -25,8 +25,7 @@ ITEMS_SHOWN = 25
 
 @dataclass(frozen=True)
 class ShownItem:
-    """An item, which cannot be corrected without a `correct_key` or answered without
-    `answer_key`."""
+    """An item, with the keys under which it is corrected or answered; "" where it cannot be."""
 
     text: str
     aside: str
