@@ -61,7 +61,7 @@ class LLMArtifactAdmin(RecordAdmin):
         "provider",
         "model",
         "input_hash",
-        # By the hash of a text, which the list of texts finds by its words.
+        # A search by the hash of a text, which the list of texts shows.
         "layers",
         "raw_output_ref",
         "error",
@@ -75,7 +75,7 @@ class LLMArtifactAdmin(RecordAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The list, with the totals of all that the filters leave, on whatever page."""
+        """Show the list with the totals of all filtered calls, on every page of it."""
         response = super().changelist_view(request, extra_context)
         context = response.context_data if isinstance(response, TemplateResponse) else None
         if context is not None and "cl" in context:
@@ -126,7 +126,7 @@ class ProviderConsentAdmin(RecordAdmin):
     search_fields = ["host"]
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Deleting it withdraws the consent."""
+        """Allow deletion, because it withdraws the consent."""
         return True
 
 

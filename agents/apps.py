@@ -11,6 +11,6 @@ class AgentsConfig(AppConfig):
         # Importing a flow declares its kinds of job.
         for flow in ("locking", "summarizing", "narrating"):
             import_module(f"agents.flows.{flow}")
-        # After the engine's own kinds, those of the ways to play; what is wrong is said by a check.
+        # Modes are loaded after the engine's own kinds. A check reports their faults.
         import_module("agents.mode_checks")
         import_module("agents.modes").all_modes()

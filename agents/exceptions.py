@@ -19,7 +19,7 @@ class ConsentMissing(ChapterError):
 
 
 class RateLimited(ChapterError):
-    """Calls are counted by the minute."""
+    """Too many calls were made within a minute."""
 
     status = 429
     title = "Too many model calls"
@@ -34,13 +34,13 @@ class BudgetSpent(ChapterError):
 
 
 class PromptTooLong(InvalidInput):
-    """Not even the shortest form of the prompt fits the model's window."""
+    """Even the shortest form of the request does not fit the model's window."""
 
     title = "Too long for the model"
 
 
 class ModelNotReady(ProviderError):
-    """The embedded model cannot answer yet; `is_coming` tells whether waiting helps."""
+    """The embedded model cannot answer yet; `is_coming` says whether waiting helps."""
 
     def __init__(self, message: str, *, is_coming: bool) -> None:
         self.is_coming = is_coming

@@ -1,4 +1,4 @@
-"""What is wrong with the declarations of ways to play, said before a chapter meets it."""
+"""Checks the declarations of modes at the start, before a chapter needs them."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The record of model calls, the jobs that run in the background, and who may be called."""
+"""The tables of model calls and background jobs, and of the hosts that may be called."""
 
 import uuid
 from typing import ClassVar
@@ -13,34 +13,33 @@ from sessions.models import Attempt, Session
 
 
 class LLMArtifact(AppendOnly):
-    """Provenance of one model call, also of one that failed."""
+    """The record of one model call, also of one that failed."""
 
     artifact_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="llm_artifacts")
-    # What it was made for; neither, where a prompt was only read ahead.
+    # The attempt or the job that the call was made for; a warm-up has neither.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
     )
     job = models.ForeignKey(
         "Job", on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
     )
-    # Of an agent that calls tools: which of the calls of the model for one reply this was.
+    # For an agent with tools, the number of the call within its reply.
     step = models.PositiveSmallIntegerField(default=1)
-    # Its name; and the number of those that the specification numbers.
+    # The agent's name, and its number if the specification gives one.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT)
     agent_id = models.PositiveSmallIntegerField(null=True, blank=True)
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)
     input_hash = models.CharField(max_length=64, help_text="SHA-256 of the messages sent")
-    # {"input": int, "output": int, "cached": int} as the provider reports them; {} if it did not,
-    # or reported what cannot be.
+    # {"input": int, "output": int, "cached": int} as the provider reports them; {} if it reported
+    # nothing, or something impossible.
     token_counts = models.JSONField(default=dict)
-    # Tokens that a call which reported none may be charged for; 0 where it did, and where it never
-    # came so far as to cost anything.
+    # Estimated tokens of a call that may cost something and reported none; otherwise 0.
     estimated_input = models.PositiveIntegerField(default=0)
     estimated_output = models.PositiveIntegerField(default=0)
-    # The prompt in order: of each layer its name, its role, the hashes of its texts, and what the
-    # assembler kept, shortened or dropped of it; see agents.calling.stored_prompts.
+    # The layers of the request in order, each with name, role, the hashes of its texts, and what
+    # was kept, shortened or dropped; see agents.calling.stored_prompts.
     layers = models.JSONField(default=list)
     raw_output_ref = models.TextField(blank=True, help_text="The reply as it came")
     tool_calls = models.JSONField(
@@ -56,8 +55,8 @@ class LLMArtifact(AppendOnly):
         verbose_name = "LLM artifact"
         indexes: ClassVar = [
             models.Index(fields=["created_at"], name="artifact_created"),
-            # All that the sum of a chapter's tokens needs, which is asked for before each call:
-            # the rows themselves are long, and those that were added last stand behind the prompt.
+            # The index has all columns for the sum of a chapter's tokens, which each call needs.
+            # Summing from the rows would be slow, because they are long.
             models.Index(
                 fields=["session", "model", "token_counts", "estimated_input", "estimated_output"],
                 name="artifact_spending",
@@ -69,7 +68,7 @@ class LLMArtifact(AppendOnly):
 
 
 class PromptText(AppendOnly):
-    """A text of prompts, stored once a chapter however many of its prompts have it."""
+    """A text of requests, stored once a chapter however many requests have it."""
 
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, related_name="prompt_texts", db_index=False
@@ -87,9 +86,9 @@ class PromptText(AppendOnly):
 
 
 class AdmittedCall(models.Model):
-    """A call that was let through: what the caps on calls in a minute count.
+    """A call that was let through, as the caps on calls in a minute count it.
 
-    It outlives its chapter by some minutes, so that deleting one forgives nothing.
+    It outlives its chapter by some minutes, so that deleting a chapter does not reset the count.
     """
 
     session_id = models.UUIDField()
@@ -97,7 +96,7 @@ class AdmittedCall(models.Model):
 
     class Meta:
         indexes: ClassVar = [
-            # Both counts from the index alone.
+            # Both counts use only this index.
             models.Index(fields=["admitted_at", "session_id"], name="admitted_call_counted"),
         ]
 
@@ -106,10 +105,10 @@ class AdmittedCall(models.Model):
 
 
 class Job(models.Model):
-    """Work in the background. The row is the truth; the broker only says that it is there.
+    """Work in the background. The row decides, and the broker only gives notice of it.
 
-    `key` makes it one job however often it is asked for. A worker claims it by a conditional
-    UPDATE, gets a lease and a token, and may write only while both are its own.
+    `key` makes repeated requests one job. A worker claims it by a conditional UPDATE, which gives
+    it a lease and a token. It may write only while it holds both.
     """
 
     class Kind(models.TextChoices):
@@ -126,45 +125,45 @@ class Job(models.Model):
 
     job_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="jobs")
-    # One of these, or what a way to play calls its own.
+    # One of the kinds above, or one that a mode declares.
     kind = models.CharField(max_length=40)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
-    # Of a summary or a narration, the attempt at the last turn that it tells; of a job with a late
-    # result, the attempt that asked for it.
+    # For a summary or a narration, the attempt at the last turn that it tells; for a late result,
+    # the attempt that asked for it.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
     )
-    # Of a summary, the first and the last turn of its stretch; of a late result, twice the turn of
-    # the attempt that asked for it.
+    # For a summary, the first and the last turn of its stretch; for a late result, both are the
+    # turn of the attempt that asked for it.
     from_prompt_index = models.PositiveIntegerField(default=0)
     to_prompt_index = models.PositiveIntegerField(default=0)
     attempts = models.PositiveSmallIntegerField(default=0)
     run_after = models.DateTimeField(default=timezone.now)
     lease_token = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
-    # Shown to the GM while the job waits for another try, or after the last one.
+    # Shown to the GM while the job waits for another try, or after the last try.
     error = models.TextField(blank=True)
-    # The kind of the error where the engine itself refused a call, such as "budget-spent".
+    # The kind of the refusal if the engine itself refused a call, such as "budget-spent".
     refusal = models.CharField(max_length=40, blank=True)
     # What a page shows: {"words": int, "target_words": int, "scene": int, "scenes": int}
     progress = models.JSONField(default=dict, blank=True)
-    # How a narration divides the chapter: {"first": int, "last": int, "target_words": int} a scene.
+    # The scenes of a narration, each as {"first": int, "last": int, "target_words": int}.
     scenes = models.JSONField(default=list, blank=True)
-    # What a resumed narration starts from: the texts of the first of those scenes.
+    # The texts of the scenes that a resumed narration does not write again.
     finished_scenes = models.JSONField(default=list, blank=True)
-    # What a resumed summary starts from, one for each call that is made:
-    # {"audience": [int, ...], "payload": {...}, "finished_at": str}
+    # The deltas that a resumed summary does not write again, one for each call: {"audience": [int,
+    # ...], "payload": {...}, "finished_at": str}
     finished_deltas = models.JSONField(default=list, blank=True)
-    # The kind of change that its result becomes when a run takes it, where it has a late result.
+    # For a job with a late result, the kind of change that the result becomes when a run takes it.
     result_kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT, blank=True, default="")
-    # That result, an object, once the job is done.
+    # The late result, a JSON object, once the job is done.
     result = models.JSONField(null=True, blank=True)
     # The text so far, for the page that watches it grow.
     partial_text = models.TextField(blank=True)
-    # What a narration was asked to write from, so that equal inputs can be resumed.
+    # The inputs of a narration, because a build with the same inputs can be resumed.
     inputs = models.JSONField(default=dict, blank=True)
-    # Of the request that asked for it, for the log.
+    # The id of the request that asked for the job, for the log.
     request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(auto_now=True)
@@ -183,7 +182,7 @@ class Job(models.Model):
 
     @property
     def stretch(self) -> Stretch:
-        """Of a summary, the prompts that it tells."""
+        """The prompts that a summary tells."""
         return Stretch(self.from_prompt_index, self.to_prompt_index)
 
     @property
@@ -192,11 +191,11 @@ class Job(models.Model):
 
 
 class WorkerHeartbeat(models.Model):
-    """A worker is alive, and what it has counted: one row for each name of a worker."""
+    """The last heartbeat and the counts of a worker, one row for each worker's name."""
 
     name = models.CharField(max_length=200, primary_key=True)
     beat_at = models.DateTimeField(default=timezone.now)
-    # Of this run of it, by family; see storyengine.operations.counts.
+    # The counts of its present run, by family; see storyengine.operations.counts.
     counts = models.JSONField(default=dict)
 
     def __str__(self) -> str:
@@ -204,7 +203,7 @@ class WorkerHeartbeat(models.Model):
 
 
 class ProviderConsent(models.Model):
-    """The GM allowed texts to be sent to this host; withdrawn by deleting the row."""
+    """The GM's consent that texts are sent to this host; deleting the row withdraws it."""
 
     host = models.CharField(max_length=253, primary_key=True)
     granted_at = models.DateTimeField(default=timezone.now)
@@ -214,7 +213,7 @@ class ProviderConsent(models.Model):
 
 
 class EmbeddedServer(models.Model):
-    """How far the embedded model is: one row, written by the process that runs it."""
+    """The state of the embedded model, one row that the process running it writes."""
 
     class Phase(models.TextChoices):
         FETCHING = "fetching"
@@ -230,7 +229,7 @@ class EmbeddedServer(models.Model):
     bytes_done = models.BigIntegerField(default=0)
     bytes_total = models.BigIntegerField(default=0)
     message = models.TextField(blank=True)
-    # Renewed every few seconds; an old time means that the process is gone.
+    # Renewed every few seconds; an old time means that the process has ended.
     alive_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
@@ -238,13 +237,13 @@ class EmbeddedServer(models.Model):
 
 
 class TokenCalibration(models.Model):
-    """How many tokens a model counts for an agent's prompts, learnt from the usage it reports."""
+    """The tokens that a model counts for an agent's requests, learned from reported usage."""
 
     model = models.CharField(max_length=200)
-    # A character's prompt, a summary of JSON and a transcript are tokenised differently.
+    # Each agent has its own row, because JSON and prose have different numbers of tokens.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT)
-    # Sums over the latest calls: weighted characters sent (see agents.prompting.budget), and
-    # their tokens.
+    # Sums over the latest calls: the weight of the characters sent (see agents.prompting.budget),
+    # and their tokens.
     weight = models.FloatField(default=0)
     tokens = models.FloatField(default=0)
 
@@ -258,13 +257,13 @@ class TokenCalibration(models.Model):
 
 
 class ReportedWindow(models.Model):
-    """What a server said of the context window of one of its models."""
+    """The context window that a server reports for one of its models."""
 
     LONGEST = 200
 
     server = models.CharField(max_length=LONGEST, help_text="Its address")
     model = models.CharField(max_length=LONGEST)
-    # Empty: it says nothing of this model.
+    # None if the server says nothing about this model.
     tokens = models.PositiveIntegerField(null=True, blank=True)
     is_ceiling = models.BooleanField(
         default=False, help_text="The most the model can take; the server may run it with less"

@@ -1,4 +1,4 @@
-"""Whether the disk has room for what the program writes, and the database can be read."""
+"""Finds out whether the disk is full and whether the database is damaged."""
 
 import errno
 import shutil
@@ -9,24 +9,24 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-# With less there is no room for one prompt's pages in SQLite's log.
+# With less space, SQLite's log has no room for the pages of one prompt.
 LEAST_FREE_BYTES = 1_000_000
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-# PostgreSQL's disk_full; data_corrupted and index_corrupted.
+# PostgreSQL's codes for disk_full, data_corrupted and index_corrupted.
 _STATE_FULL = "53100"
 _STATES_DAMAGED = {"XX001", "XX002"}
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-# So ends what cannot make a file beside the database, or have it grow.
+# SQLite may fail with these errors when the disk has no room for a file or for its growth.
 _SQLITE_MAY_BE_FULL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 
 
 def database_file() -> Path | None:
-    """SQLite's file; a server keeps its own."""
+    """Return SQLite's file; None for a database server."""
     return Path(connection.settings_dict["NAME"]) if connection.vendor == "sqlite" else None
 
 
 def find_full_folder() -> Path | None:
-    """One that the program writes to while it is played, on a disk that has no room left."""
+    """Return a folder that the program writes to during play and whose disk is full, if any."""
     folders = [settings.DATA_FOLDER]
     if file := database_file():
         folders.append(file.parent)
@@ -39,12 +39,12 @@ def free_bytes(folder: Path) -> int:
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Whether this error, or what caused it, says so: of a file or of either database."""
+    """Return whether the error, or one of its causes, says that a disk is full."""
     return any(map(_says_full, _causes(error)))
 
 
 def is_damaged(error: BaseException | None) -> bool:
-    """Whether the database's file is not what was written."""
+    """Return whether the error says that the database is damaged."""
     return any(
         sqlite_kind(cause) in _SQLITE_DAMAGED or _state(cause) in _STATES_DAMAGED
         for cause in _causes(error)
@@ -52,7 +52,7 @@ def is_damaged(error: BaseException | None) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """For the log, without the error's words: a database may repeat there what it was sent."""
+    """Describe an error for the log without its own words, which may repeat what was sent."""
     if is_disk_full(error):
         return "the disk is full"
     if is_damaged(error):
@@ -63,7 +63,7 @@ def describe(error: BaseException) -> str:
 
 
 def sqlite_kind(error: BaseException | None) -> int:
-    """The low byte of SQLite's code; 0 for errors that have none."""
+    """Return the low byte of SQLite's code; 0 for errors without a code."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 

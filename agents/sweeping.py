@@ -1,4 +1,4 @@
-"""What every worker looks after by itself, whether the broker is there or not."""
+"""The sweep of every worker, which works without the broker, too."""
 
 import logging
 import threading
@@ -20,15 +20,16 @@ from agents.storage import describe
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 15.0
-# What is due for so long beside a worker with free hands got no notice, or nobody listens. Less
-# than the pause between two looks: what one look queued again, with notice, is met by the next.
+# A job that is due for this long although a worker is free got no notice, or its notice was lost.
+# The time is shorter than the pause between two sweeps, so that the next sweep takes up what this
+# one has queued again.
 UNHEARD_AFTER = timedelta(seconds=10)
-# How long the work of these hands may take to be given back when the worker ends.
+# How long the end of a worker waits for each job of its sweep to be given back.
 _LETTING_GO_SECONDS = 5.0
 
 
 def sweep() -> bool:
-    """Find what a dead process left behind and what got no notice; whether one could be given."""
+    """Settle what dead processes left, and give notice of due jobs; False if that failed."""
     recover()
     were_noticed = give_notice_of_due_jobs()
     forget_counted_calls()
@@ -38,17 +39,18 @@ def sweep() -> bool:
 
 
 def unheard_jobs(hands: int, *, after: timedelta = UNHEARD_AFTER) -> list[uuid.UUID]:
-    """The oldest jobs that nobody takes up, as many as this worker of `hands` threads can do."""
+    """Return the oldest jobs that no worker has taken, at most one for each free thread."""
     free = max(0, hands - len(AT_WORK))
     unheard = due_jobs().filter(run_after__lte=timezone.now() - after)
     return list(unheard.order_by("run_after").values_list("pk", flat=True)[:free])
 
 
 class SweepThread(threading.Thread):
-    """A daemon, which ends with its process, however that ends.
+    """A daemon thread, which ends with its process however that ends.
 
-    It is no task: the notice that it stands in for would have to call it. A connection to a broker
-    that was killed can be dead without anybody noticing, and then the worker works from here.
+    It is no Celery task, because a task needs the notices that the sweep replaces. The connection
+    to a broker that was killed can stay dead unnoticed, and then the worker gets its work from
+    here.
     """
 
     def __init__(self, hands: int) -> None:
@@ -59,7 +61,7 @@ class SweepThread(threading.Thread):
         self._taking_up = threading.Lock()
 
     def run(self) -> None:
-        # First give notice of what waited for a worker: the next look takes up what nobody heard.
+        # The first sweep only gives notice. The next one takes up the jobs that are still waiting.
         self._look(takes_up=False)
         while not self.is_over.wait(SWEEP_SECONDS):
             self._look()
@@ -67,8 +69,8 @@ class SweepThread(threading.Thread):
     def let_go(self) -> None:
         """End the thread, and wait until the jobs that it has taken up are given back."""
         self.is_over.set()
-        # What a look has begun to take up is in the list then. The rest of it is not waited for: it
-        # may ask a server that does not answer.
+        # The lock waits until a sweep has listed all jobs that it takes up. The rest of the sweep
+        # is not waited for, because it may be asking a server that does not answer.
         with self._taking_up:
             working = list(self._working)
         for thread in working:
@@ -77,11 +79,11 @@ class SweepThread(threading.Thread):
     def _look(self, *, takes_up: bool = True) -> None:
         try:
             if takes_up:
-                # Before the rest: a broker that is away makes notices slow.
+                # This comes first, because notices are slow without a broker.
                 self._take_up(unheard_jobs(self.hands))
             if not sweep():
-                # Nobody can have heard. The next look would be too late for the work of a worker
-                # that died: its lease and the broker's silence have taken half a minute already.
+                # No worker got a notice. The next sweep would be too late for the job of a dead
+                # worker, whose lease and the broker's time-out have taken half a minute already.
                 self._take_up(unheard_jobs(self.hands, after=timedelta(0)))
         except DatabaseError as error:
             logger.warning("the sweep was cut short: %s", describe(error))

@@ -1,4 +1,4 @@
-"""Celery's side of the work: each task is a notice that came."""
+"""The Celery tasks, each of which is a notice that has arrived."""
 
 import uuid
 
@@ -11,7 +11,7 @@ from agents.running.work import STOPPING, work_on
 
 
 @shared_task(
-    # Whoever could not claim the job has not begun it.
+    # A job that could not be claimed has not begun, so the task may be repeated.
     autoretry_for=(DatabaseError,),
     max_retries=5,
     retry_backoff=1,
@@ -19,13 +19,13 @@ from agents.running.work import STOPPING, work_on
     retry_jitter=True,
 )
 def run_job(*, job_id: str) -> None:
-    """Work on a job, if it is still due; its prompts need to know what the models take."""
+    """Do a job if it is still due, after asking for the windows of the models that it needs."""
     try:
         _ask_unless_stopping()
     finally:
-        # Whatever an optional question meets.
+        # An error while asking must not keep the job from being done.
         work_on(uuid.UUID(job_id))
-    # Some servers load a model for its first call, and know only then how much it gets.
+    # Some servers load a model at its first call, and know its window only then.
     _ask_unless_stopping()
 
 
@@ -36,5 +36,5 @@ def _ask_unless_stopping() -> None:
 
 @worker_shutting_down.connect
 def stop_working(**_signal: object) -> None:
-    """Have running jobs given back: Celery would wait for their end, and be killed meanwhile."""
+    """Have running jobs given back, because Celery would wait for their end and be killed."""
     STOPPING.set()

@@ -1,4 +1,4 @@
-"""The seven characters: what each is told, in the order that the specification fixes."""
+"""The seven characters, with the layers of their requests in the specification's order."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,14 +21,14 @@ from sessions.roster import SLOTS, default_name
 
 
 def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
-    """The same for all characters, so that they share a prefix cache; the small local model keeps
-    one cache a character, which a shared start would mix up."""
+    """Return the rules, which are the same for all characters so that they share a prefix cache.
+    The small local model has a cache for each character, and a shared start would mix them up."""
     if tier != "minimal":
         return [file_piece("gamemaster.character")]
     return [file_piece("gamemaster.character_minimal", character_name=speaker(subject))]
 
 
-# The order of what follows the system message is the specification's.
+# The specification fixes the order of the layers after the system message.
 CHARACTER_LAYERS = (
     *instructions(
         character_rules,
@@ -67,7 +67,7 @@ CHARACTERS = tuple(
 
 
 def answers(chapter: Session, actor: int | None) -> Writer:
-    """The one whom the Game Master addresses."""
+    """Return the character whom the Game Master addresses."""
     if actor is None:
         raise InvalidInput("The prompt names no agent that answers it. Nothing was sent.")
     return Writer(actor, "character")
@@ -78,6 +78,6 @@ def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
 
 
 def others_cues(attempt: Attempt) -> list[str]:
-    """Where a small model leaves its part: at another character's name, or a heading."""
+    """Return the words at which a small model leaves its role: another name, or a heading."""
     others = (one for one in attempt.session.characters if one.slot != attempt.actor)
     return [*(f"\n{one.name}:" for one in others), "\n## "]

@@ -1,4 +1,4 @@
-"""The Game Master's way to play: a character answers each prompt, and waits for the next."""
+"""The Game Master's mode: a character answers each prompt."""
 
 from agents.modes import Mode
 from gamemaster.characters import CHARACTERS, answers, others_cues, words_of

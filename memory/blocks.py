@@ -1,4 +1,4 @@
-"""Writing memory: blocks are added in order, with the pointer that says how far they go."""
+"""Adds memory blocks in order, and keeps the pointer to the last prompt that they cover."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -13,9 +13,9 @@ from memory.models import MemoryBlock
 from sessions.models import Attempt, Session
 from sessions.states import State, try_move
 
-# Whether a block counts now: the lock and rulings always do.
+# The condition that a block counts now; the lock and rulings always count.
 COUNTS = Q(attempt=None) | Q(attempt__chosen_for__isnull=False)
-# At one turn the delta that ends there stands before the rulings that were made after it.
+# At the same turn the delta that ends there comes before the rulings made after it.
 _PLACE_AT_ITS_TURN = Case(
     When(type=MemoryBlock.Type.CANON_CORRECTION, then=Value(1)),
     default=Value(0),
@@ -24,10 +24,10 @@ _PLACE_AT_ITS_TURN = Case(
 
 
 def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
-    """The blocks that count, in the order of the turns at which they stand.
+    """Return the blocks that count, in the order of their turns.
 
-    A delta counts while the attempt at its last turn is chosen. With `before` only the deltas of
-    earlier turns count, as for another attempt at that turn; rulings all do.
+    A delta counts while the attempt at its last turn is chosen. With `before` only deltas of
+    earlier turns count, as for another attempt at that turn; rulings always count.
     """
     is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
     counts = COUNTS
@@ -39,26 +39,26 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
 
 
 def knows(audience: Collection[int] | None, readers: Collection[int] | None) -> bool:
-    """Whether all of these readers know a block of this audience; the narrator, None, knows all."""
+    """Return whether all readers know a block of this audience; None is the narrator, who does."""
     return readers is None or audience is None or set(readers) <= set(audience)
 
 
 def counting_deltas(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
-    """The deltas among the blocks that count."""
+    """Return the deltas among the blocks that count."""
     blocks = counting_blocks(chapter, before=before)
     return blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
 
 
 def stretch_starts(chapter: Session, before: int | None) -> list[int]:
-    """The first prompts of the stretches that memory covers, in order, and last the first prompt
-    that it does not cover; with `before`, without the deltas that cover that prompt."""
+    """Return the first prompt of each covered stretch, and then the first prompt that is not
+    covered. With `before`, deltas that cover that prompt are left out."""
     deltas = counting_deltas(chapter, before=before).order_by()
     ends = dict(deltas.values_list("from_prompt_index", "to_prompt_index"))
     return [*sorted(ends), max(ends.values(), default=0) + 1]
 
 
 def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | None:
-    """Store the first block and open the chapter for play; None when it is not being locked."""
+    """Store the lock and open the chapter for play; None if the chapter is not being locked."""
     with transaction.atomic():
         chapter = Session.objects.filter(pk=session_id)
         opened = try_move(
@@ -81,9 +81,9 @@ def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | 
 
 
 def with_known_slots(payload: dict[str, Any], slots: Sequence[int]) -> dict[str, Any]:
-    """A delta's payload in which whoever acts under a slot that is none of these has slot 0, as
-    the Game Master's own people have."""
-    # A slot may have come in digits.
+    """Return a delta's payload in which unknown slots are replaced by 0. Slot 0 is that of the Game
+    Master's own people."""
+    # A model may have written a slot as text.
     known = [None, "", *(form for slot in (0, *slots) for form in (slot, str(slot)))]
 
     def with_known_slot(action: Any) -> Any:
@@ -104,7 +104,7 @@ def make_delta(
     payload: dict[str, Any],
     created_at: datetime | None = None,
 ) -> MemoryBlock:
-    """A delta of the stretch that ends with this attempt, which is not stored yet."""
+    """Return a delta of the stretch that ends with this attempt, without storing it."""
     assert attempt.turn is not None, "A stretch ends with a committed attempt."
     return MemoryBlock(
         session_id=attempt.session_id,
@@ -120,10 +120,10 @@ def make_delta(
 
 @transaction.atomic
 def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
-    """Store all deltas of one stretch, as `make_delta` makes them, and move the summary pointer.
+    """Store all deltas of one stretch, from `make_delta`, and move the summary pointer.
 
-    Returns False, and writes nothing, where the stretch has its deltas already. Those whose attempt
-    is not chosen now are stored all the same: they count when their attempt is chosen again.
+    Returns False and stores nothing if the stretch has its deltas already. Deltas of an attempt
+    that is not chosen now are stored, too, and count when it is chosen again.
     """
     one = deltas[0]
     known = MemoryBlock.objects.filter(attempt=one.attempt, from_prompt_index=one.from_prompt_index)
@@ -135,7 +135,7 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
 
 
 def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
-    """The last prompt that the deltas that count cover, of those that end at `up_to` or earlier."""
+    """Return the last prompt that counting deltas cover, of those that end at `up_to` or before."""
     deltas = counting_deltas(chapter)
     if up_to is not None:
         deltas = deltas.filter(to_prompt_index__lte=up_to)
@@ -147,7 +147,7 @@ def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
 
 
 def settle_pointer(session_id: uuid.UUID) -> None:
-    """Set the summary pointer to the end of the deltas that count."""
+    """Set the summary pointer to the last prompt that counting deltas cover."""
     chapter = Session.objects.get(pk=session_id)
     end = covered_until(chapter)
     if end != chapter.last_summarized_prompt_index:

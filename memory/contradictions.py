@@ -1,7 +1,7 @@
-"""What a question of memory is about: the fact that it doubts, and what is said against it.
+"""Finds the two facts of a contradiction in the text of a question.
 
-Agent 8 is asked to word a contradiction "old: … | new: …". What a model words otherwise is searched
-for a canon fact, told word for word; then the new one is for the GM to say.
+Agent 8 is told to write a contradiction as "old: … | new: …". In any other text a canon fact is
+searched for word for word, and the GM has to write the new fact.
 """
 
 import re
@@ -23,8 +23,11 @@ _QUOTED = re.compile(
 
 @dataclass(frozen=True)
 class Contradiction:
-    """`old` is a fact as memory words it, `new` what the question says instead; each is empty
-    where the question does not tell. `is_of_canon` when the old fact is canon."""
+    """The two facts of a contradiction; each is "" if the question does not tell it.
+
+    `old` is a fact as memory words it, and `new` is what the question says instead. `is_of_canon`
+    says that the old fact is canon.
+    """
 
     old: str = ""
     new: str = ""
@@ -32,12 +35,12 @@ class Contradiction:
 
     @property
     def is_clear(self) -> bool:
-        """Whether either side can be taken without asking the GM for more."""
+        """Whether the GM can choose either fact without writing one."""
         return self.is_of_canon and bool(self.new)
 
 
 def read_contradiction(question: str, sections: Sequence[NowSection]) -> Contradiction:
-    """`sections` are those of the Now view."""
+    """Read the facts from a question; `sections` are those of the Now view."""
     canon = canon_facts(sections)
     said = _AS_ASKED.match(question)
     if said is None:
@@ -53,7 +56,7 @@ def read_contradiction(question: str, sections: Sequence[NowSection]) -> Contrad
 
 
 def canon_facts(sections: Iterable[NowSection], likely: str = "") -> list[str]:
-    """The canon that stands; with `likely` the facts that share the most words with it first."""
+    """Return the present canon; with `likely`, facts that share more words with it come first."""
     facts = [item.text for one in sections if one.key == "canon" for item in one.items]
     words = set(key_of(likely).split())
     return sorted(facts, key=lambda fact: -_share(set(key_of(fact).split()), words))
@@ -64,14 +67,14 @@ def _share(words: set[str], others: set[str]) -> float:
 
 
 def _named_fact(text: str, facts: Iterable[str]) -> str:
-    """The fact that the text is, tells, or is a part of; empty where several could be meant."""
+    """Return the fact that the text is, contains, or is part of; "" if several fit."""
     keyed, said = {key_of(fact): fact for fact in facts}, key_of(text)
     wider = [key for key in keyed if mentions(key, said)]
     return _told_fact(text, keyed.values()) or (keyed[wider[0]] if len(wider) == 1 else "")
 
 
 def _told_fact(text: str, facts: Iterable[str]) -> str:
-    """The fact that the text is or tells word for word; empty where it tells several."""
+    """Return the fact that the text is or contains word for word; "" if it contains several."""
     keyed, said = {key_of(fact): fact for fact in facts}, key_of(text)
     if said in keyed:
         return keyed[said]
@@ -81,7 +84,7 @@ def _told_fact(text: str, facts: Iterable[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without the quotation marks and the separators around it."""
+    """Remove the quotation marks and the separators around the text."""
     bare = text.strip(" |;")
     quoted = _QUOTED.fullmatch(bare)
     return quoted["text"].strip() if quoted else bare

@@ -1,8 +1,8 @@
-"""What the game master rules of canon, each ruling a block of memory of its own.
+"""Rulings of the Game Master about canon, each stored as a block of memory.
 
-A ruling stands outside the tiling of deltas: it covers no prompts and moves no pointer. Its readers
-are fixed when it is made: those whom the game master names, else those who knew what it settles,
-else everybody.
+A ruling covers no prompts and does not move the pointer. Its readers are fixed when it is made: the
+characters that the Game Master names, or else those who knew the fact that it settles, or else
+everybody.
 """
 
 import uuid
@@ -36,9 +36,9 @@ def write_correction(
     reason: str = "",
     readers: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """Store what is true now, which fact of memory no longer is, or both; `readers` are slots.
+    """Store what is true now, which fact of memory is no longer true, or both; `readers` are slots.
 
-    Raises WrongState, InvalidInput and TooLong. The same correction twice in a row is one block.
+    Raises WrongState, InvalidInput and TooLong. Repeating the latest correction adds no block.
     """
     chapter = _chapter_to_correct(session_id)
     payload = correction_payload(
@@ -69,12 +69,12 @@ def write_answer(
     reason: str = "",
     readers: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """Settle a contradiction or question that memory holds; `old` and `new` name its two facts, and
-    `readers` are slots.
+    """Settle an open question of memory; `old` and `new` are its two facts, and `readers` are
+    slots.
 
-    To take the new changes canon: it needs `new`, and an `old` that memory holds or none.
-    Raises WrongState, also when nothing open is worded like `question`; InvalidInput and TooLong.
-    The same answer twice in a row is one block.
+    An answer that takes the new fact changes canon. It needs `new`, and an `old` that is in memory
+    or empty. Raises WrongState, also if no open question has the text `question`, InvalidInput and
+    TooLong. Repeating the latest answer adds no block.
     """
     chapter = _chapter_to_correct(session_id)
     folded = fold_chapter(chapter)
@@ -102,7 +102,7 @@ def write_answer(
 
 
 def why_not_now(chapter: Session) -> str:
-    """Why canon cannot be corrected in the chapter's state; empty when it can."""
+    """Return why canon cannot be corrected in the chapter's state; "" if it can."""
     if not chapter.tab1_locked:
         return (
             "There is no canon to correct before the chapter has begun: "
@@ -131,7 +131,7 @@ def _chapter_to_correct(session_id: uuid.UUID) -> Session:
 
 
 def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -> None:
-    """Raise InvalidInput where taking the new would leave canon as it is."""
+    """Raise InvalidInput if canon would not change by taking the new fact."""
     held = {
         key_of(item.replaces): section.key
         for section in reversed(list(sections))
@@ -161,7 +161,7 @@ def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -
 
 
 def _holds(known: Fold, cast: Sequence[Character], settled: str) -> bool:
-    """Whether this part of memory tells the fact of this key, or a part of it."""
+    """Return whether this memory has the fact with this key, or a part of it."""
     items = (item for section in now_view(known, cast) for item in section.items)
     held = (key_of(item.replaces) for item in items if item.replaces)
     return bool(settled) and any(mentions(key, settled) or mentions(settled, key) for key in held)
@@ -201,7 +201,7 @@ def _write(
 def _same_as_latest(
     chapter: Session, payload: dict[str, Any], readers: Sequence[int] | None
 ) -> MemoryBlock | None:
-    """The newest ruling, when it is this one: the same form sent again."""
+    """Return the newest ruling if it is the same, because then the form was sent twice."""
     rulings = chapter.memory_blocks.filter(type=MemoryBlock.Type.CANON_CORRECTION)
     latest = rulings.order_by("created_at").last()
     if latest is None or latest.json_payload != payload:

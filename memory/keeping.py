@@ -1,4 +1,4 @@
-"""Keeping in a process what takes long to compose and seldom changes."""
+"""A cache in the process for values that take long to compose and seldom change."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -10,9 +10,9 @@ Value = TypeVar("Value")
 
 
 class KeptRecent(Generic[Key, Value]):
-    """The values that were set last, of at most `room` in all; several threads may use it.
+    """The values that were set last, up to a total size of `room`. Threads may share it.
 
-    Each takes one of that unless its size is told.
+    A value has the size 1 unless another is given.
     """
 
     def __init__(self, room: int) -> None:
@@ -30,7 +30,7 @@ class KeptRecent(Generic[Key, Value]):
             self._drop(key)
             self._values[key] = (value, size)
             self._room -= size
-            # The newest stays, however large it is.
+            # The newest value stays, however large it is.
             while self._room < 0 and len(self._values) > 1:
                 self._drop(next(iter(self._values)))
 

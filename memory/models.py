@@ -1,4 +1,4 @@
-"""What a chapter remembers: memory blocks, and the drafts written from them."""
+"""The tables of memory: the blocks, and the drafts that are written from them."""
 
 import uuid
 from typing import ClassVar
@@ -14,8 +14,8 @@ from sessions.models import Attempt, Session
 class MemoryBlock(AppendOnly):
     """One piece of structured memory, as its agent returned it.
 
-    The stretches of the deltas that count tile the prompts without gap or overlap; rulings stand
-    outside the tiling.
+    The stretches of the deltas that count cover the prompts without gap or overlap. Rulings cover
+    no prompts.
     """
 
     class Type(models.TextChoices):
@@ -26,17 +26,17 @@ class MemoryBlock(AppendOnly):
     block_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="memory_blocks")
     type = models.CharField(max_length=20, choices=Type)
-    # The attempt at its last turn: the block counts while the story goes by that attempt. None for
-    # the lock and for rulings, which always count.
+    # The attempt at the block's last turn. The block counts while that attempt is chosen. It is
+    # None for the lock and for rulings, which always count.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="memory_blocks"
     )
     from_prompt_index = models.PositiveIntegerField()
     to_prompt_index = models.PositiveIntegerField()
-    # Those who know it, slots in ascending order: of a delta who witnessed all that it tells, of a
-    # ruling who was told of it. As with the witnesses of an event these are names and never
-    # "everybody": who joins the cast later knows nothing of it. None is everybody, also who comes
-    # later, as it holds of the lock.
+    # The numbers of the characters who know the block, in ascending order: the witnesses of all
+    # that a delta tells, or the readers of a ruling. As with the witnesses of an event, everybody
+    # is listed by number, so that people who join the cast later do not know the block. The lock
+    # has None, so that they know it.
     audience = models.JSONField(null=True, blank=True)
     json_payload = models.JSONField()
     created_at = models.DateTimeField(default=timezone.now)
@@ -61,12 +61,12 @@ class MemoryBlock(AppendOnly):
 
 
 class NarrativeDraft(AppendOnly):
-    """A chapter as agent 9 wrote it, with what it was written from."""
+    """A chapter as agent 9 wrote it, with the sources that it was written from."""
 
     draft_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="narrative_drafts")
-    # The job that wrote it, and the attempt at the last turn that it tells. An imported draft has
-    # no job, and one that was written before attempts were recorded may have none either.
+    # The job that wrote the draft, and the attempt at the last turn that it tells. Imported drafts
+    # have no job, and drafts from before attempts were recorded may have no attempt.
     job_id = models.UUIDField(null=True, blank=True)
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, null=True, blank=True)
     narrative_agent_definition_text = models.TextField(blank=True)

@@ -1,7 +1,7 @@
-"""Which prompts a memory delta covers, and which prompts stay in a character's view.
+"""Decides which prompts each delta covers, and where a character's recent context begins.
 
 A stretch has as many prompts as the chapter says (`chunk_size_prompts`), counted from the summary
-pointer on; at End Chapter the rest is one.
+pointer on. At the end of a chapter the remaining prompts are one stretch.
 """
 
 import math
@@ -15,28 +15,29 @@ from memory.keeping import KeptRecent
 from sessions.models import Session
 from sessions.record import chosen_events
 
-# Play leaves one behind now and then, and a failure one more. More are written only once the GM has
-# accepted as many calls as they take; and so are these where they take more calls than they have
-# prompts, of which each has one set of witnesses in play, and as many as it likes in a file.
+# Now and then play leaves one stretch behind, and a failure one more. More of them are written only
+# after the GM has accepted their calls. Few stretches have to be accepted, too, if they take more
+# calls than they have prompts: in play a prompt has one set of witnesses, in a file it may have
+# many.
 STRETCHES_UNASKED = 2
-# Numbers in ascending order: the witnesses of an event, or those who know a block.
+# Numbers in ascending order: the witnesses of an event, or the characters who know a block.
 Audience = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Prompts `first` to `last`, both included."""
+    """The prompts from `first` to `last`, including both."""
 
     first: int
     last: int
 
     def is_whole(self, chapter: Session) -> bool:
-        """The rest at the end of a chapter is shorter."""
+        """Return whether the stretch has full length; the last one of a chapter may be shorter."""
         return self.last - self.first + 1 == chapter.chunk_size_prompts
 
 
 def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """The stretches that memory does not cover yet, in order."""
+    """Return the stretches that memory does not cover yet, in order."""
     stretches, size = [], chapter.chunk_size_prompts
     first = chapter.last_summarized_prompt_index + 1
     while (last := first + size - 1) <= chapter.prompt_index:
@@ -50,16 +51,16 @@ def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 def audiences_in(
     chapter: Session, stretch: Stretch, *, last_attempt: uuid.UUID | None = None
 ) -> list[Audience]:
-    """The sets of witnesses of the stretch's events, the widest first: each is told in one call.
+    """Return the sets of witnesses of the stretch's events, widest first; each takes one call.
 
-    With a `last_attempt` at the last prompt, as if that were chosen.
+    `last_attempt` counts as the chosen attempt at the last prompt.
     """
     [audiences] = _find_audiences(chapter, [stretch], last_attempt)
     return audiences
 
 
 def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
-    """What `audiences_in` finds in each; the stretches follow one another without a gap."""
+    """Return the audiences of each stretch; the stretches must follow each other without gaps."""
     if not (stretches and chapter.differs_by_reader):
         return [[tuple(chapter.everybodys_numbers)] for _ in stretches]
     state = (chapter.updated_at, tuple(stretches))
@@ -71,11 +72,11 @@ def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Au
 
 
 def count_calls(chapter: Session, stretches: Sequence[Stretch]) -> int:
-    """How many calls these stretches take, as `audiences_of` has them."""
+    """Count the calls that these stretches take, one for each of their audiences."""
     return sum(map(len, audiences_of(chapter, stretches)))
 
 
-# By chapter, as it was when the chapter had last changed: an open page asks every two seconds.
+# The audiences by chapter with the chapter's state, because open pages ask every two seconds.
 _AudiencesState = tuple[datetime, tuple[Stretch, ...]]
 _kept_audiences: KeptRecent[uuid.UUID, tuple[_AudiencesState, list[list[Audience]]]] = KeptRecent(
     4_096
@@ -96,7 +97,7 @@ def _find_audiences(
 
 
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """All that memory does not cover, where the GM has to accept the calls first; else none."""
+    """Return all due stretches if the GM has to accept their calls first, and none otherwise."""
     stretches = due_stretches(chapter, is_ending=is_ending)
     accepted, unaccepted, calls = chapter.accepted_calls, 0, 0
     for audiences in audiences_of(chapter, stretches):
@@ -111,20 +112,20 @@ def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 
 
 def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
-    """How many calls the GM has to accept before memory is written on."""
+    """Count the calls that the GM has to accept before more memory is written."""
     return count_calls(chapter, stretches_to_accept(chapter, is_ending=is_ending))
 
 
 @dataclass(frozen=True)
 class CatchingUp:
-    """How many stretches of a chapter are written, while the calls for the others are accepted."""
+    """The numbers of written and of all stretches, while the accepted calls are made."""
 
     written: int
     count: int
 
 
 def catching_up(chapter: Session) -> CatchingUp | None:
-    """None where memory is not behind, or nobody has accepted any calls."""
+    """Return how far memory has caught up; None if it is not behind or no calls were accepted."""
     due = len(due_stretches(chapter, is_ending=chapter.is_ending))
     if not (due and chapter.accepted_calls):
         return None
@@ -135,13 +136,13 @@ def catching_up(chapter: Session) -> CatchingUp | None:
 def recent_context_start(
     last_prompt: int, starts: Sequence[int], size: int, *, stretches: int = 1
 ) -> int:
-    """The first prompt of a character's recent context.
+    """Return the first prompt of a character's recent context.
 
-    `starts` are the first prompts of the stretches that memory covers, in order, and last the first
-    prompt that it does not cover. The context begins with one of them, at or before the last `size`
-    prompts, so that within a stretch it only grows at its end (prefix caches reward that) and no
-    prompt falls between memory and context. With more `stretches` it moves on by so many at once,
-    and as much more seldom.
+    `starts` are the first prompts of the covered stretches, in order, and then the first prompt
+    that is not covered. The context begins at one of them and has at least the last `size` prompts.
+    So it only grows at its end within a stretch, which prefix caches need, and no prompt is missing
+    from both memory and context. With more `stretches` it moves on by that many at a time, and less
+    often.
     """
     at = max(bisect_right(starts, last_prompt - size + 1) - 1, 0)
     return starts[at // stretches * stretches]

@@ -1,4 +1,4 @@
-"""Where a chapter is loaded by its id."""
+"""Loads a chapter by its id."""
 
 import uuid
 from collections.abc import Callable, Collection
@@ -11,40 +11,40 @@ from sessions.models import Session
 
 Found = TypeVar("Found")
 
-# How often a chapter that moves on while it is being read is read again.
+# The most readings of a chapter that changes while it is read.
 MAX_READINGS = 3
 
 
 def lock_chapter(session_id: uuid.UUID) -> bool:
-    """Make the others wait who change this chapter, until the transaction ends.
+    """Lock the chapter's row until the transaction ends, and return whether the chapter exists.
 
-    Returns whether there still is one.
-    Whoever changes several rows of a chapter takes its Session row first: one order, so that no
-    two wait for each other. SQLite needs no lock, since its transactions take turns as a whole.
+    Code that changes several rows of a chapter locks this row first, so that no two transactions
+    wait for each other. SQLite needs no lock, because its write transactions run one at a time.
     """
     return bool(Session.objects.select_for_update().filter(pk=session_id).values_list("pk"))
 
 
 def get_chapter(session_id: uuid.UUID) -> Session:
-    """The chapter with its Tab 1; raises UnknownChapter."""
+    """Return the chapter with its Tab 1. Raises UnknownChapter."""
     return _get(Session.objects.select_related("tab1"), session_id)
 
 
 def get_chapter_with_cast(session_id: uuid.UUID) -> Session:
-    """The same with its cast, for code that cannot read that later; raises UnknownChapter."""
+    """Return the chapter with Tab 1 and cast, for code that cannot make queries later. Raises
+    UnknownChapter."""
     return _get(Session.objects.select_related("tab1").prefetch_related("members"), session_id)
 
 
 def get_chapter_to_change(session_id: uuid.UUID) -> Session:
-    """The chapter without its Tab 1, locked as `lock_chapter` does; raises UnknownChapter."""
+    """Return the chapter without Tab 1, locked as by `lock_chapter`. Raises UnknownChapter."""
     return _get(Session.objects.select_for_update(), session_id)
 
 
 def read_at_one_moment(session_id: uuid.UUID, read: Callable[[Session], Found]) -> Found:
-    """What `read` finds in the chapter and its rows, as all were at once; raises UnknownChapter.
+    """Return what `read` finds in the chapter's rows at one moment. Raises UnknownChapter.
 
-    A transaction would make reading wait for writers on SQLite; so what has changed meanwhile is
-    seen by the chapter's row, and read again.
+    A transaction would make readers wait for writers on SQLite. So this reads again if the
+    chapter's row has changed meanwhile.
     """
     chapter = get_chapter(session_id)
     for _ in range(MAX_READINGS):
@@ -78,7 +78,7 @@ def _get(chapters: QuerySet[Session], session_id: uuid.UUID) -> Session:
 
 
 def tell_readers_apart(chapter: Session, readers: Collection[int]) -> None:
-    """Have prompts composed for each character by itself, where these are not all of the cast."""
+    """Have requests composed for each character separately, unless these are all of the cast."""
     if not (chapter.differs_by_reader or set(readers) >= set(chapter.everybodys_numbers)):
         Session.objects.filter(pk=chapter.pk).update(differs_by_reader=True)
         chapter.differs_by_reader = True

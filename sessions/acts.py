@@ -1,4 +1,4 @@
-"""What the user does to the world without a model: a move on a map, a thing picked up."""
+"""Acts: what the user does to the world without a model, such as a move on a map."""
 
 import uuid
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from sessions.world import NewChange, add_changes
 
 @transaction.atomic
 def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
-    """Change the world at once, after the latest turn, which is closed to other attempts from then
-    on; a broken attempt is set aside.
+    """Change the world at once, after the latest turn, and set a broken attempt aside.
 
-    Refused with TurnInFlight while a reply is being written, and with WrongState outside play and
-    before the first turn. Raises InvalidInput for a change that cannot be stored.
+    The turn is then closed to other attempts. Raises TurnInFlight while a reply is being written,
+    WrongState outside of play and before the first turn, and InvalidInput for a change that cannot
+    be stored.
     """
     chapter = get_chapter_to_change(session_id)
     if chapter.is_ending or not chapter.is_playable:

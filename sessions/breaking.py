@@ -1,4 +1,4 @@
-"""How an attempt breaks: it failed, the user stopped it, or its process died."""
+"""Breaks an attempt that failed, that the user stopped, or whose process died."""
 
 import logging
 import uuid
@@ -13,17 +13,17 @@ from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
 
-# What was kept of an attempt that broke off, and what to do.
+# What an error message adds: what was kept, and what the user can do.
 KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
-# The log names such a failure by this word.
+# The name of such a failure in the log.
 _INTERRUPTION = "Interrupted"
 
 
 def fail_attempt(
     attempt: Attempt, *, error: str, partial_text: str, kind: str = _INTERRUPTION
 ) -> bool:
-    """Keep the user's words and the text so far beside the error; the chapter did not move.
+    """Fail the attempt, and keep the user's words and the text so far; the chapter stays as it is.
 
     `kind` names the failure in the log, which never repeats `error`.
     """
@@ -31,14 +31,14 @@ def fail_attempt(
 
 
 def stop_attempt(attempt: Attempt, *, partial_text: str = "") -> bool:
-    """End the run as the user asked; without a text, the one that was last stored stays."""
+    """Stop the attempt as the user asked; without a text, the stored text stays."""
     return _break(run_of(attempt), attempt, Attempt.Status.STOPPED, "", partial_text)
 
 
 def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
-    """Store the text that came between the last renewal and the attempt's end by another process.
+    """Store the text that came after the last renewal of an attempt that another process ended.
 
-    The other process stopped the attempt, or took it for dead because its lease was not renewed.
+    That process stopped the attempt, or took it for dead because its lease was not renewed.
     """
     if partial_text:
         broken = Attempt.objects.filter(
@@ -48,7 +48,7 @@ def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
 
 
 def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
-    """Fail the attempts whose process died; returns how many."""
+    """Fail the attempts whose process died, and return their number."""
     dead = Attempt.objects.filter(status=Attempt.Status.RUNNING, lease_until__lt=timezone.now())
     if session_id is not None:
         dead = dead.filter(session_id=session_id)
@@ -66,7 +66,7 @@ def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
 
 
 def run_of(attempt: Attempt) -> models.QuerySet[Attempt]:
-    """The attempt's row, as long as this run may write to it."""
+    """Return the attempt's row while this run may write to it."""
     return Attempt.objects.filter(
         pk=attempt.pk, run_id=attempt.run_id, status=Attempt.Status.RUNNING
     )

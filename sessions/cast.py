@@ -1,4 +1,4 @@
-"""The cast of a chapter: who takes part, what they are called, and what is told of them."""
+"""The cast of a chapter: who takes part, and their names, pronouns and texts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -16,27 +16,27 @@ from sessions.speaker_marks import holds_mark, is_mark, person_as_read
 from sessions.text import clean_line, clean_text
 
 _SELECTED_AT_FIRST = (1, 2, 3)
-# What is copied from a member to another chapter's.
+# The fields that are copied to a member of another chapter.
 _FIELDS = ("slot", "is_selected", "name", "pronouns", "public_text", "identity_text")
 
-# By slot as text, a JSON key.
+# The keys are slots as text, as in JSON.
 TextsBySlot = Mapping[str, str]
 
 
 def default_cast() -> list[CastMember]:
-    """The rows of a new chapter, for which the caller has to set the chapter."""
+    """Return the cast of a new chapter; the caller has to set its `session`."""
     return [CastMember(slot=slot) for slot in _SELECTED_AT_FIRST]
 
 
 def copy_cast(cast: Iterable[CastMember]) -> list[CastMember]:
-    """The same for a copy of a chapter's setup."""
+    """Return a copy of a cast for another chapter; the caller has to set its `session`."""
     return [CastMember(**{name: getattr(one, name) for name in _FIELDS}) for one in cast]
 
 
 def change_cast(
     chapter: Session, slots: Sequence[int] | None, texts: Mapping[str, TextsBySlot | None]
 ) -> None:
-    """Select these slots, and store these texts, by field of CastMember; None leaves what is there.
+    """Select these slots and store these texts, by field of CastMember; None changes nothing.
 
     The chapter's row has to be locked. Raises TooLong or InvalidInput.
     """
@@ -65,7 +65,7 @@ def change_cast(
 
 
 def check_takes_part(chapter: Session, slot: int) -> None:
-    """Raises InvalidInput unless this is an agent of the chapter."""
+    """Raise InvalidInput unless this is an agent of the chapter."""
     if slot not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {slot} in this chapter.")
 
@@ -73,7 +73,7 @@ def check_takes_part(chapter: Session, slot: int) -> None:
 def clean_person(
     everybody: Iterable[Character], *, name: str, pronouns: str = "", public_text: str = ""
 ) -> dict[str, str]:
-    """What is told of somebody without a panel who joins these; raises TooLong or InvalidInput."""
+    """Return the cleaned fields of a person without a panel. Raises TooLong or InvalidInput."""
     person = {"name": name, "pronouns": pronouns, "public_text": public_text}
     limits = (AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT)
     labels = ("The name", "The pronouns", "What everybody knows of somebody")
@@ -108,7 +108,7 @@ def _check_slot(slot: str) -> int:
 
 
 def _clean(field: str, slot: int, text: str, present: str) -> str:
-    """What has been there all along hinders no other change."""
+    """Return the cleaned text; a stored value is accepted even if it would be invalid now."""
     if field == "identity_text":
         return clean_text(text, limit=TAB1_CHAR_LIMIT, label=f"The identity of agent {slot}")
     label, limit = {
@@ -135,7 +135,7 @@ def _clean(field: str, slot: int, text: str, present: str) -> str:
 
 
 def _check_namesakes(cast: Sequence[Character], before: Sequence[Character]) -> None:
-    """Two who have borne one name all along hinder no other change."""
+    """Refuse a new name that another member has; names that were stored before are accepted."""
     borne = {(one.slot, one.name) for one in before}
     kept = [one for one in cast if (one.slot, one.name) in borne]
     named = {person_as_read(one.name): one for one in kept}

@@ -1,4 +1,4 @@
-"""Chance in a turn: what another attempt at it draws again, and whoever looks at it later."""
+"""Chance in a turn, which draws the same for every attempt at it and whenever it is read again."""
 
 import hashlib
 import random
@@ -7,10 +7,10 @@ from sessions.models import Session
 
 
 def chance(chapter: Session, number: int, name: str) -> random.Random:
-    """A source of chance for what is drawn under this name in this turn.
+    """Return a source of chance for one name in this turn.
 
-    It depends on the chapter's seed, the turn's number and the name alone: another attempt at the
-    turn has the same luck, and one more draw under another name shifts none of these.
+    It depends only on the chapter's seed, the turn's number and the name. So another attempt has
+    the same luck, and a draw under another name does not change it.
     """
     drawn = f"{chapter.seed.hex} {number} {name}"
     return random.Random(hashlib.sha256(drawn.encode()).digest())  # noqa: S311  (no secret)

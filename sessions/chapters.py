@@ -1,4 +1,4 @@
-"""Chapters as a whole: make, set up, copy, rename, reset and delete them."""
+"""Makes, sets up, copies, renames, resets and deletes whole chapters."""
 
 import re
 import uuid
@@ -32,7 +32,7 @@ LOCKED = (
 
 @dataclass(frozen=True)
 class SetupChange:
-    """What to change of Tab 1; None leaves a field, a missing slot leaves its text."""
+    """The changes to Tab 1: None leaves a field, and a missing slot leaves its text."""
 
     world_text: str | None = None
     chapter_text: str | None = None
@@ -47,7 +47,7 @@ class SetupChange:
 def create_chapter(
     title: str = "", *, mode: str = DEFAULT_MODE, is_in_play: bool = False
 ) -> Session:
-    """`is_in_play` is for a mode without a lock, in which play begins with the chapter."""
+    """Create a chapter; `is_in_play` is for modes without a lock, which begin in play."""
     state = State.ACTIVE if is_in_play else State.DRAFT_TAB1
     chapter = Session(title=_clean_title(title) or UNTITLED, mode=mode, state=state)
     return _store_new(chapter, Tab1Inputs(), default_cast())
@@ -55,13 +55,13 @@ def create_chapter(
 
 @transaction.atomic
 def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
-    """Save what changed of Tab 1; the last write wins, field by field.
+    """Save the changes to Tab 1; for each field the last change counts.
 
-    Raises TooLong or InvalidInput (nothing is saved) and WrongState once Tab 1 is locked.
+    Raises TooLong or InvalidInput, without saving anything, and WrongState once Tab 1 is locked.
     """
     chapter = get_chapter(session_id)
     editable = Session.objects.filter(pk=session_id, state=State.DRAFT_TAB1)
-    # Touching the row first makes two windows that save at once take turns on every database.
+    # This update locks the row first, so that two windows that save at once take turns.
     if not editable.update(updated_at=timezone.now()):
         raise WrongState(LOCKED)
     chapter = get_chapter(session_id)
@@ -95,7 +95,7 @@ def rename_chapter(session_id: uuid.UUID, title: str) -> Session:
 
 @transaction.atomic
 def copy_setup(session_id: uuid.UUID) -> Session:
-    """A fresh chapter with the same Tab 1, and the title with the next number that is free."""
+    """Create a new chapter with the same Tab 1, and the title with the next free number."""
     source = get_chapter(session_id)
     copy = Session(
         title=title_of_copy(source.title),
@@ -112,9 +112,9 @@ def copy_setup(session_id: uuid.UUID) -> Session:
 def save_narrative_agent(
     session_id: uuid.UUID, *, definition_text: str | None = None, target_words: int | None = None
 ) -> Session:
-    """Save what was given of Tab 3's instructions and length; the last write wins, each by itself.
+    """Save the narrator's instructions and the target length; the last change of each counts.
 
-    Refused while the chapter is being written.
+    Raises WrongState while the chapter is being narrated.
     """
     change: dict[str, object] = {}
     if definition_text is not None:
@@ -140,23 +140,23 @@ def save_narrative_agent(
 
 
 def choose_panel(session_id: uuid.UUID, agent_slot: int) -> None:
-    """Remember which character Tab 2 addresses next."""
+    """Store which character Tab 2 addresses next."""
     chapter = get_chapter(session_id)
     check_takes_part(chapter, agent_slot)
     Session.objects.filter(pk=session_id).update(next_agent_slot=agent_slot)
 
 
 def show_all_replies(session_id: uuid.UUID, is_wanted: bool) -> None:
-    """Remember whether Tab 2 shows the attempts that are not chosen, too."""
+    """Store whether Tab 2 also shows attempts that are not chosen."""
     chapter = get_chapter(session_id)
     Session.objects.filter(pk=chapter.pk).update(shows_all_replies=is_wanted)
 
 
 @transaction.atomic
 def reset_chapter(session_id: uuid.UUID) -> Session:
-    """Delete the chapter with all its texts and open a new one under a new id.
+    """Delete the chapter with all its texts, and create a new one under a new id.
 
-    Whatever is running for it finds its row gone and writes nothing.
+    Work that is still running for it finds no row and writes nothing.
     """
     lock_chapter(session_id)
     old = get_chapter(session_id)
@@ -174,7 +174,7 @@ def delete_chapter(session_id: uuid.UUID) -> None:
 
 
 def title_of_copy(title: str) -> str:
-    """The Lamp -> The Lamp (2) -> The Lamp (3)"""
+    """Return the title with the next free number, such as The Lamp (2) and then The Lamp (3)."""
     stem, last = title, 1
     if counted := re.fullmatch(r"(.*) \(([0-9]{1,3})\)", title):
         stem, last = counted[1], int(counted[2])
@@ -198,7 +198,7 @@ def _store_new(chapter: Session, tab1: Tab1Inputs, cast: list[CastMember]) -> Se
 
 
 def _has_no_lock(chapter: Session) -> bool:
-    """Whether the chapter is of a mode in which play began with it."""
+    """Return whether the chapter's mode has no lock, so that play began with the chapter."""
     return chapter.state not in (State.DRAFT_TAB1, State.LOCKING) and not chapter.tab1_locked
 
 

@@ -1,4 +1,4 @@
-"""Writing the events of a committed attempt: its words, and what was said and shown in it."""
+"""Writes the events of a committed attempt: its words, and what was said and shown in it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from sessions.world import everybody_at
 
 @dataclass(frozen=True)
 class NewEvent:
-    """Something that was said, shown or thought, by a member of the cast or by nobody of it.
+    """Something that was said, shown or thought, by a member of the cast or by somebody else.
 
-    `witnesses` are those who could perceive it; None is those of the attempt. Who speaks and the
-    attempt's actor always do; a thought is its thinker's alone. `shown` is a form of it that a page
-    draws beyond its words.
+    `witnesses` are those who could perceive it; None stands for the attempt's witnesses. The
+    speaker and the attempt's actor are always added, but a thought has only its thinker. `shown` is
+    a form of the event that a page draws beside its words.
     """
 
     text: str
@@ -30,9 +30,9 @@ class NewEvent:
 
 
 def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
-    """Store the words of a committed attempt, unless it has none, and then what came of them.
+    """Store the words of a committed attempt, if it has any, and then the events that followed.
 
-    All get their witnesses, as the cast is now. The outcome is one event at least.
+    Their witnesses are found by the present cast. The outcome has at least one event.
     """
     chapter, turn = attempt.session, attempt.turn
     assert turn is not None, "A committed attempt has a turn."

@@ -1,13 +1,13 @@
-"""Refusals that a GM can read: what happened, what was kept, what to do."""
+"""Refusals that a GM can read: each says what happened, what was kept, and what to do."""
 
 import re
 
 
 class ChapterError(Exception):
-    """A request that a chapter refuses; nothing was changed.
+    """A request that the engine refuses for a chapter, without changing anything.
 
-    `status` is the HTTP status that fits and `title` names the kind of refusal in a few words.
-    `retry_seconds` says when the same may succeed, where waiting alone helps.
+    `status` is the HTTP status, and `title` names the kind of refusal in a few words.
+    `retry_seconds` is the time after which a second try may succeed, if waiting helps.
     """
 
     status = 409
@@ -16,12 +16,12 @@ class ChapterError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """For the answer that tells it."""
+        """The headers of the answer with this refusal."""
         return {"Retry-After": str(self.retry_seconds)} if self.retry_seconds else {}
 
     @classmethod
     def kind(cls) -> str:
-        """The class's name as jobs and the API's problems call it, such as `wrong-state`."""
+        """Return the class's name as jobs and the API's problems have it, such as `wrong-state`."""
         return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
 

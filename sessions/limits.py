@@ -10,7 +10,7 @@ PROMPT_CHAR_LIMIT = 5_000
 NARRATIVE_AGENT_CHAR_LIMIT = 5_000
 CANON_CHAR_LIMIT = 1_000
 AGENT_NAME_CHAR_LIMIT = 60
-# Of who writes an attempt, and of a way to play, as that declares them: explorer.narrator.
+# The names of agents and of modes, such as explorer.narrator.
 AGENT_CHAR_LIMIT, MODE_CHAR_LIMIT = 60, 30
 PRONOUNS_CHAR_LIMIT = 40
 PUBLIC_TEXT_CHAR_LIMIT = 200
@@ -18,15 +18,15 @@ TITLE_CHAR_LIMIT = 120
 # The engine cuts no reply, and this limit is far above what any model writes at once.
 REPLY_CHAR_LIMIT = 1_000_000
 SUBMISSION_KEY_CHAR_LIMIT = 100
-# The kind of a change, and what it came from.
+# The names of a change's kind and of its cause.
 CHANGE_NAME_CHAR_LIMIT = 60
-# A change as JSON.
+# The payload of a change as JSON.
 CHANGE_CHAR_LIMIT = 20_000
 MAX_ATTEMPTS_OF_A_TURN = 50
 MAX_AGENTS = 7
-# The number of people of the world without a panel.
+# The most people without a panel on Tab 1.
 MAX_PEOPLE = 20
-# Those who appear in play, at all attempts together.
+# The most people who appear in play, in all attempts of a chapter together.
 MAX_PEOPLE_IN_PLAY = 500
 DEFAULT_TARGET_WORDS = 2_500
 MIN_TARGET_WORDS = 100

@@ -15,10 +15,10 @@ def chosen_events(
     last_attempt: uuid.UUID | None = None,
     with_thoughts: bool = False,
 ) -> "QuerySet[Event]":
-    """The events of the chosen attempts at these turns, both ends included; thoughts only where
-    they are asked for.
+    """Return the events of the chosen attempts at these turns, including both ends.
 
-    With a `last_attempt`, a committed attempt at turn `to_prompt`, as if that were chosen.
+    Thoughts are included only with `with_thoughts`. `last_attempt`, a committed attempt at turn
+    `to_prompt`, counts as the chosen one there.
     """
     told = Q(attempt__chosen_for__isnull=False)
     if last_attempt is not None:
@@ -32,7 +32,7 @@ def chosen_events(
 
 
 def other_events(chapter: Session, *, from_prompt: int, to_prompt: int) -> "QuerySet[Event]":
-    """The events of the attempts at these turns that are not chosen, oldest attempt first, without
+    """Return the events of other attempts at these turns, oldest attempt first, without
     thoughts."""
     events = chapter.events.filter(
         attempt__chosen_for__isnull=True,
@@ -43,12 +43,12 @@ def other_events(chapter: Session, *, from_prompt: int, to_prompt: int) -> "Quer
 
 
 def attempts_at(turn: Turn) -> list[Attempt]:
-    """The committed attempts at the turn with their events, oldest first."""
+    """Return the committed attempts at the turn with their events, oldest first."""
     attempts = committed_attempts(turn.session_id).filter(turn=turn)
     return list(attempts.prefetch_related("events"))
 
 
 def committed_attempts(session_id: uuid.UUID) -> "QuerySet[Attempt]":
-    """The committed attempts at all turns of the chapter, oldest first."""
+    """Return the committed attempts at all turns of the chapter, oldest first."""
     committed = Attempt.objects.filter(session=session_id, status=Attempt.Status.COMMITTED)
     return committed.order_by("committed_at", "pk")

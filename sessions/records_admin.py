@@ -1,7 +1,7 @@
-"""How records are shown in Django's admin: all of them, none to be changed.
+"""Shows records in Django's admin, where nothing can be changed.
 
-A chapter changes only through the functions that know its rules; a form that wrote to the tables
-would break them. An app shows its models with RecordAdmin.
+A chapter changes only through the functions that know its rules, and a form that wrote to the
+tables would break these rules. Apps register their models with RecordAdmin.
 """
 
 import json
@@ -23,7 +23,7 @@ else:
 
 
 class RecordAdmin(_ModelAdmin):
-    # Long texts that a list of records need not load.
+    # Long texts that a list of records does not load.
     heavy_fields: tuple[str, ...] = ()
     list_per_page = 50
 
@@ -55,12 +55,12 @@ class RecordAdmin(_ModelAdmin):
 
     @admin.display(description="chapter", ordering="session__title")
     def chapter(self, record: Any) -> SafeString:
-        """A column that leads to the record's chapter; `session` must be in list_select_related."""
+        """Return a link to the record's chapter; list_select_related must contain `session`."""
         return _link("admin:story_sessions_session_change", record.session)
 
 
 def related_records(record: models.Model) -> SafeString:
-    """Links to the records of every kind that belong to this one, with their numbers."""
+    """Return links to all records that belong to this one, with their numbers."""
     links = []
     for relation in record._meta.related_objects:
         related = relation.related_model

@@ -1,6 +1,6 @@
-"""Tab 2's transcript, rendered from Events by the contract 'A' to 'I'; it is never parsed.
+"""Renders Tab 2's transcript from events by the contract 'A' to 'I'; no code parses it again.
 
-Sizes are code points of the rendered plain text, which is also what a copy of the page yields.
+Sizes are code points of the rendered plain text, which is also what a copy of the page has.
 """
 
 import re
@@ -17,7 +17,7 @@ from sessions.roster import Character
 DASHED_LINE = "-------------"
 TRUNCATION_NOTE = "(Earlier transcript truncated for display.)"
 BOUNDARY_ABOVE_NOTE = "(summary boundary above)"
-# Whether what these of the cast witnessed is told.
+# Takes the witnesses of an event, and returns whether the event is told.
 Perceived = Callable[[Collection[int]], bool]
 _SEPARATOR = "\n\n"
 _FEW_PROMPTS = 200
@@ -26,16 +26,16 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 @dataclass(frozen=True)
 class Entry:
-    """One event as it is shown: `character` is None for the GM and the system."""
+    """An event as it is shown; `character` is None for the GM and the system."""
 
     prompt_index: int
     role: str
     prefix: str
     text: str
     character: Character | None = None
-    # False for an attempt that the story does not go by, where all attempts are shown.
+    # False for other attempts than the chosen one, where all attempts are shown.
     is_chosen: bool = True
-    # Of a reply the names of those who could perceive it, where that is not everybody.
+    # For a reply, the names of its witnesses if these are not everybody.
     perceived_by: str = ""
 
     @property
@@ -100,10 +100,10 @@ class Transcript:
 def read_transcript(
     chapter: Session, *, limit: int | None = TAB2_CHAR_LIMIT, with_all_replies: bool = False
 ) -> Transcript:
-    """The window of the newest events whose rendering fits `limit`; None means all of it.
+    """Read the newest events whose rendering fits `limit`; None means all events.
 
-    With all replies the attempts that are not chosen stand beside the chosen ones; they do not
-    count towards the limit.
+    With all replies, other attempts stand beside the chosen ones without counting towards the
+    limit.
     """
     events = chosen_events(chapter).reverse()
     entries = (render_event(event, chapter) for event in events.iterator(chunk_size=200))
@@ -119,7 +119,7 @@ def read_transcript(
 def read_prompts(
     chapter: Session, first: int, last: int, *, with_all_replies: bool = False
 ) -> Transcript:
-    """All of these prompts with their replies."""
+    """Read all of these prompts with their replies."""
     events = chosen_events(chapter, from_prompt=first, to_prompt=last)
     entries = list(_numbered(render_event(event, chapter) for event in events))
     transcript = Transcript(entries, chapter.last_summarized_prompt_index)
@@ -127,9 +127,9 @@ def read_prompts(
 
 
 def _with_other_attempts(transcript: Transcript, chapter: Session) -> Transcript:
-    """The same with the attempts that are not chosen, in the order in which all were committed.
+    """Add the attempts that are not chosen, in the order in which all were committed.
 
-    Words that an attempt has in common with the chosen one stand there once.
+    The words of a prompt are shown once if several attempts share them.
     """
     shown = transcript.entries
     if not shown:
@@ -145,14 +145,14 @@ def _with_other_attempts(transcript: Transcript, chapter: Session) -> Transcript
         )
         if not is_repeated:
             entries.append(entry)
-    # Stable: what is chosen stands first among the entries of one prompt.
+    # The sort is stable, so the chosen attempt comes first among the entries of its prompt.
     entries.sort(key=lambda entry: entry.prompt_index)
     return replace(transcript, entries=entries)
 
 
 def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> Transcript:
-    """Take whole entries, newest first, while everything that is shown fits `limit`."""
-    # Room for the line and both notes is kept from the start, so that none of them can overflow.
+    """Take whole entries, newest first, as long as everything that is shown fits `limit`."""
+    # Room for the dashed line and both notes is reserved first, so that they always fit.
     room = limit - sum(
         len(_SEPARATOR) + len(note) for note in (DASHED_LINE, TRUNCATION_NOTE, BOUNDARY_ABOVE_NOTE)
     )
@@ -169,7 +169,7 @@ def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> 
 
 
 def _cut_start(entry: Entry, room: int) -> Entry:
-    """A single entry larger than the window shows its end."""
+    """Cut a single entry that is larger than the window, so that its end is shown."""
     kept = entry.text[-max(room - len(entry.prefix) - len(_SEPARATOR), 0) :]
     return Entry(entry.prompt_index, entry.role, entry.prefix, kept, entry.character)
 
@@ -194,7 +194,7 @@ def _render(
 
 
 def normalize_blank_lines(text: str) -> str:
-    """Three or more blank lines become two; none stand at the edges."""
+    """Reduce three or more blank lines to two, and remove blank lines at both ends."""
     return _BLANK_LINES.sub("\n\n\n", text.strip("\n"))
 
 
@@ -207,10 +207,8 @@ def chosen_entries(
     perceived: Perceived | None = None,
     with_thoughts: bool = False,
 ) -> Iterator[Entry]:
-    """What `chosen_events` finds as it is shown, without its rows: there may be ten thousand.
-
-    With `perceived` the events alone of whose witnesses it holds.
-    """
+    """Yield the entries of `chosen_events` without model objects, because there may be ten
+    thousand. `perceived` selects events by their witnesses."""
     events = chosen_events(
         chapter,
         from_prompt=from_prompt,
@@ -220,7 +218,7 @@ def chosen_entries(
     )
     rows = events.values_list("prompt_index", "role", "agent_slot", "text", "witnesses")
     is_long = to_prompt is None or to_prompt - from_prompt > _FEW_PROMPTS
-    # A cursor for a few rows would be asked three times for what one query brings.
+    # For a few rows a cursor would need three queries instead of one.
     read = rows.iterator(chunk_size=500) if is_long else rows
     return _numbered(
         _render(chapter, number, role, slot, text)
@@ -230,7 +228,7 @@ def chosen_entries(
 
 
 def _numbered(entries: Iterable[Entry], *, newest_first: bool = False) -> Iterator[Entry]:
-    """The entries, in which a turn whose words are not among them shows its number alone."""
+    """Yield the entries, with only the number for a turn whose words are not among them."""
     for number, of_turn in groupby(entries, key=lambda entry: entry.prompt_index):
         turn = list(of_turn)
         first = turn[-1 if newest_first else 0]

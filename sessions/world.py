@@ -1,7 +1,7 @@
-"""The world of a chapter: the changes that count, folded from its initial state on.
+"""The world of a chapter: the changes that count, folded from the initial state.
 
-A change is stored as its step ends. It counts once its run is committed, for as long as its attempt
-is chosen; an act counts at once. Nothing is rolled back: another attempt has other changes.
+A change is stored at the end of its step. It counts once its run is committed, while its attempt is
+chosen; an act counts at once. Nothing is rolled back, because another attempt has other changes.
 """
 
 import json
@@ -27,10 +27,10 @@ World = TypeVar("World")
 
 @dataclass(frozen=True)
 class NewChange:
-    """A change that is not stored yet; `payload` is an object of JSON.
+    """A change that is not stored yet; `payload` is a JSON object.
 
-    `cause` names the tool or the rule that it came from, and `step` the call of the model within
-    the reply. `result` is the job whose late result it takes.
+    `cause` names the tool or rule that made it, and `step` the model call within the reply.
+    `result` is the job whose late result it takes.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class NewChange:
 
 @dataclass(frozen=True)
 class LateResult:
-    """What a job worked out beside play, which becomes a change of this kind when it is taken."""
+    """The result of a job beside play, which becomes a change of this kind when a run takes it."""
 
     result_id: uuid.UUID
     asked_by: uuid.UUID
@@ -53,10 +53,10 @@ class LateResult:
 def changes_that_count(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> "QuerySet[Change]":
-    """The changes of the chosen attempts in the order of their turns, the acts last in each.
+    """Return the changes of chosen attempts in the order of turns, with the acts of each turn last.
 
-    With `before` those of earlier turns alone. With an `attempt` those before its turn and then
-    those of its own run, also while it runs, and the acts after it: the world as it leaves it.
+    With `before` only changes of earlier turns are returned. With an `attempt` they are the changes
+    before its turn, those of its own run even while it runs, and the acts after it.
     """
     if attempt is not None and attempt.turn is not None:
         before = attempt.turn.number
@@ -66,7 +66,7 @@ def changes_that_count(
         counts &= Q(attempt__turn__number__lt=before)
     if attempt is not None:
         counts |= Q(attempt=attempt) & (Q(run_id=None) | Q(run_id=attempt.run_id))
-    # A first attempt has no turn before it is committed.
+    # The first attempt at a turn has no turn until it is committed.
     number = F("attempt__turn__number").asc(nulls_last=True)
     return chapter.changes.filter(counts).order_by(
         number, F("run_id").asc(nulls_last=True), "position"
@@ -76,17 +76,17 @@ def changes_that_count(
 def fold_world(
     initial: World, changes: Iterable[Change], apply: Callable[[World, Change], World]
 ) -> World:
-    """The world after these changes; `apply` returns the one after a change, and keeps the one
-    before as it was."""
+    """Return the world after these changes. `apply` returns the world after one change, and must
+    not modify the world that it was given."""
     return reduce(apply, changes, initial)
 
 
 def everybody_at(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> tuple[Character, ...]:
-    """Those who take part: the cast of Tab 1, and who has appeared in play by changes that count;
-    see `changes_that_count`."""
-    # Somebody who appears has not witnessed what was before.
+    """Return the cast of Tab 1 and the people who have appeared in play. The people are those of
+    the changes that count; see `changes_that_count`."""
+    # A person who appears did not witness earlier events, so the readers then differ.
     if not chapter.differs_by_reader:
         return chapter.everybody
     appeared = changes_that_count(chapter, before=before, attempt=attempt).filter(kind=PERSON)
@@ -95,21 +95,21 @@ def everybody_at(
 
 
 def take_part_once(chapter: Session, numbers: Sequence[int], *, before: int | None = None) -> bool:
-    """Whether these are of those who take part, each named once; with `before` at that turn."""
+    """Return whether all these members take part, at turn `before` if given, each named once."""
     everybody = {one.number for one in everybody_at(chapter, before=before)}
     return len(set(numbers)) == len(numbers) and set(numbers) <= everybody
 
 
 def is_closed(chapter: Session, number: int) -> bool:
-    """Whether an act was made after the turn, which then takes no other attempt and no choice."""
+    """Return whether an act followed the turn, which then allows no other attempt and no choice."""
     return chapter.changes.filter(attempt__chosen_for__number=number, run_id=None).exists()
 
 
 @transaction.atomic
 def store_changes(attempt: Attempt, changes: Sequence[NewChange]) -> bool:
-    """Store what a step of this run did to the world, behind what its earlier steps did.
+    """Store the changes of a step of this run, after those of its earlier steps.
 
-    Returns False, and stores nothing, where the run may no longer write to the attempt. Raises
+    Returns False and stores nothing if the run may no longer write to the attempt. Raises
     InvalidInput for a change that cannot be stored.
     """
     if not (lock_chapter(attempt.session_id) and run_of(attempt).exists()):
@@ -119,10 +119,10 @@ def store_changes(attempt: Attempt, changes: Sequence[NewChange]) -> bool:
 
 
 def take_results(attempt: Attempt, finished: Iterable[LateResult]) -> bool:
-    """Take what waits of the finished results as the first changes of this run.
+    """Take the finished results that wait for this attempt, as the first changes of its run.
 
-    A result waits for the attempt if the chosen attempt of an earlier turn asked for it, and no
-    chosen attempt of an earlier turn took it. Returns what `store_changes` returns.
+    A result waits if the chosen attempt of an earlier turn asked for it and no chosen attempt of an
+    earlier turn took it. Returns what `store_changes` returns.
     """
     waiting = [
         NewChange(one.kind, one.payload, cause="result", result=one.result_id)
@@ -132,7 +132,7 @@ def take_results(attempt: Attempt, finished: Iterable[LateResult]) -> bool:
 
 
 def pending_results(attempt: Attempt, finished: Iterable[LateResult]) -> list[LateResult]:
-    """Those that wait for the attempt, in the order of the turns that asked."""
+    """Return the results that wait for the attempt, in the order of the turns that asked."""
     results = list(finished)
     if not results:
         return []
@@ -148,7 +148,7 @@ def pending_results(attempt: Attempt, finished: Iterable[LateResult]) -> list[La
 
 
 def copy_changes(source: Attempt, copy: Attempt) -> None:
-    """Give a committed copy the changes of the run that was committed, results included."""
+    """Give a committed copy the changes of the source's committed run, with their late results."""
     changes = source.changes.filter(run_id=source.run_id).order_by("position")
     add_changes(
         copy,
@@ -160,8 +160,8 @@ def copy_changes(source: Attempt, copy: Attempt) -> None:
 def add_changes(
     attempt: Attempt, changes: Sequence[NewChange], *, run_id: uuid.UUID | None
 ) -> list[Change]:
-    """Store changes of a run, or of an act, behind those that are there; the chapter's row has to
-    be locked. Raises InvalidInput."""
+    """Store the changes of a run or an act after the existing ones. Raises InvalidInput. The
+    chapter's row has to be locked."""
     first = Change.objects.filter(attempt=attempt, run_id=run_id).count()
     rows: list[Change] = []
     for position, one in enumerate(changes, start=first):
@@ -189,8 +189,8 @@ def add_changes(
 
 
 def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
-    """The payload of who appears, with a number that nobody of the chapter has had: who reads by it
-    is never taken for somebody who appeared in another attempt."""
+    """Return the payload of a person who appears, with a number that nobody in the chapter has had.
+    So a person of another attempt is never mistaken for this one."""
     chapter = attempt.session
     before = [one.payload for one in new if one.kind == PERSON]
     everybody = (*everybody_at(chapter, attempt=attempt), *(character(**one) for one in before))
@@ -201,6 +201,6 @@ def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> di
         raise InvalidInput(
             f"At most {MAX_PEOPLE_IN_PLAY} people can appear in a chapter. Nobody was added."
         )
-    # Whoever comes now has missed what was before.
+    # A new person has missed all earlier events.
     tell_readers_apart(chapter, ())
     return {"number": number, **person}

@@ -1,4 +1,4 @@
-"""Asking the server how much its models take, where nobody else knows it as well."""
+"""Asks the server for the windows of its models where no other source knows them as well."""
 
 import asyncio
 import logging
@@ -14,18 +14,18 @@ from agents.providers.windows import ask_windows
 
 logger = logging.getLogger(__name__)
 
-# A server of this machine is often started anew with another window, and asking it costs nothing.
+# A server on this machine is often restarted with another window, and asking it costs nothing.
 _AFTER_HERE, _AFTER_ELSEWHERE = timedelta(minutes=10), timedelta(days=1)
-# A server that loads models when they are called knows more once it has.
+# A server that loads models when they are called knows more after it has loaded them.
 _AFTER_CEILING = timedelta(minutes=1)
 
 
 def ask_server(*, in_passing: bool = False) -> None:
-    """Ask about the models whose answers are missing or old, and keep what comes back.
+    """Ask about the models whose answers are missing or old, and store what the server says.
 
-    `in_passing`, when nothing is sent anyway, only a server of this machine is asked. Another one
-    is never asked before the GM has allowed it. Waits for the network some seconds at most: for
-    workers, outside of transactions. What fails is logged only.
+    With `in_passing`, when nothing is going to be sent, only a server on this machine is asked.
+    Another server is never asked before the GM has allowed it. This is for workers, outside of
+    transactions, as it waits for the network for some seconds at most. Failures are only logged.
     """
     models = models_worth_asking_about()
     host = provider_host()
@@ -39,7 +39,7 @@ def ask_server(*, in_passing: bool = False) -> None:
         )
         if not due or not is_allowed(host):
             return
-        # Not async_to_sync, whose thread an ending process would wait for.
+        # async_to_sync would start a thread for which an ending process would have to wait.
         reports = asyncio.run(ask_windows(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, due))
         store_reports(reports)
     except DatabaseError as error:

@@ -1,4 +1,4 @@
-"""The record of model calls, read: how each ended, and which of them a text came from."""
+"""Reads the records of model calls: how each ended, and which of them wrote a text."""
 
 import uuid
 from collections import defaultdict
@@ -25,7 +25,7 @@ from sessions.roster import SLOTS
 
 
 class Outcome(TextChoices):
-    """How a call ended. A warm-up only has a prompt's start read ahead, and writes nothing."""
+    """How a call ended. A warm-up makes a model read the start of a request and write nothing."""
 
     FINISHED = "finished"
     STOPPED = "stopped"
@@ -33,7 +33,7 @@ class Outcome(TextChoices):
     WARM_UP = "warm-up"
 
 
-# An agent's name and, of a character, the number.
+# The name of an agent, with the number that tells characters apart.
 _Caller = tuple[str, int | None]
 _IS_WARM_UP = (
     Q(raw_output_ref="", attempt=None, job=None)
@@ -51,7 +51,7 @@ OUTCOME = Case(
 
 @dataclass(frozen=True)
 class CallRecord:
-    """One call with what came of it; `use` says so in a few words, "" when nothing did."""
+    """A call with its outcome; `use` says what its text was used for, "" if for nothing."""
 
     artifact: LLMArtifact
     outcome: Outcome
@@ -61,13 +61,13 @@ class CallRecord:
 
     @property
     def tokens(self) -> dict[str, int]:
-        """Tokens as the provider reported them; empty when it did not."""
+        """The tokens as the provider reported them; empty if it reported none."""
         counts: dict[str, int] = self.artifact.token_counts
         return counts
 
     @property
     def counted_tokens(self) -> dict[str, int]:
-        """The same; of a call that may have cost something unreported, as the caps count it."""
+        """The tokens as the caps count them, which are estimated if the provider reported none."""
         artifact = self.artifact
         if not self.is_estimated:
             return self.tokens
@@ -79,7 +79,7 @@ class CallRecord:
 
     @property
     def dollars(self) -> Decimal | None:
-        """Of what is counted; None where that or the model's price is not known."""
+        """The price of the counted tokens; None if there are none or the price is not known."""
         counted = self.counted_tokens
         price = price_of(self.artifact.model) if counted else None
         return None if price is None else price.of(counted)
@@ -91,36 +91,36 @@ class CallRecord:
 
 @dataclass(frozen=True)
 class CallsBehind:
-    """The calls behind a text, oldest first, and the one that the text was taken from."""
+    """The calls that were made for a text, oldest first."""
 
     calls: list[CallRecord] = field(default_factory=list)
 
     @property
     def chosen(self) -> CallRecord | None:
-        """The one to show first: where the text came from several, the first of them."""
+        """The call to show first: the chosen one, or the first of those that the text came from."""
         chosen = [call for call in self.calls if call.is_chosen]
         listed = chosen or [call for call in self.calls if call.use] or self.calls
         return listed[0] if listed else None
 
     def find(self, artifact_id: str) -> CallRecord | None:
-        """The call of this id, else the chosen one."""
+        """Return the call with this id, or else the one to show first."""
         named = (call for call in self.calls if str(call.artifact.pk) == artifact_id)
         return next(named, self.chosen)
 
 
 @dataclass(frozen=True)
 class SentPrompt:
-    """A prompt exactly as it was sent, and what it shares with the call before it."""
+    """A request exactly as it was sent, and how many characters it shares with the previous one."""
 
     layers: Sequence[SentLayer]
     characters: int
-    # None where there was no earlier call of this agent in the chapter.
+    # None if this agent had no earlier call in the chapter.
     shared: int | None
     previous: CallRecord | None
 
 
 def agent_label(chapter: Session, name: str, agent_id: int | None) -> str:
-    """ "2 Mara" for a character, "Agent 8: Context Summary Agent" for the others."""
+    """Return "2 Mara" for a character, or "Agent 8: Context Summary Agent" for another agent."""
     if agent_id in SLOTS:
         return f"{agent_id} {chapter.character(agent_id).name}"
     agent = find_agent(name, agent_id)
@@ -129,19 +129,19 @@ def agent_label(chapter: Session, name: str, agent_id: int | None) -> str:
 
 
 def calls_of(chapter: Session) -> QuerySet[LLMArtifact]:
-    """The chapter's calls, each with its `outcome`."""
+    """Return the chapter's calls, each with its `outcome`."""
     return chapter.llm_artifacts.annotate(outcome=OUTCOME)
 
 
 def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
-    """Every call for this prompt: retries, re-rolls, trials, and the one whose reply was chosen."""
+    """Find all calls for this prompt: retries, re-rolls, trials, and that of the chosen reply."""
     turn = find_turn(chapter, prompt_index)
     calls = calls_of(chapter).filter(attempt__turn=turn).select_related("attempt")
     artifacts = _oldest_first(calls)
     calls_by_attempt: dict[uuid.UUID | None, list[LLMArtifact]] = defaultdict(list)
     for one in artifacts:
         calls_by_attempt[one.attempt_id].append(one)
-    # The chosen one last: an edited reply has its call in common with the one that was edited.
+    # The chosen attempt comes last, because an edited reply shares its call with its source.
     committed = sorted(attempts_at(turn), key=lambda one: one.pk == turn.chosen_id)
     replies = [one for one in committed if not one.is_trial or one.pk == turn.chosen_id]
     uses = {one.pk: ("A trial", False) for one in artifacts if one.attempt and one.attempt.is_trial}
@@ -154,7 +154,7 @@ def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
 
 
 def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:
-    """Every call for this block, repairs included; none for a correction of the GM's own."""
+    """Find all calls for this block, with repairs; a correction by the GM has none."""
     is_lock = block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK
     if not is_lock and block.type != MemoryBlock.Type.TURN_DELTA:
         return CallsBehind()
@@ -169,7 +169,7 @@ def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:
 
 
 def calls_behind_draft(chapter: Session, draft: NarrativeDraft) -> CallsBehind:
-    """Every call of the job that wrote this draft: scenes, and what continued them."""
+    """Find all calls of the job that wrote this draft: scenes and their continuations."""
     if draft.job_id is None:
         return CallsBehind()
     artifacts = _oldest_first(calls_of(chapter).filter(job=draft.job_id))
@@ -178,7 +178,7 @@ def calls_behind_draft(chapter: Session, draft: NarrativeDraft) -> CallsBehind:
 
 
 def read_sent_prompt(chapter: Session, call: CallRecord) -> SentPrompt:
-    """The call's prompt, layer by layer."""
+    """Read the request of the call, layer by layer."""
     [(_, prompt)] = _with_prompts(chapter, [call.artifact])
     return prompt
 
@@ -186,7 +186,7 @@ def read_sent_prompt(chapter: Session, call: CallRecord) -> SentPrompt:
 def shared_with_latest_call(
     chapter: Session, agent: Agent, messages: Sequence[Message]
 ) -> tuple[int | None, CallRecord | None]:
-    """Characters that a prompt's start shares with the agent's latest call, and that call."""
+    """Return how many characters at the start the agent's latest call shares, and that call."""
     before = _call_before(chapter, (agent.name, agent.agent_id))
     if before is None:
         return None, None
@@ -197,7 +197,7 @@ def shared_with_latest_call(
 def read_recent_calls(
     chapter: Session, *, limit: int, offset: int
 ) -> list[tuple[CallRecord, SentPrompt]]:
-    """A page of the newest calls, each with its prompt."""
+    """Read a page of the newest calls, each with its request."""
     newest = calls_of(chapter).select_related("attempt__turn").order_by("-created_at")
     return _with_prompts(chapter, list(newest[offset : offset + limit]))
 
@@ -205,7 +205,7 @@ def read_recent_calls(
 def _with_prompts(
     chapter: Session, newest_first: Sequence[LLMArtifact]
 ) -> list[tuple[CallRecord, SentPrompt]]:
-    """Each with its prompt, and what that shares with the agent's call before it."""
+    """Read each call's request, and what it shares with the agent's previous call."""
     before: dict[uuid.UUID, LLMArtifact] = {}
     latest: dict[_Caller, LLMArtifact] = {}
     for one in reversed(newest_first):
@@ -229,7 +229,7 @@ def _with_prompts(
 def _call_before(
     chapter: Session, caller: _Caller, moment: datetime | None = None
 ) -> LLMArtifact | None:
-    """The agent's call before this moment; without one, its latest."""
+    """Return the agent's latest call, or its latest before this moment."""
     name, agent_id = caller
     calls = calls_of(chapter).filter(agent=name, agent_id=agent_id)
     if moment is not None:
@@ -240,7 +240,7 @@ def _call_before(
 def record_of(
     chapter: Session, artifact: LLMArtifact, use: str = "", *, is_chosen: bool = False
 ) -> CallRecord:
-    """`artifact` must carry its `outcome`, as those of `calls_of` do."""
+    """Describe a call; `artifact` must have its `outcome`, as those of `calls_of` do."""
     outcome = Outcome(getattr(artifact, "outcome"))  # noqa: B009 - an annotation, no field
     label = agent_label(chapter, artifact.agent, artifact.agent_id)
     return CallRecord(artifact, outcome, label, use, is_chosen)
@@ -265,8 +265,8 @@ def _oldest_first(artifacts: QuerySet[LLMArtifact]) -> list[LLMArtifact]:
 def _call_that_wrote(
     attempt: Attempt, calls: Mapping[uuid.UUID | None, Sequence[LLMArtifact]]
 ) -> LLMArtifact | None:
-    """The call that wrote a committed attempt's reply: of its runs the last that brought text, and
-    of an edited reply that of the attempt that was edited."""
+    """Find the call that wrote the reply of a committed attempt. It is the last call of its runs
+    that brought text. An edited reply has the call of its source."""
     origin = attempt
     while origin.kind == Attempt.Kind.EDIT and origin.source is not None:
         origin = origin.source

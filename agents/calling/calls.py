@@ -1,4 +1,4 @@
-"""The one way to a model: every call is checked, assembled, made, validated and recorded here."""
+"""The only way to a model: checks, composes, makes, validates and records every call."""
 
 import asyncio
 import hashlib
@@ -56,35 +56,35 @@ from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
 
-# Run where the ORM may be used.
+# Runs where the ORM may be used.
 Compose = Callable[[], Sequence[Layer]]
 OnText = Callable[[str], None]
 IsEnough = Callable[[str], bool]
 
-# The artifact's error of a call that the GM stopped, or that a shutdown did.
+# The error in the artifact of a call that the GM or a shutdown stopped.
 STOPPED = "Stopped before the end."
 
-# By how much of itself a reply grows until it is asked again whether it is enough: with each piece
-# anew, that would take time that grows with the square of its length.
+# The part by which a reply has to grow before `is_enough` is asked again. Asking at each piece
+# would take time that grows with the square of its length.
 _GROWTH = 0.01
 
-# Answers in place of a reply, or no answer at all: providers charge for neither.
+# With these errors there was no reply, so providers charge nothing.
 _FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model wrote; `was_cut` when its output limit ended it, or whoever called."""
+    """What a model wrote; `was_cut` if its output limit or the caller ended it."""
 
     text: str
     was_cut: bool
-    # The server's own; nothing has been run.
+    # The calls in the server's own form; none has been run.
     tool_calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True)
 class PreparedCall:
-    """A call that was assembled; nothing has been sent."""
+    """A call that is composed and not yet sent."""
 
     agent: Agent
     session_id: uuid.UUID
@@ -92,7 +92,7 @@ class PreparedCall:
     request: ModelRequest
     prompt: AssembledPrompt
     most: MostTokens
-    # What it is made for, for the record.
+    # What the call is for, which the record names.
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
     step: int = 1
@@ -100,19 +100,19 @@ class PreparedCall:
 
 @dataclass
 class _Outcome:
-    """What is known of a call when it ends, however it ends."""
+    """What is known of a call when it ends, in whatever way."""
 
     parts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: Finished | None = None
-    # As reported, if it can be true.
+    # The reported usage, unless it cannot be true.
     usage: Usage | None = None
     error: str = ""
-    # The error's name, for the log.
+    # The name of the error's class, for the log.
     failure: str = ""
     started: float = field(default_factory=time.perf_counter)
     first_token_ms: int | None = None
-    # Whether the provider may charge for it, even if it reported no tokens.
+    # Whether the provider may charge for the call even if it reported no tokens.
     may_cost: bool = True
 
     @property
@@ -138,7 +138,7 @@ async def call_model(
     output_tokens: int | None = None,
     job_id: uuid.UUID | None = None,
 ) -> Reply:
-    """Prepare a call, let it through and make it; see `let_through` and `make_call`."""
+    """Prepare, admit and make a call; see `let_through` and `make_call`."""
     prepare = partial(
         prepare_call,
         agent,
@@ -165,12 +165,12 @@ def prepare_call(
     job_id: uuid.UUID | None = None,
     step: int = 1,
 ) -> PreparedCall:
-    """Fit the layers that `compose` gives to the agent's model.
+    """Fit the layers from `compose` into the window of the agent's model.
 
-    `output_tokens` caps this call below the agent's own cap; `stop` are words at which a small
-    model is stopped; `tools` are for a model whose server takes them. Raises PromptTooLong, another
-    ChapterError of `compose`, or ModelNotReady. It lets nothing through: whoever sends the call
-    asks `let_through`.
+    `output_tokens` limits this call below the agent's own limit. `stop` are words at which a small
+    model is stopped. `tools` are for models whose server takes tools. Raises PromptTooLong, another
+    ChapterError of `compose`, or ModelNotReady. The caller still has to ask `let_through` before it
+    sends the call.
     """
     provider, model = current_provider(), model_name(agent)
     facts = model_facts(agent)
@@ -200,10 +200,8 @@ def prepare_call(
 def fit_prompt(
     agent: Agent, facts: ModelFacts, compose: Compose, *, beside: float = 0
 ) -> AssembledPrompt:
-    """The prompt as a call would send it; raises PromptTooLong.
-
-    `beside` is the weight of what is sent with it and is no message. It counts to the prompt's.
-    """
+    """Fit the request as a call would send it. Raises PromptTooLong. `beside` is the weight of what
+    is sent outside of the messages; it is part of the result's weight."""
     weight_per_token = read_weight_per_token(model_name(agent), agent.name)
     budget = input_budget(facts, output_limit(agent, facts))
     prompt = assemble(
@@ -221,29 +219,30 @@ async def make_call(
     is_enough: IsEnough | None = None,
     validate: Callable[[str], None] | None = None,
 ) -> Reply:
-    """Make a call that was let through, and store an artifact, however it ends.
+    """Make a call that was let through, and store its artifact however it ends.
 
-    `on_text` gets each piece of text as it arrives; `is_enough` may cut the reply by the text so
-    far; `validate` may raise UnusableReply for the whole of it. Raises ProviderError.
+    `on_text` gets each piece of text as it arrives. `is_enough` may end the reply by the text so
+    far. `validate` may raise UnusableReply for the whole text. Raises ProviderError.
     """
     async with _recorded(call) as outcome:
         await _stream(call, outcome, on_text, is_enough)
         if validate is not None:
-            # In a thread: mending much nonsense takes longer than a job's lease, which is renewed.
+            # This runs in a thread, because mending a long malformed reply may take longer than the
+            # lease of the job, which has to be renewed meanwhile.
             await asyncio.to_thread(validate, outcome.text)
     was_cut = outcome.finished is not None and outcome.finished.was_cut
     return Reply(outcome.text, was_cut, tuple(outcome.tool_calls))
 
 
 async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> None:
-    """Have the model read a prompt's start, for its cache; what it would write is thrown away.
+    """Let the model read the start of a request into its cache, and drop what it writes.
 
     Raises what `call_model` raises.
     """
     prepare = partial(prepare_call, agent, session_id, compose, output_tokens=1)
     call = await in_database(let_through, session_id, prepare)
     async with _recorded(call) as outcome:
-        # Only a model that costs nothing is warmed, and the call that follows counts the prompt.
+        # Only models without cost are warmed, and the next call counts the tokens of the request.
         outcome.may_cost = False
         async with aclosing(call.provider.stream(call.request)) as parts:
             await anext(parts, None)
@@ -272,12 +271,12 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
         try:
             await in_database_patiently(_record, call, outcome)
         except DatabaseError as error:
-            # The reply is worth more than the record of how it came about.
+            # A reply must not be lost because its record cannot be stored.
             logger.warning("a model call could not be recorded: %s", describe(error))
 
 
 def check_allowed(session_id: uuid.UUID) -> None:
-    """Whether the chapter may call a model now; for work that is only asked for, counts no call.
+    """Check whether the chapter may call a model now, without counting a call.
 
     Raises ConsentMissing, RateLimited and BudgetSpent.
     """
@@ -287,11 +286,11 @@ def check_allowed(session_id: uuid.UUID) -> None:
 
 
 def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-    """The call as `prepare` makes it, counted: the last thing, so that one which cannot be sent is
-    not. A job that waits for the embedded model tries every few seconds.
+    """Check and prepare a call, and count it.
 
-    Each call counts once, however often its provider tries by itself. What asks a model anew is a
-    call of its own: a repair, a continuation, a job's next attempt. So is reading ahead. Raises
+    It is counted last, so that a call that cannot be sent is not counted: a job that waits for the
+    embedded model tries every few seconds. A call counts once even if its provider repeats it. A
+    repair, a continuation, a job's next try and a warm-up each count as a call of their own. Raises
     what `check_allowed` and `prepare` raise.
     """
     check_allowed(session_id)
@@ -301,7 +300,7 @@ def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> P
 
 
 def let_reply_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-    """The same for a reply, with fewer questions; ended by `rates.reply_is_over`."""
+    """Check and prepare the call of a reply with fewer queries; `rates.reply_is_over` ends it."""
     check_consent()
     check_budget(session_id)
     call = prepare()
@@ -313,7 +312,7 @@ async def _stream(
     call: PreparedCall, outcome: _Outcome, on_text: OnText | None, is_enough: IsEnough | None
 ) -> None:
     length, ask_at = 0, 0.0
-    # Closed at once when the reply is stopped, so that the server stops writing too.
+    # Stopping a reply closes the stream at once, so that the server stops writing, too.
     async with aclosing(call.provider.stream(call.request)) as parts:
         async for part in parts:
             if isinstance(part, Finished):
@@ -341,9 +340,10 @@ async def _stream(
 
 
 def _record(call: PreparedCall, outcome: _Outcome) -> None:
-    """Store the call's artifact, unless its chapter was reset meanwhile."""
+    """Store the call's artifact unless its chapter was reset meanwhile."""
     now = time.perf_counter()
-    # Before the transaction, which others wait for. A text that is stored goes with its chapter.
+    # This is done before the transaction, for which other writers wait. A text is deleted only with
+    # its chapter, so one that is stored already stays.
     layers, texts = pack_layers(call.session_id, call.prompt.layers)
     input_hash = hash_messages(call.request.messages)
     with transaction.atomic():
@@ -404,9 +404,9 @@ def _token_counts(usage: Usage | None) -> dict[str, int]:
 
 
 def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
-    """Estimate a call without a report, except for hidden reasoning, which leaves no trace.
+    """Estimate the tokens of a call without a report, except for hidden reasoning.
 
-    A server that heeds no limit may send more than it was asked for, and than anybody pays.
+    A server that ignores its limits may send more than that, but the estimate ends at the limits.
     """
     if outcome.usage is not None or not outcome.may_cost:
         return {}

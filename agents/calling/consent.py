@@ -1,4 +1,4 @@
-"""Nothing leaves the machine unasked: which hosts the GM has allowed."""
+"""Keeps the hosts to which the GM allows texts to be sent, and refuses all others."""
 
 from agents.calling.model_access import provider_host
 from agents.exceptions import ConsentMissing
@@ -17,7 +17,7 @@ __all__ = [
 
 
 def check_consent() -> None:
-    """Raises ConsentMissing when the provider's host is foreign and not allowed."""
+    """Raise ConsentMissing if the provider is on another machine and the GM has not allowed it."""
     host = provider_host()
     if not is_allowed(host):
         raise ConsentMissing(host)
@@ -28,7 +28,7 @@ def is_allowed(host: str) -> bool:
 
 
 def grant(host: str) -> None:
-    """Allow a host; only the one that is configured can be allowed."""
+    """Allow a host, which has to be the one that is configured."""
     if not host or host != provider_host():
         raise InvalidInput(
             f"{host[:100] or 'No host'} is not where this program would send texts, "

@@ -1,4 +1,4 @@
-"""What calls are expected to take, before any is made."""
+"""Estimates the tokens and the price of calls before they are made."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,10 +14,10 @@ from sessions.models import Session
 
 @dataclass(frozen=True)
 class CallsEstimate:
-    """Tokens of all calls, if none has to be made twice.
+    """The tokens of all calls if none has to be repeated.
 
-    `reasoning_tokens` is how much hidden reasoning may come on top at most. `dollars` are None
-    where the model's price is not known. `warning` says which cap the calls would pass, if any.
+    `reasoning_tokens` is the most hidden reasoning that may be added. `dollars` are None if the
+    model's price is not known. `warning` says which cap the calls would pass, if any.
     """
 
     model: str
@@ -41,11 +41,11 @@ class CallsEstimate:
 def estimate_calls(
     chapter: Session, agent: Agent, *, calls: int, read: int, written: int
 ) -> CallsEstimate:
-    """Of calls that read and write so many tokens in all.
+    """Estimate calls that read and write these numbers of tokens together.
 
-    Raises ModelNotReady while the embedded model does not tell how much it can take.
+    Raises ModelNotReady while the window of the embedded model is not known.
     """
-    # Which model is embedded is known once its facts are.
+    # The facts come first, because reading them finds out which embedded model runs.
     facts = model_facts(agent)
     model = model_name(agent)
     hidden = agent.reasoning_tokens * calls if facts.reasons else 0
@@ -80,5 +80,5 @@ def _warning(chapter: Session, tokens: int, dollars: Decimal | None) -> str:
 
 
 def _rounded(tokens: int) -> int:
-    """To two figures: more would promise what an estimate cannot hold. 18,437 -> 18,000"""
+    """Round to two figures, such as 18,437 to 18,000, because an estimate is not more exact."""
     return round(tokens, 2 - len(str(tokens)))

@@ -1,4 +1,4 @@
-"""Which provider and which model an agent runs on, as the environment says."""
+"""Finds the provider, the model and its facts for an agent, by the settings of the environment."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ from agents.providers.base import Provider
 from agents.providers.embedded import EmbeddedProvider
 from agents.providers.openai_compatible import OpenAICompatibleProvider, host_of
 
-# Where a number about an unknown model comes from, in words for the pages.
+# The sources of a number about an unknown model, as pages name them.
 _SETTING, _SERVER, _LIST, _DEFAULT = (
     "as you have set it",
     "as its server reports",
@@ -39,7 +39,7 @@ _substitute: Provider | None = None
 
 
 def current_provider() -> Provider:
-    """The provider to call; raises ModelNotReady while the embedded model cannot answer."""
+    """Return the provider to call. Raises ModelNotReady while the embedded model cannot answer."""
     if _substitute is not None:
         return _substitute
     if settings.LLM == "embedded":
@@ -48,16 +48,16 @@ def current_provider() -> Provider:
 
 
 def provider_host() -> str:
-    """The host that texts are sent to; "" when they stay on this machine."""
+    """Return the host that texts are sent to; "" if they stay on this machine."""
     if _substitute is not None:
         return _substitute.host
     return "" if settings.LLM == "embedded" else host_of(settings.OPENAI_BASE_URL)
 
 
 def model_name(agent: Agent) -> str:
-    """The embedded model for all agents, else the environment's choice, else the agent's own.
+    """Return the embedded model, else the model in the environment, else the agent's own.
 
-    Asks no database: of the embedded model it is the one that the process last saw running.
+    This makes no query. The embedded model is the one that the process last saw running.
     """
     if settings.LLM == "embedded":
         return f"embedded:{served_model()}"
@@ -66,12 +66,10 @@ def model_name(agent: Agent) -> str:
 
 
 def model_facts(agent: Agent) -> ModelFacts:
-    """What the agent's model takes, with the window that its server reports where that counts.
-
-    Raises ModelNotReady while the embedded model cannot tell.
-    """
+    """Return the facts of the agent's model, with the window that its server reports if that
+    counts. Raises ModelNotReady while the window of the embedded model is not known."""
     if settings.LLM == "embedded" and _substitute is None:
-        # Read first: its name may be another one than before.
+        # The server is read first, because it may run another model than before.
         window = _ready_server().context_window
         facts = facts_of(model_name(agent))
         return replace(facts, context_window=window, is_window_told=True)
@@ -82,14 +80,14 @@ def model_facts(agent: Agent) -> ModelFacts:
 
 
 def models_worth_asking_about() -> list[str]:
-    """The models whose windows the server knows better than settings and files do."""
+    """Return the models whose windows the server knows better than settings and files do."""
     models = dict.fromkeys(model_name(agent) for agent in all_agents())
     return [model for model in models if _may_server_tell(facts_of(model))]
 
 
 @dataclass(frozen=True)
 class UnknownModels:
-    """Models that no capability file names, and what the engine takes all of them to be capable of.
+    """Models without a capability file, with the facts that the engine assumes for them.
 
     The sources say in words where a number comes from.
     """
@@ -102,7 +100,7 @@ class UnknownModels:
 
     @property
     def named(self) -> str:
-        """Their names, of many only the first."""
+        """The names of the models in one phrase, at most the first three."""
         shown = list(self.names[:3])
         if len(self.names) > len(shown):
             shown.append(f"{len(self.names) - len(shown)} more")
@@ -111,7 +109,7 @@ class UnknownModels:
 
 
 def unknown_models() -> list[UnknownModels]:
-    """Those that agents run on, with equals in one entry."""
+    """Return the unknown models that agents run on, in one entry if their facts are equal."""
     names_of: dict[UnknownModels, list[str]] = {}
     for model in dict.fromkeys(model_name(agent) for agent in all_agents()):
         facts = facts_of(model)
@@ -121,7 +119,7 @@ def unknown_models() -> list[UnknownModels]:
 
 
 def known_facts(agent: Agent) -> ModelFacts:
-    """As far as they are known: the embedded model need not be ready to be looked at."""
+    """Return the facts as far as they are known, even if the embedded model is not ready."""
     try:
         return model_facts(agent)
     except ModelNotReady:
@@ -129,20 +127,20 @@ def known_facts(agent: Agent) -> ModelFacts:
 
 
 def tier_of(agent: Agent) -> Tier:
-    """How much the agent's model is told in the window that it has. Asks the database."""
+    """Return how much the agent's model is told in its window. This may make a query."""
     return known_facts(agent).tier
 
 
 def is_small_model(agent: Agent) -> bool:
-    """Whether the agent's model needs the tightest prompts and shapes that there are.
+    """Return whether the agent's model needs the shortest requests and the tightest shapes.
 
-    Asks no database: its name says it, whatever window it has.
+    This makes no query, because it depends on the model's name and not on its window.
     """
     return facts_of(model_name(agent)).tier == "minimal"
 
 
 def provider_label() -> str:
-    """What all agents run on, and where, for the pages: "o4-mini at api.openai.com"."""
+    """Return what all agents run on, and where, as pages show it: "o4-mini at api.openai.com"."""
     if settings.LLM == "embedded":
         read_embedded_server()
         name = served_model()
@@ -156,7 +154,7 @@ def provider_label() -> str:
 
 @contextmanager
 def substitute_provider(provider: Provider) -> Iterator[Provider]:
-    """Use this provider for every agent, in tests."""
+    """Use this provider for every agent; for tests."""
     global _substitute
     before, _substitute = _substitute, provider
     try:
@@ -166,8 +164,10 @@ def substitute_provider(provider: Provider) -> Iterator[Provider]:
 
 
 def _may_server_tell(facts: ModelFacts) -> bool:
-    """The GM's setting beats the server, and so does a file, unless the server is this machine's or
-    the model anybody's to serve: such a one may run with less than its full window, or more.
+    """Return whether the server's report counts more than settings and files.
+
+    The GM's setting counts more than the server. A file counts more, too, unless the server is on
+    this machine or the model has open weights. Such a server may run with another window.
     """
     if settings.LLM != "openai" or _substitute is not None:
         return False
@@ -177,7 +177,7 @@ def _may_server_tell(facts: ModelFacts) -> bool:
 
 
 def _reported_window(model: str, facts: ModelFacts) -> int | None:
-    """The window by the server's word, None where that changes nothing."""
+    """Return the window that the server reports; None if the report changes nothing."""
     report = read_report(model) if _may_server_tell(facts) else None
     if report is None:
         return None
@@ -210,7 +210,7 @@ def _ready_server() -> EmbeddedServer:
     return server
 
 
-# One provider per address and process: its connections are kept open between calls.
+# A process has one provider for each address, so that connections stay open between calls.
 @cache
 def _openai_provider(base_url: str, api_key: str) -> Provider:
     return OpenAICompatibleProvider(base_url=base_url, api_key=api_key)

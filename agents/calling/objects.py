@@ -1,4 +1,4 @@
-"""Agents 0 and 8: a reply that is one object, in JSON or in XML, with one chance to repair it."""
+"""Calls agents 0 and 8 for one object in JSON or XML, with one repair if it is malformed."""
 
 import logging
 import uuid
@@ -19,12 +19,12 @@ from agents.running.watch import Watch
 
 logger = logging.getLogger(__name__)
 
-# The model sees its own answer again, cut so that a runaway does not fill the window.
+# The model sees its own answer again, but only this much, so that it does not fill the window.
 REPAIRED_CHARACTERS = 6_000
 
 
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
-    """The layer FORMAT: a reminder of the form in which this agent's model is asked to write."""
+    """Return the layer FORMAT, which reminds the agent's model of the form that it has to write."""
     reminder = format_reminder(facts_of(model_name(agent)), shape)
     return [Piece(reminder, has_elements=True)] if reminder else []
 
@@ -40,11 +40,11 @@ async def call_for_json(
     check: Callable[[Payload], None] | None = None,
     job_id: uuid.UUID | None = None,
 ) -> Payload:
-    """The payload as the model returned it, after at most one repair; a text that the schema cut
-    off ends with its last whole word.
+    """Return the payload as the model wrote it, after one repair at most.
 
-    `check` may raise InvalidReply for what the shape cannot say. Raises InvalidReply when the
-    repair failed too or leaves the window no room, and what `call_model` raises.
+    A text that the schema cut off ends with its last whole word. `check` may raise InvalidReply for
+    rules that the shape cannot express. Raises InvalidReply if the repair failed, too, or did not
+    fit, and whatever `call_model` raises.
     """
     form = form_for(facts_of(model_name(agent)))
     answers: list[str] = []
@@ -82,18 +82,18 @@ async def call_for_json(
         try:
             return await ask(lambda: [*compose(), *repair], is_last_try=True)
         except PromptTooLong:
-            # That nothing was sent would not be true: the first call was made.
+            # PromptTooLong says that nothing was sent, which is not true after the first call.
             raise invalid from None
 
 
 def _repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:
-    """What follows the prompt the second time. The earlier reply is the first thing to go: what is
-    asked for can be written without it."""
+    """Return the layers of a repair, which follow the request. The earlier reply is the first layer
+    to be dropped, because the object can be written without it."""
     prompt = "repair" if form == "json" else "repair_xml"
     return [
         Layer(
             "EARLIER_REPLY",
-            # Its tags are those that were asked for, in a message of its own.
+            # The tags in it are those that were asked for, and it is a message of its own.
             (Piece(answer[:REPAIRED_CHARACTERS], has_elements=True),),
             role="assistant",
             has_heading=False,

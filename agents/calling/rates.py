@@ -1,8 +1,9 @@
-"""The caps on model calls in a minute: a guard against runaway loops and surprise bills.
+"""Limits the model calls in a minute, to guard against endless loops and unexpected bills.
 
-Calls are counted when they are let through, in rows that all processes see. Their records would
-come too late, when they end, and go with their chapter. Only a reply's row comes with its record,
-because a GM waits for its first word: until then the process that writes it counts it.
+A call is counted when it is let through, by a row that all processes see. Artifacts would not do,
+because they are stored when a call ends and are deleted with their chapter. Only the row of a reply
+is written later, with its artifact, because the GM waits for the first word. Until then the process
+that writes the reply counts it.
 """
 
 import threading
@@ -21,21 +22,24 @@ from agents.models import AdmittedCall
 _WINDOW = timedelta(minutes=1)
 _FORGOTTEN_AFTER = timedelta(minutes=5)
 
-# One reply at a time is let through, also while the rows are asked.
+# Replies are let through one at a time, even while a query runs.
 _letting_through = threading.Lock()
-# Held for no query: a reply ends on the event loop, which must not wait for the database.
+# This lock is never held during a query, because a reply ends on the event loop, which must not
+# wait for the database.
 _counting = threading.Lock()
-# Replies that are being written in this process, by chapter.
+# The number of replies that this process is writing, by chapter.
 _replies: Counter[uuid.UUID] = Counter()
-# What the rows came to when this process last looked, with its own since then, and when that was.
+# The number of rows at this process's last count, with the rows that it has added since, and the
+# time of that count.
 _latest: int | None = None
 _looked_at = 0.0
-# Replies that end sooner after a look are only added to it: a hundred at once end all the time.
+# A reply that ends sooner after a count adds one to it without a query, because many may end at a
+# time.
 _LOOK_SECONDS = 1.0
 
 
 def check_rate(session_id: uuid.UUID) -> None:
-    """Whether a call of this chapter would be let through now; counts none. Raises RateLimited."""
+    """Raise RateLimited if a call of this chapter would not be let through now; count no call."""
     of_all, of_chapter = _count(session_id)
     _refuse_beyond_caps(session_id, of_all + 1, of_chapter + 1)
 
@@ -43,7 +47,7 @@ def check_rate(session_id: uuid.UUID) -> None:
 def count_call(session_id: uuid.UUID) -> None:
     """Let a call through and count it, or raise RateLimited and count none.
 
-    It is written before it is counted: of those that come at once none misses the others.
+    The row is written before the rows are counted, so that calls at the same time count each other.
     """
     own = AdmittedCall.objects.create(session_id=session_id)
     try:
@@ -56,8 +60,8 @@ def count_call(session_id: uuid.UUID) -> None:
 def let_reply_through(session_id: uuid.UUID) -> None:
     """Count a reply until `reply_is_over`, or raise RateLimited.
 
-    The rows are not asked while they came to less than half of the lower cap when this process last
-    looked, which it does when a reply ends, if not within the second before.
+    No query is made while the last known number of rows is below half of the lower cap. That number
+    is read when a reply ends, at most once a second.
     """
     enough = min(settings.CALLS_PER_MINUTE, settings.CHAPTER_CALLS_PER_MINUTE) // 2
     with _letting_through:
@@ -68,7 +72,7 @@ def let_reply_through(session_id: uuid.UUID) -> None:
 
 
 def reply_is_over(session_id: uuid.UUID) -> None:
-    """However it ended."""
+    """Stop counting a reply, however it ended."""
     with _counting:
         _replies[session_id] -= 1
         if not _replies[session_id]:
@@ -76,7 +80,7 @@ def reply_is_over(session_id: uuid.UUID) -> None:
 
 
 def write_down_reply(session_id: uuid.UUID) -> None:
-    """Its row, for all processes and beyond its chapter."""
+    """Write the row of a reply, which all processes see and which outlives its chapter."""
     global _latest
     AdmittedCall.objects.create(session_id=session_id)
     with _counting:
@@ -87,15 +91,16 @@ def write_down_reply(session_id: uuid.UUID) -> None:
 
 
 def forget_counted_calls() -> None:
-    """Those that no cap asks for any more."""
+    """Delete the rows that are too old for any cap."""
     AdmittedCall.objects.filter(admitted_at__lt=timezone.now() - _FORGOTTEN_AFTER).delete()
 
 
 def _count(session_id: uuid.UUID) -> tuple[int, int]:
-    """Rows of all chapters and of this one, in a query that an index answers."""
+    """Count the rows of all chapters and of this one, by a query that uses an index."""
     global _latest, _looked_at
     now = timezone.now()
-    # Not for ever what was counted before a clock was set back.
+    # The range ends in the near future, so that rows from before a clock was set back do not count
+    # long.
     recent = AdmittedCall.objects.filter(admitted_at__range=(now - _WINDOW, now + _WINDOW))
     counts = recent.aggregate(
         of_all=Count("*"), of_chapter=Count("session_id", filter=Q(session_id=session_id))
@@ -106,7 +111,7 @@ def _count(session_id: uuid.UUID) -> tuple[int, int]:
 
 
 def _refuse_beyond_caps(session_id: uuid.UUID, of_all: int, of_chapter: int) -> None:
-    """`of_all` and `of_chapter` are rows; what this process has not written yet comes on top."""
+    """Raise RateLimited beyond a cap; replies without a row are added to the counted rows."""
     for count, limit, of_whom in (
         (of_all + _replies.total(), settings.CALLS_PER_MINUTE, ""),
         (

@@ -1,4 +1,4 @@
-"""What servers report of a call's tokens, as far as it can be true."""
+"""Checks whether the tokens that a server reports for a call can be true."""
 
 import json
 import math
@@ -6,23 +6,25 @@ from dataclasses import dataclass, replace
 
 from agents.providers.base import ModelRequest, Usage
 
-# What a server may add to the messages: the marks of its chat template, a date, words of its own.
+# The most tokens that a server may add to the messages, such as its template's marks or a date.
 _ADDED_TOKENS = 1_000
-# By how much a server may pass the limit that it was given: some count end marks, or look in steps.
+# By how much a server may exceed its output limit, as some count end marks or check in steps.
 _OVERSHOOT, _OVERSHOOT_TOKENS = 1.25, 64
 
 
 @dataclass(frozen=True)
 class MostTokens:
-    """The most that a call can have cost, whatever is reported or estimated of it."""
+    """The most tokens that a call can have taken, whatever is reported or estimated."""
 
     read: int
     written: int
 
 
 def most_tokens(request: ModelRequest, *, weight: float, window: int | None) -> MostTokens:
-    """`weight` is the prompt's. A token has at least one byte, and no text weighs less than its
-    bytes: this bounds a report also where `window` is None, because nobody has said it.
+    """Return the most tokens of a request whose text has this `weight`.
+
+    A token has at least one byte, and a text weighs at least as much as its bytes. This bounds a
+    report even if `window` is None, because the window is not known.
     """
     schema = json.dumps(request.json_schema) if request.json_schema else ""
     read = math.ceil(weight) + len(schema) + _ADDED_TOKENS
@@ -31,9 +33,9 @@ def most_tokens(request: ModelRequest, *, weight: float, window: int | None) -> 
 
 
 def believed(usage: Usage | None, most: MostTokens) -> Usage | None:
-    """The report, or None where there is none and where the call cannot have cost so much.
+    """Return the report; None if there is none, or if the call cannot have used so much.
 
-    What cannot have come from a cache makes only that part of a report untrue.
+    An impossible number of cached tokens is set to 0, and the rest of the report is kept.
     """
     if usage is None:
         return None

@@ -1,4 +1,4 @@
-"""What a chapter has cost, and the caps that end it before it costs more."""
+"""Sums up what a chapter has cost, and refuses calls once a cap is reached."""
 
 import uuid
 from collections import Counter, defaultdict
@@ -21,10 +21,11 @@ from sessions.models import Session
 
 @dataclass(frozen=True)
 class Spending:
-    """Tokens in and out; `unpriced_tokens` are those of models whose price is not known.
+    """Input and output tokens together; `unpriced_tokens` are those of models without a known
+    price.
 
-    `estimated_tokens` are those of them all that no provider reported: of calls that were stopped
-    or broke off, and of servers that report none.
+    `estimated_tokens` are the part that no provider reported, as with calls that were stopped or
+    broke off, and with servers that report none.
     """
 
     tokens: int = 0
@@ -34,22 +35,22 @@ class Spending:
 
     @property
     def about(self) -> str:
-        """What stands before figures that are estimated in part: "about " or nothing."""
+        """The word before figures that are estimated in part: "about ", or else ""."""
         return "about " if self.estimated_tokens else ""
 
     @property
     def known_dollars(self) -> Decimal | None:
-        """At least so much; None where no price of anything that was used is known."""
+        """The known part of the cost; None if no price of any used model is known."""
         return None if self.tokens and self.unpriced_tokens >= self.tokens else self.dollars
 
 
 def sum_of_tokens(kind: Literal["input", "output", "cached"], of: str = "") -> Coalesce:
-    """Of calls as providers reported them; `of` leads to the calls."""
+    """Sum the tokens that providers reported; `of` is the query's path to the calls."""
     return Coalesce(Sum(Cast(KeyTextTransform(kind, f"{of}token_counts"), IntegerField())), 0)
 
 
 def sum_of_estimates(kind: Literal["input", "output"], of: str = "") -> Coalesce:
-    """Of calls that may have cost something and reported nothing; `of` leads to the calls."""
+    """Sum the estimates of calls without a report; `of` is the query's path to the calls."""
     return Coalesce(Sum(f"{of}estimated_{kind}"), 0)
 
 
@@ -64,9 +65,9 @@ _FIGURES = {
 
 
 def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
-    """The tokens of `_FIGURES` by model, of the chapter's calls and of what a fork has inherited.
+    """Return the tokens of `_FIGURES` by model, with those that a fork inherited.
 
-    In one query that reads no prompts: an index of the artifacts has all that it asks for.
+    This is one query that reads no requests, because an index of the artifacts has all columns.
     """
     chapters = Session.everything.filter(pk=session_id).order_by()
     rows: list[Any] = list(
@@ -74,7 +75,7 @@ def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
     )
     used: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        # A chapter without calls is one row without a model.
+        # A chapter without calls gives one row without a model.
         if row["model"] is not None:
             used[row["model"]].update({name: row[name] for name in _FIGURES})
     for model, tokens in (rows[0]["inherited_usage"] if rows else {}).items():
@@ -83,12 +84,12 @@ def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
 
 
 def spending_of(session_id: uuid.UUID) -> Spending:
-    """Of the chapter, with what a fork has inherited; in one query."""
+    """Return the spending of the chapter, with what a fork inherited, by one query."""
     return _price(used_by_model(session_id))
 
 
 def inherited_spending(chapter: Session) -> Spending:
-    """What the origin of a fork had spent by then, which counts as spent by the fork."""
+    """Return what a fork's origin had spent before the fork, which counts for the fork, too."""
     return _price(chapter.inherited_usage)
 
 
@@ -107,7 +108,7 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
 
 
 def uncapped_models() -> list[str]:
-    """Models that agents run on and whose calls no cap can stop, though one in dollars is set."""
+    """Return the models without a price, whose calls no cap stops where only dollars are capped."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
     models = dict.fromkeys(model_name(agent) for agent in all_agents())
@@ -115,7 +116,7 @@ def uncapped_models() -> list[str]:
 
 
 def check_budget(session_id: uuid.UUID) -> None:
-    """Raises BudgetSpent where the chapter has reached a cap of the environment."""
+    """Raise BudgetSpent if the chapter has reached a cap of the environment."""
     dollars, tokens = settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS
     if not dollars and not tokens:
         return

@@ -1,7 +1,7 @@
-"""The prompts of calls as they are stored: an artifact lists its layers, and names their texts.
+"""Stores the requests of calls: an artifact lists the layers, each with the hashes of its texts.
 
-Each text is stored once a chapter, under its hash. What stands in prompt after prompt is a text of
-its own, whatever stands before or behind it, so that a turn stores only what is new in its prompt.
+Each text is stored once a chapter under its hash. A text that many requests share is stored as a
+text of its own, so that a turn stores only what is new in its request.
 """
 
 import hashlib
@@ -17,18 +17,18 @@ from agents.models import LLMArtifact, PromptText
 from agents.prompting.sent_layers import SentLayer, join_layers
 from agents.providers.base import Message, ToolCall
 
-# A part of so many characters is a text of its own. Shorter ones, such as lines of memory, are
-# stored several at a time, because a stored text takes about 150 bytes beside its words.
+# A part with this many characters becomes a text of its own. Shorter parts, such as lines of
+# memory, are stored together, because each row takes about 150 bytes beside its text.
 _LONG = 400
-# Of the shorter parts so many make one text, on average.
+# The average number of shorter parts in one text.
 _TOGETHER = 8
-# Hashes that one query asks for: databases bound them.
+# The number of hashes in one query, because databases limit it.
 _AT_A_TIME = 1_000
 _DEFAULTS = {one.name: one.default for one in fields(SentLayer) if one.default is not MISSING}
 
 
 def hash_messages(messages: Iterable[Message]) -> str:
-    """SHA-256 of the messages, as an artifact's `input_hash` has it."""
+    """Return the SHA-256 of the messages, which is an artifact's `input_hash`."""
     sent = [message.as_sent() for message in messages]
     return hashlib.sha256(json.dumps(sent).encode()).hexdigest()
 
@@ -36,7 +36,7 @@ def hash_messages(messages: Iterable[Message]) -> str:
 def pack_layers(
     session_id: uuid.UUID, layers: Iterable[SentLayer]
 ) -> tuple[list[dict[str, Any]], list[PromptText]]:
-    """Returns an artifact's `layers`, and rows for those of their texts that are not stored yet."""
+    """Return an artifact's `layers`, and the rows for texts that are not stored yet."""
     texts: dict[str, str] = {}
     entries = [_entry_of(layer, texts) for layer in layers]
     stored = _read_texts(session_id, texts, "hash")
@@ -48,31 +48,31 @@ def pack_layers(
 
 
 def store_texts(texts: Iterable[PromptText]) -> None:
-    """Store them in the transaction that stores the artifact; another call may have done it."""
+    """Store the texts in the transaction of their artifact, unless another call has stored them."""
     PromptText.objects.bulk_create(texts, ignore_conflicts=True)
 
 
 def read_layers(artifact: LLMArtifact) -> tuple[SentLayer, ...]:
-    """The layers of the call's prompt, word for word."""
+    """Return the layers of the call's request, word for word."""
     return read_layers_of([artifact])[artifact.pk]
 
 
 def read_layers_of(artifacts: Sequence[LLMArtifact]) -> dict[uuid.UUID, tuple[SentLayer, ...]]:
-    """The same for several calls of one chapter, by the keys of their artifacts."""
+    """Return the layers of several calls of one chapter, by the keys of their artifacts."""
     named = {name for one in artifacts for entry in one.layers for name in entry.get("parts", ())}
     texts = _read_texts(artifacts[0].session_id, named, "text") if artifacts else {}
     return {one.pk: tuple(_layer_of(entry, texts) for entry in one.layers) for one in artifacts}
 
 
 def read_messages(artifact: LLMArtifact) -> tuple[Message, ...]:
-    """The messages as they were sent."""
+    """Return the messages as they were sent."""
     return join_layers(read_layers(artifact))
 
 
 def _entry_of(layer: SentLayer, texts: dict[str, str]) -> dict[str, Any]:
-    """The layer as an artifact has it, without what is as usual; puts its texts into `texts`.
+    """Return the layer's entry without default values, and put its texts into `texts`.
 
-    Another kind of entry, such as the call of a tool, may have keys of its own.
+    Entries of another kind, such as a tool call, may have keys of their own.
     """
     values = {name: getattr(layer, name) for name in _DEFAULTS}
     unusual = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
@@ -93,10 +93,10 @@ def _layer_of(entry: Mapping[str, Any], texts: Mapping[str, str]) -> SentLayer:
 
 
 def _gathered(parts: Iterable[str], separator: str) -> Iterator[str]:
-    """The same text in fewer and longer parts.
+    """Yield the same text in fewer and longer parts.
 
-    A part itself says whether it is the last of those that are stored together, so that what comes
-    or goes changes only the text that it is in, and not where the others begin and end.
+    The content of a part decides whether a stored text ends with it. So a part that is added or
+    removed changes only the stored text that it is in, and the others stay the same.
     """
     together: list[str] = []
     for part in parts:
@@ -109,12 +109,12 @@ def _gathered(parts: Iterable[str], separator: str) -> Iterator[str]:
 
 
 def _hash(text: str) -> str:
-    """120 bits in 20 characters: enough that nobody finds two texts with the same."""
+    """Return 120 bits of a hash as 20 characters, enough that no two texts have the same."""
     return urlsafe_b64encode(hashlib.blake2b(text.encode(), digest_size=15).digest()).decode()
 
 
 def _read_texts(session_id: uuid.UUID, names: Iterable[str], field: str) -> dict[str, str]:
-    """The stored ones of these hashes, each with this field of its row."""
+    """Return the stored texts among these hashes, each with this field of its row."""
     asked = list(names)
     found: dict[str, str] = {}
     for at in range(0, len(asked), _AT_A_TIME):

@@ -1,8 +1,8 @@
-"""A reply of an agent with tools: the model is called, what it calls is run, and so on in steps.
+"""Writes the reply of an agent with tools in steps: call the model, run its tool calls, repeat.
 
-Each step is a model call like any other: consent, caps, deadline and record are those of
-agents/calling/calls.py. Tools run on the event loop, where Django refuses every query, and are
-given what the caller has read for their reader, so that they can reach nothing else.
+Each step is a model call like any other, with the consent, caps, deadline and record of
+agents/calling/calls.py. Tools run on the event loop, where Django refuses every query. They get
+only what the caller has read for their reader, so they can reach nothing else.
 """
 
 import json
@@ -40,7 +40,7 @@ from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
 
-# Characters of what a tool says, and of what is told of a call that was not run.
+# The most characters of a tool's sentence, and of the reason why a call was not run.
 LONGEST_SENTENCE = 4_000
 _LONGEST_PROBLEM = 400
 
@@ -54,7 +54,7 @@ _NO_MORE = "No further call is run: the number of steps is used up."
 
 @dataclass(frozen=True)
 class CallRun:
-    """What came of one call: the sentence that the model is told."""
+    """The result of one tool call; `sentence` is told to the model."""
 
     call: ToolCall
     sentence: str
@@ -63,7 +63,7 @@ class CallRun:
 
 @dataclass(frozen=True)
 class Step:
-    """One model call and the tools that it had run; `text` is what was shown of it."""
+    """One model call with the tool calls that were run; `text` is the part that was shown."""
 
     number: int
     text: str
@@ -81,8 +81,8 @@ OnStep = Callable[[Step], Awaitable[None]]
 class ToolWriting:
     """A reply that is written in steps.
 
-    `compose` gives the prompt's layers and `read` what the tools may read for `reader`: both run
-    anew for each step, where the ORM may be used, so that each shows what the step before changed.
+    `compose` returns the layers of the request, and `read` what tools may read for `reader`. Both
+    run again for each step, where the ORM may be used, so that they see the last step's changes.
     """
 
     agent: Agent
@@ -92,11 +92,11 @@ class ToolWriting:
     reader: int | None = None
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
-    # What the steps so far add to the prompt, the text so far, and all changes.
+    # What the steps so far add to the request, their text, and all their changes.
     _said: list[Layer] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
     _changes: list[ProposedChange] = field(default_factory=list)
-    # How many changes there were once a call had been run, by its name and its arguments.
+    # The number of changes after each call that was run, by its name and arguments.
     _made: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -105,11 +105,11 @@ class ToolWriting:
         self._tools = {tool.name: tool for tool in self.agent.tools}
 
     async def write(self, *, on_text: OnText | None = None, on_step: OnStep | None = None) -> Reply:
-        """The text of all steps, once the model calls nothing more or has no step left.
+        """Return the text of all steps, once the model calls no more tools or has no steps left.
 
-        `on_step` is awaited as each step ends, before the next prompt is composed: whoever asks
-        stores its changes there. Raises what `call_model` raises; the steps until then have been
-        handed over.
+        `on_step` is awaited at the end of each step, before the next request is composed, so that
+        the caller can store the step's changes. Raises what `call_model` raises, after `on_step`
+        was given the steps until then.
         """
         was_cut = False
         for number in range(1, self.agent.most_steps + 1):
@@ -119,11 +119,12 @@ class ToolWriting:
             except EmptyReply:
                 if not (self._parts or self._changes):
                     raise
-                # It has said what it had to say, and done what it wanted.
+                # An empty answer ends the reply, since the model has written or changed something
+                # before.
                 break
             text, was_cut = "".join(self._parts[begin:]), reply.was_cut
             calls = reply.tool_calls or end.calls
-            # What the limit cut off is not asked for again where there is a text.
+            # A call that the output limit cut off is not asked for again if the step has text.
             problem = "" if was_cut and text else end.problem
             step = Step(number, text, await self._run_all(calls, number))
             if on_step is not None:
@@ -158,7 +159,7 @@ class ToolWriting:
         try:
             reply = await make_call(call, on_text=lambda piece: show.add(answer.take(piece)))
         finally:
-            # Words that were held back are kept, too, where the reply broke off.
+            # Text that was held back is kept, too, if the reply broke off.
             end = answer.end()
             show.add(end.text)
             if is_reply:
@@ -166,7 +167,7 @@ class ToolWriting:
         return reply, end
 
     def _layers(self) -> list[Layer]:
-        """The prompt with the tools behind the instructions, and the steps so far at its end."""
+        """Return the layers, with the tools after the instructions and the steps at the end."""
         layers = list(self.compose())
         system = [layer for layer in layers if layer.role == "system"]
         others = [layer for layer in layers if layer.role != "system"]
@@ -189,7 +190,7 @@ class ToolWriting:
         return tuple(runs)
 
     def _run(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """What came of it; of a call that cannot be run, a sentence that says why."""
+        """Run a tool call and return its result, or the reason why it cannot be run."""
         tool = self._tools.get(call.name)
         if call.problem:
             return ToolResult(call.problem)
@@ -213,7 +214,7 @@ class ToolWriting:
         return result
 
     def _say(self, reply: Reply, step: Step, problem: str) -> None:
-        """Have the next prompt tell this step: what the model wrote, and what came of it."""
+        """Add this step to the next request: what the model wrote, and the results of its calls."""
         is_next_last = step.number + 1 == self.agent.most_steps
         remarks = [*([problem] if problem else []), *([_LAST] if is_next_last else [])]
         if self._form != "native":
@@ -237,7 +238,7 @@ class ToolWriting:
 
 @dataclass
 class _Shown:
-    """Adds what one step says to what was said before, with an empty line in between."""
+    """Adds the text of a step to the text before, with an empty line between them."""
 
     parts: list[str]
     on_text: OnText | None
@@ -257,7 +258,7 @@ class _Shown:
 
 
 def _arguments_of(call: ToolCall) -> dict[str, Any]:
-    """Raises InvalidReply."""
+    """Return the arguments of a call. Raises InvalidReply if they are no JSON object."""
     try:
         said = json.loads(call.arguments.strip() or "{}")
     except (ValueError, RecursionError):
@@ -268,7 +269,7 @@ def _arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def _sendable(call: ToolCall) -> str:
-    """Its arguments, as servers take them back: some fail at what is no object."""
+    """Return the arguments as a JSON object, because some servers fail at anything else."""
     try:
         return json.dumps(_arguments_of(call))
     except (InvalidReply, RecursionError):

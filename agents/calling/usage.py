@@ -1,4 +1,4 @@
-"""What a chapter has used of its models."""
+"""Sums up the calls and tokens of a chapter."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from sessions.models import Session
 
 @dataclass(frozen=True)
 class Usage:
-    """Calls by how they ended, and their tokens as providers reported them.
+    """The numbers of calls by outcome, and of tokens as providers reported them.
 
-    Cached tokens are part of those that went in. Of calls that may have cost something and reported
-    nothing (stopped ones, mostly) the tokens are estimated, and counted apart.
+    Cached tokens are part of the input. Tokens of calls that reported nothing, mostly stopped ones,
+    are estimated and counted separately.
     """
 
     calls: int = 0
@@ -51,7 +51,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class AgentUsage:
-    """What one agent has used of one model; None where all agents of a fork's origin have."""
+    """The usage of one model by one agent; `agent_id` is None for all agents of a fork's origin."""
 
     agent_id: int | None
     agent: str
@@ -60,7 +60,7 @@ class AgentUsage:
 
     @property
     def dollars(self) -> Decimal | None:
-        """With what is estimated; None where the model's price is not known."""
+        """The price with estimates; None if the model's price is not known."""
         price = price_of(self.model)
         used = self.usage
         counts = {
@@ -89,12 +89,12 @@ _FIGURES = {
 
 
 def usage_of(artifacts: QuerySet[LLMArtifact]) -> Usage:
-    """The totals of these calls."""
+    """Return the totals of these calls."""
     return Usage(**artifacts.order_by().annotate(outcome=OUTCOME).aggregate(**_FIGURES))
 
 
 def usage_by_agent(chapter: Session) -> list[AgentUsage]:
-    """One entry for each model that an agent was called on, in the order of agents."""
+    """Return an entry for each agent and model, in the order of agents."""
     rows: QuerySet[Any, Any] = (
         chapter.llm_artifacts.annotate(outcome=OUTCOME)
         .values("agent", "agent_id", "model")
@@ -113,8 +113,8 @@ def usage_by_agent(chapter: Session) -> list[AgentUsage]:
 
 
 def inherited_usage(chapter: Session) -> list[AgentUsage]:
-    """Of a fork, what its origin had used by then, one entry for each model; its calls are not
-    counted, since they are the origin's."""
+    """Return the tokens that a fork's origin had used before, one entry for each model. The calls
+    are not counted, because they are the origin's."""
     return [
         AgentUsage(
             agent_id=None,
@@ -133,6 +133,6 @@ def inherited_usage(chapter: Session) -> list[AgentUsage]:
 
 
 def total_of(usages: Iterable[Usage]) -> Usage:
-    """Their sum."""
+    """Return the sum of these usages."""
     listed = list(usages)
     return Usage(**{name: sum(getattr(one, name) for one in listed) for name in _FIGURES})

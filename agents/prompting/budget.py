@@ -1,4 +1,4 @@
-"""How many tokens a text will cost: estimated without a tokenizer, calibrated by reported usage."""
+"""Estimates the tokens of a text without a tokenizer, calibrated by what servers report."""
 
 import math
 import time
@@ -13,37 +13,38 @@ from agents.providers.base import Usage
 if TYPE_CHECKING:
     from agents.prompting.declarations import Agent
 
-# Weighted characters per token before a model has reported any usage: low, so that the first
+# Weighted characters per token until a model reports usage. The number is low, so that the first
 # estimates are too high rather than too low.
 DEFAULT_WEIGHT_PER_TOKEN = 3.0
-# Role markers and separators that a chat template adds to each message.
+# The tokens of the role markers and separators that a chat template adds to each message.
 TOKENS_PER_MESSAGE = 8
-# A new report counts for a quarter, so that a few calls settle the estimate.
+# Each new report reduces the weight of the older ones to this part, so a few calls settle it.
 _KEPT = 0.75
-# A report that differs by less from what is known teaches nothing that is worth a write.
+# A report is not stored if it differs from the estimate by less than this part.
 _SAME = 0.01
-# As this process last learned or read it, for each model and agent, and when that was.
+# For each model and agent the value that this process last learned or read, and when it did.
 _weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
-# For so long it goes by that, though another process learns too; when a reply ends, so that the
-# next prompt need not ask, for less.
+# A process uses its value for this many seconds, although other processes learn, too. At the end of
+# a reply it is read again after the shorter time, so that the next prompt need not wait for it.
 _HELD_SECONDS = 600.0
 _FRESH_SECONDS = 60.0
 
 
 def weigh(text: str) -> float:
-    """Characters, weighted by how many tokens they tend to cost: English prose counts one each."""
+    """Return the number of characters, each weighted by the tokens that it tends to cost. A
+    character of English prose has the weight 1."""
     if text.isascii():
         return len(text)
     plain = len(text.encode("ascii", "ignore"))
-    # Beyond the basic plane a character is two units of UTF-16; counting them so is not a loop.
+    # Characters beyond the basic plane are found without a loop by their second unit in UTF-16.
     rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)
     return plain + 3 * (len(text) - plain - rare) + 8 * rare
 
 
 def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD_SECONDS) -> float:
-    """As this agent's prompts have shown; before its first call, as the other agents' have.
+    """Read the value of this agent's requests; before its first call, that of all agents.
 
-    What this process learned or read within `held_seconds` is not asked for again.
+    A value that this process learned or read within `held_seconds` is used again.
     """
     known = _held(model, agent, held_seconds)
     if known is None:
@@ -53,12 +54,12 @@ def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD
 
 
 def read_weight_ahead(model: str, agent: str) -> None:
-    """Before the prompt that is to be fitted with it is there."""
+    """Read the value before the prompt that needs it is sent."""
     read_weight_per_token(model, agent, held_seconds=_FRESH_SECONDS)
 
 
 def calibrate(model: str, agent: str, weight: float, usage: Usage) -> None:
-    """Learn from the input tokens that a call reported."""
+    """Learn from the input tokens that a server reported for a call."""
     if usage.input_tokens <= 0 or weight <= 0:
         return
     held = _held(model, agent, _FRESH_SECONDS)
@@ -93,7 +94,7 @@ def _hold(model: str, agent: str, weight_per_token: float) -> None:
 
 
 def output_limit(agent: "Agent", facts: ModelFacts) -> int:
-    """Tokens the agent may write, hidden reasoning included; never over half the window."""
+    """Return the tokens that the agent may write with hidden reasoning, at most half the window."""
     wanted = agent.output_tokens + (agent.reasoning_tokens if facts.reasons else 0)
     tighter = 0
     if agent.is_character:
@@ -104,6 +105,6 @@ def output_limit(agent: "Agent", facts: ModelFacts) -> int:
 
 
 def input_budget(facts: ModelFacts, reserved_output: int) -> int:
-    """Tokens a prompt may have: the window without the output and a safety margin."""
+    """Return the tokens that a request may have: the window less the output and a margin."""
     margin = 64 + facts.context_window // 25
     return facts.context_window - reserved_output - margin

@@ -1,5 +1,5 @@
-"""The engine's own agents: which model each runs on, how much it may write, what its prompt is made
-of. The other agents are declared by the ways to play; agents.modes knows all."""
+"""Declares the engine's own agents: each one's model, its limits, and the layers of its request.
+Modes declare further agents; agents.modes knows all of them."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -24,12 +24,12 @@ from agents.prompting.tools import Tool, ToolForm
 
 @dataclass(frozen=True)
 class Agent:
-    """Somebody who writes. `agent_id` is its number where it is one of the specification's ten;
-    `name` says what it does and is the same for all characters.
+    """An agent. `agent_id` is the number of one of the specification's ten, and None for others.
 
-    `output_tokens` caps what it writes; a reasoning model gets `reasoning_tokens` on top, because
-    its hidden reasoning counts as output and would otherwise use the cap up. `layers` are its
-    prompt, in order: stable text first, so that prefix caches work.
+    `name` says what the agent does; all characters share one. `output_tokens` limits what it
+    writes. A reasoning model may use `reasoning_tokens` in addition, because servers count hidden
+    reasoning as output. `layers` make up its request in this order: stable text first, so that
+    prefix caches work.
     """
 
     agent_id: int | None
@@ -40,34 +40,34 @@ class Agent:
     reasoning_tokens: int
     temperature: float
     layers: tuple[LayerDeclaration, ...]
-    # How long it is to think, where its model can be told; "" leaves it to the model.
+    # How much to reason, for models that take this option; "" leaves it to the model.
     reasoning_effort: Literal["", "low"] = ""
-    # What it may call, the form of calls that suits it best, and in how many calls of the model.
+    # The tools that it may call, the form of calls that it prefers, and the most steps of a reply.
     tools: tuple[Tool, ...] = ()
     tool_form: ToolForm = "native"
     most_steps: int = 8
-    # Works while play goes on, so that a local model must not let a reply wait for it.
+    # Whether it works beside play, so that a local model must not make a reply wait for it.
     is_background: bool = False
-    # Which of a model's limits on what it writes are meant for it.
+    # Whether the limits of a model file for characters or for narrators apply to it.
     is_character: bool = False
     is_narrator: bool = False
 
     @property
     def label(self) -> int | str:
-        """For the log: its number where it has one."""
+        """The agent's number, or its name if it has none, as logs show it."""
         return self.name if self.agent_id is None else self.agent_id
 
     @property
     def model_setting(self) -> str:
-        """What stands behind STORYENGINE_MODEL_ in the variable that names its model."""
+        """The part behind STORYENGINE_MODEL_ in the name of the variable that sets its model."""
         if self.agent_id is not None:
             return f"AGENT_{self.agent_id}"
         return self.name.upper().replace(".", "_")
 
 
 def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDeclaration, ...]:
-    """The system message: who the agent is, where it stands in a chapter's life, what form its
-    answer has. The map is the first thing to go."""
+    """Return the system message's layers: the agent's role, its place in the process, its form. The
+    map of the process is the first layer to be dropped."""
     return (
         LayerDeclaration("SYSTEM", rules, role="system", has_heading=False),
         LayerDeclaration(
@@ -84,8 +84,11 @@ def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDecl
 def memory_layer(
     name: str, source: Source, *, tiers: tuple[Tier, ...] = TIERS, is_kept: bool = False
 ) -> LayerDeclaration:
-    """The fold, a line at a time. Its share is fixed, so that the growing context behind it does
-    not change it between summaries; and it sheds some lines at once, for the same reason."""
+    """Return the layer of the fold, in which each line is a piece.
+
+    Its share is fixed, so that the growing context behind it does not change it between summaries.
+    For the same reason several lines are dropped at once.
+    """
     return LayerDeclaration(
         name,
         source,
@@ -143,8 +146,8 @@ CONTEXT_SUMMARY = Agent(
     is_background=True,
 )
 
-# Its definition, its memory, its transcript: of the two orders that the specification names, the
-# one in which what a chapter's builds have in common comes first.
+# The specification allows two orders. In this one the layers that a chapter's builds share come
+# first.
 NARRATOR = Agent(
     9,
     "narrator",
@@ -172,7 +175,7 @@ NARRATOR = Agent(
         memory_layer(
             "STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True
         ),
-        # A small model tells of numbers that it was shown.
+        # A small model would mention the numbers of this layer in its prose.
         LayerDeclaration("SESSION_STATE", session_state, tiers=("full", "medium")),
         LayerDeclaration("FULL_CHAPTER_CONTEXT", given("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN),
         LayerDeclaration("END_OF_THE_SCENE_BEFORE", given("END_OF_THE_SCENE_BEFORE")),
@@ -182,5 +185,5 @@ NARRATOR = Agent(
     is_narrator=True,
 )
 
-# Those that every way to play has; further ones are declared by the modes.
+# The agents that every mode has; modes declare further ones.
 ENGINE_AGENTS = (WORLD_SUMMARY, CONTEXT_SUMMARY, NARRATOR)

@@ -1,11 +1,10 @@
-"""What others wrote, as a prompt may carry it: it passes for no part of the prompt.
+"""Escapes text that others wrote, so that a model cannot mistake it for a part of the request.
 
-A line of it is no layer's heading, it opens and closes no element of memory and no tool call, has
-no key of an object with calls, and holds no mark by which chat templates tell one speaker from the
-next. Letters that are not seen, and look-alikes
-of other scripts, hide no heading and no element. Only what would pass for one of these is changed,
-by one sign, and nothing a second time. A story keeps its own headings, its tags and its "<3", and
-what is stored stays as it was written.
+The text then has no heading of a layer, no element of memory, no tool call, no key of an object
+with calls, and no mark by which chat templates separate speakers. Invisible letters and look-alikes
+from other scripts do not hide a heading or an element. Only text that imitates such a part is
+changed, by one sign, and text that was changed before is not changed again. A story keeps its own
+headings, its tags and its "<3", and the stored text stays as it was written.
 """
 
 import re
@@ -16,36 +15,38 @@ from memory.telling.session_state import ELEMENTS
 from sessions.speaker_marks import UNSEEN_LETTERS, as_read, without_chat_marks
 
 _BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
-# A number sign, also as other scripts write it, and what looks like one.
+# The number sign, its forms in other scripts, and a sign that looks like it.
 _NUMBER_SIGNS = "#\N{FULLWIDTH NUMBER SIGN}\N{SMALL NUMBER SIGN}\N{MUSIC SHARP SIGN}"
-# Names of layers that are one word, as a story's own headings may be: only in capitals. Those that
-# agents are declared with are added to these, which flows add to a prompt.
+# Names of layers that are one word. Flows add layers with these names to a request, and
+# `guard_heading` adds the names of declared layers. Only capitals count, because a story's own
+# heading may be such a word.
 _short_names = {"SYSTEM", "TOOLS", "CONTINUE", "REPAIR"}
-# How a model writes a call where its server has no form of its own: this element, or these keys.
+# The element or the keys with which a model writes a call if its server has no form of its own.
 CALL_ELEMENT, CALLS_KEY = "call", "calls"
 _CALL_KEYS = (CALLS_KEY, "tool_calls", "arguments")
 _LAYER_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _elements = {*ELEMENTS, CALL_ELEMENT}
-# With a colon, the headings by which models are taught to answer: "### Response:".
+# The words of headings such as "### Response:", by which models are trained to answer. They count
+# only with a colon.
 _TAUGHT = ("instruction", "input", "response", "system", "user", "human", "assistant")
 
-# Whatever stands between is no letter and no digit, and on the same line. Possessive, so that no
-# text takes longer than its length.
+# Between the start of the line and the sign there may be neither letters nor digits. The
+# quantifiers are possessive, so that the time is linear in the length of the text.
 _HEADING = re.compile(
     rf"(?:\A|(?<=[{_BREAKS}]))(?:[^\w\\{_NUMBER_SIGNS}{_BREAKS}]|[_{UNSEEN_LETTERS}])*+"
     rf"(?=(?P<heading>[{_NUMBER_SIGNS}][^{_BREAKS}]*+))"
 )
-# What stands behind the sign, up to the next one, if there is a letter in it.
+# Matches the text between this sign and the next one, if it has a letter.
 _TAG = re.compile(r"<(?=(?P<tag>[^\w<>]*+\w[^<>]*+))")
-# What stands behind a quotation mark that has no sign before it, up to a colon.
+# Matches the text between an unescaped quotation mark and a colon.
 _KEY = re.compile(
     rf"(?<!\\)\"(?=[^\w\"]*+(?:{'|'.join(_CALL_KEYS)})[^\w\"]*+\"\s*+:)", re.IGNORECASE
 )
 
 
 def without_forgeries(text: str, *, has_elements: bool = False, has_calls: bool = False) -> str:
-    """The text as a piece of a prompt. With `has_elements` its elements are the engine's own, with
-    `has_calls` it may tell how tools are called."""
+    """Escape everything in the text that imitates a part of the request. With `has_elements` its
+    elements stay, because the engine wrote them. With `has_calls` its tool calls stay, too."""
     if any(sign in text for sign in _NUMBER_SIGNS):
         text = _HEADING.sub(_guard_heading, text)
     text = without_chat_marks(text)
@@ -57,9 +58,9 @@ def without_forgeries(text: str, *, has_elements: bool = False, has_calls: bool 
 
 
 def guard_heading(name: str) -> None:
-    """From now on others' texts do not forge the heading of this layer.
+    """Have the heading of this layer escaped in other texts from now on.
 
-    Raises ValueError for a name with which lines of stories begin.
+    Raises ValueError for a name that could begin a line of a story.
     """
     if not _LAYER_NAME.fullmatch(name):
         raise ValueError(f"The name of a layer is in capitals, unlike {name!r}.")
@@ -69,14 +70,14 @@ def guard_heading(name: str) -> None:
 
 
 def guard_elements(names: Iterable[str]) -> None:
-    """From now on others' texts do not forge these elements."""
+    """Have these elements escaped in other texts from now on."""
     _elements.update(names)
     _element_pattern.cache_clear()
 
 
 @lru_cache(maxsize=1)
 def _name_pattern() -> re.Pattern[str]:
-    """Looked for in a heading as it is read."""
+    """Return the pattern to search in a heading as a model reads it."""
     return re.compile(
         r"#++(?:[^\w\\#]|_)*+"
         rf"(?:[^\W\d_]++_++[^\W\d_]|(?:{'|'.join(sorted(_short_names))})(?![^\W_])"
@@ -94,6 +95,7 @@ def _guard_heading(found: re.Match[str]) -> str:
 
 
 def _guard_element(found: re.Match[str]) -> str:
-    # As it is written, too: what ends a name there may be read as a letter of it.
+    # The tag is also matched as it is written, because a sign at the end of its name may be read as
+    # a letter.
     tag, element = found["tag"], _element_pattern()
     return "&lt;" if element.match(as_read(tag)) or element.match(tag) else found[0]

@@ -1,4 +1,4 @@
-"""Where the layers of prompts get their text."""
+"""The sources that give the layers of requests their text."""
 
 import uuid
 from collections.abc import Iterator, Sequence
@@ -26,17 +26,18 @@ from sessions.roster import Character
 from sessions.speaker_marks import without_cues
 from sessions.transcript import Entry, Perceived, chosen_entries
 
-# What an element of memory is called beside one of session state, and where it is all of that.
+# The names of the element around memory: beside a layer of session state, and without one.
 _MEMORY, _SESSION_STATE = "memory", "session_state"
-# A correction stays when deltas have gone: it says what of them is no longer true.
+# Corrections are kept longer than deltas, because they say what in the deltas is no longer true.
 _RULING_RANK = 1
-# Of the budget, weighed as for a model that has not reported any usage, which is a third too much:
-# beside it memory may have 0.4, and instructions, identity and the GM's words the rest.
+# The recent context surely fits if it takes at most this part of the budget. Its tokens are
+# computed for a model without reports, which gives a third too many. Memory may have 0.4, and the
+# rest is for instructions, identity and the GM's words.
 _CONTEXT_SHARE = 0.5
 
 
 def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = None) -> Source:
-    """A Markdown file without variables for each tier; "" is none, None the next larger tier's."""
+    """Return a source with a Markdown file a tier; "" is none, None the next larger tier's."""
     by_tier = {"full": full, "medium": full if medium is None else medium}
     by_tier["minimal"] = by_tier["medium"] if minimal is None else minimal
 
@@ -48,7 +49,7 @@ def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = N
 
 
 def process_map(here: str) -> Source:
-    """The chapter's life, and where in it this agent stands; small windows go without."""
+    """Return a source for the map of the process, with the agent's place, if the window allows."""
 
     def read(subject: Subject, tier: Tier) -> list[Piece]:
         if tier == "minimal":
@@ -61,7 +62,7 @@ def process_map(here: str) -> Source:
 
 
 def given(name: str) -> Source:
-    """What only the call itself knows."""
+    """Return a source for the pieces that only the call itself has."""
     return lambda subject, tier: subject.given.get(name, ())
 
 
@@ -79,7 +80,7 @@ def chapter_text(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def roster(subject: Subject, tier: Tier) -> list[Piece]:
-    """A line for each agent, and then what is known of everybody of whom more is known."""
+    """Return a line for each agent, then pronouns and public sentences as far as there are any."""
     chapter = subject.chapter
     agents = [f"{one.slot}: {one.color}: {one.name}" for one in chapter.characters]
     pieces = [Piece("\n".join([f"{len(agents)} agents", *agents]))]
@@ -92,14 +93,14 @@ def title(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def session_state(subject: Subject, tier: Tier) -> list[Piece]:
-    """Where play stands; the cast, and what has happened, stand in the layer of memory."""
+    """Return where play stands; the cast and the events are in the layer of memory."""
     lines = play_lines(subject.chapter, Detail(tier))
     text = "\n".join([f"<{_SESSION_STATE}>", *lines, f"</{_SESSION_STATE}>"])
     return [Piece(text, has_elements=True)]
 
 
 def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """What memory holds now: the lock in its own words, where the window is large, and the fold."""
+    """Return the fold, and in a large window also the lock in its own words."""
     chapter, readers, waiting = subject.chapter, subject.readers, subject.waiting
     if waiting and readers is not None:
         folded = fold_with(chapter, waiting, readers=readers)
@@ -109,7 +110,7 @@ def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
-    """Present memory; with room for it also the newest delta in its own words."""
+    """Return present memory; in a large window also the newest delta in its own words."""
     pieces = present_memory(subject, tier)
     if tier != "full":
         return pieces
@@ -120,25 +121,26 @@ def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """The same as session state, without telling what the recent context shows word for word.
+    """Return memory as session state, without what the recent context shows word for word.
 
-    In a small window the fold ends where that context begins: the prompt's start then changes when
-    the context moves on, and not when a summary arrives. A local model has to read again whatever
-    stands behind a change. Where the context may have to give way, memory has all of it.
+    In a small window the fold ends where the context begins. The start of the request then changes
+    when the context moves on, but not when a summary arrives. This matters because a local model
+    has to read again all that follows a change. If the context may be trimmed, memory has
+    everything.
     """
     chapter, detail = subject.chapter, Detail(tier)
     before, readers = subject.before, subject.readers
     start, fits = _context_start(subject, tier)
     if not fits:
         return _memory(subject, detail, fold_chapter(chapter, before=before, readers=readers))
-    # The context starts at or before the prompt that is left out.
+    # The context starts no later than the prompt that is left out.
     until = start if detail is Detail.MINIMAL else before
     folded = fold_chapter(chapter, before=until, readers=readers)
     return _memory(subject, detail, folded, told_before=start)
 
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """The cast, and every block in its own words; the lock and the newest delta stay."""
+    """Return the cast and every block in its own words; the lock and the newest delta must stay."""
     blocks = recall(subject.chapter)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
     return _known_cast(subject.everybody) + [
@@ -166,10 +168,10 @@ def transcript_pieces(
     perceived: Perceived | None = None,
     with_thoughts: bool = False,
 ) -> tuple[Piece, ...]:
-    """One piece a prompt: the GM's words with the chosen reply; in brief, without long middles.
+    """Return one piece a prompt, with the GM's words and the chosen reply; its brief form has cuts.
 
-    With a `last_attempt` at the last prompt, as if that were chosen. With `perceived` the events
-    alone of whose witnesses it holds; thoughts only where they are asked for.
+    `last_attempt` counts as the chosen attempt at the last prompt. `perceived` selects events by
+    their witnesses. Thoughts are included only with `with_thoughts`.
     """
     cast = tuple(one.name for one in chapter.characters)
     pieces = []
@@ -180,22 +182,22 @@ def transcript_pieces(
 
 
 def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
-    """Whole and in brief. Only the Game Master's own words may begin a line as the transcript's
-    marks do: not even a name may, which is such a mark in an older chapter or one from a file."""
+    """Return the entry in full and in brief. Only the Game Master's words may begin a line like a
+    mark of the transcript; a speaker's name may not, as older and imported chapters have such
+    names.
+    """
     if entry.role == Event.Role.USER:
         return entry.rendered, without_middle(entry.rendered)
     label, text = without_cues(entry.prefix), without_cues(entry.text, cast)
-    # Cut first, so that no cut takes the sign from a mark that was made harmless.
+    # The text is cut before it is escaped, because a cut could remove the sign that escapes a mark.
     cut = without_middle(entry.text)
     brief = text if cut == entry.text else without_cues(cut, cast)
     return f"{label}{text}", f"{label}{brief}"
 
 
 def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
-    """What each prompt up to the last weighs with its reply, without making pieces of them.
-
-    A new target length asks for it again, and only the latest reply can be another one since.
-    """
+    """Return the weight of each prompt with its reply, up to the last, without making pieces. The
+    result is kept, because each new target length asks for it. Only the latest reply can change."""
     state = (last, chosen_events(chapter).values_list("pk", flat=True).last())
     kept = _kept_weights.get(chapter.pk)
     if kept is None or kept[0] != state:
@@ -217,7 +219,7 @@ def _turns(
     *,
     with_thoughts: bool = False,
 ) -> Iterator[Iterator[Entry]]:
-    """The entries of each prompt, each to be read before the next."""
+    """Yield the entries of each prompt, which have to be read before those of the next."""
     entries = chosen_entries(
         chapter,
         from_prompt=first,
@@ -230,10 +232,10 @@ def _turns(
 
 
 def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
-    """The context's first prompt, and whether all from there on will surely stand in the prompt.
+    """Return the first prompt of the context, and whether all of the context surely fits.
 
-    In a small window it moves on by two stretches at a time, if so much fits: each time it does, a
-    local model reads the prompt anew for every character, which takes it a minute or more.
+    In a small window the context moves on by two stretches at a time if they fit. Each move makes a
+    local model read the request again for every character, which takes a minute or more.
     """
     starts = stretch_starts(subject.chapter, subject.before)
     size = subject.chapter.chunk_size_prompts
@@ -246,9 +248,9 @@ def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
 
 
 def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
-    """The same pieces for memory, which has to know what they show, and for the context itself."""
+    """Return the context's pieces, both for the context and for memory, which depends on it."""
     chapter = subject.chapter
-    # Two starts may be weighed for one prompt.
+    # One request may try two starts.
     key, state = (chapter.pk, start, subject.whose), (chapter.updated_at, subject.last_prompt)
     kept = _kept_context.get(key)
     if kept is None or kept[0] != state:
@@ -270,8 +272,7 @@ def _witnessed_by(subject: Subject) -> Perceived:
 
 
 def _context_fits(subject: Subject, start: int) -> bool:
-    """Whether all of the context from this prompt on will surely stand in the prompt, whatever else
-    does."""
+    """Return whether the context from this prompt on surely fits, whatever else is sent."""
     if subject.budget_tokens is None:
         return False
     weight = sum(piece.weight for piece in _pieces_from(subject, start))
@@ -298,7 +299,7 @@ def _memory(
 
 @dataclass(frozen=True)
 class _Memory:
-    """A chapter's memory in pieces, which are the same until the next summary or correction."""
+    """A chapter's memory as pieces, which stay the same until the next summary or correction."""
 
     folded: Fold
     cast: tuple[Character, ...]
@@ -308,7 +309,7 @@ class _Memory:
     told_before: int | None
 
     def is_like(self, other: "_Memory") -> bool:
-        """A fold that has not changed is the same object: comparing all of it would take longer."""
+        """Compare folds by identity, which is quick, as an unchanged fold is the same object."""
         return self.folded is other.folded and (
             self.cast,
             self.detail,
@@ -327,7 +328,7 @@ class _Memory:
             told_before=self.told_before,
         )
         pieces = [Piece(self.lock, must_stay=True)] if self.lock else []
-        # The lock names the characters too.
+        # The lock names the characters already.
         cast = [] if self.lock and not _is_more_known(self.cast) else cast_lines(self.cast)
         if lines or _is_more_known(self.cast):
             pieces += [
@@ -339,7 +340,7 @@ class _Memory:
 
 
 def _known_cast(cast: Sequence[Character]) -> list[Piece]:
-    """The cast beside a text that names the characters, where more than that can be told."""
+    """Return the cast beside a text with the names, if there are pronouns or public sentences."""
     if not _is_more_known(cast):
         return []
     return [Piece("\n".join(cast_lines(cast)), must_stay=True, has_elements=True)]
@@ -349,23 +350,23 @@ def _is_more_known(cast: Sequence[Character]) -> bool:
     return any(one.says_more for one in cast)
 
 
-# Weighed once: of a long chapter's thousand lines each summary changes a few.
+# Pieces are cached with their weight, because a summary changes few of a long chapter's lines.
 @lru_cache(maxsize=16_384)
 def _line_piece(text: str, rank: int) -> Piece:
     return Piece(text, rank=rank, has_elements=True)
 
 
-# By chapter, first prompt and reader, each as it was when the chapter had last changed, up to a
-# prompt; so many characters in all.
+# The context by chapter, first prompt and reader, with the state of the chapter that it was made
+# from. The limit counts characters.
 _ContextState = tuple[datetime, int]
 _ContextKey = tuple[uuid.UUID, int, Audience | None]
 _kept_context: KeptRecent[_ContextKey, tuple[_ContextState, tuple[Piece, ...]]] = KeptRecent(
     4_000_000
 )
-# By chapter, each up to a prompt and with the event that was its newest; so many prompts in all.
+# The weights by chapter, with the last prompt and the newest event. The limit counts prompts.
 _WeightsState = tuple[int, uuid.UUID | None]
 _kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
-# By chapter and reader. By what happened: a long chapter takes as much room as many short ones.
+# The memory by chapter and reader. The limit counts moments, so a long chapter uses more of it.
 _kept_memory: KeptRecent[tuple[uuid.UUID, Audience | None], _Memory] = KeptRecent(16_384)
 
 
@@ -373,8 +374,7 @@ def file_piece(name: str, /, **variables: str) -> Piece:
     return _file_piece(name, version_of(name), **variables)
 
 
-# Kept, because filling in the variables, and looking for what could pass for a part of the prompt,
-# takes longer than composing all the rest.
+# Pieces of files are cached, because filling in and escaping takes longer than all other composing.
 @lru_cache(maxsize=64)
 def _file_piece(name: str, version: int, /, **variables: str) -> Piece:
     return Piece(render_prompt(name, **variables))

@@ -1,7 +1,7 @@
-"""A prompt as an ordered list of named layers, fitted into a model's budget.
+"""Fits the layers of a request into a model's budget.
 
-The order is the caller's and never changes here: stable text first, so that prefix caches work.
-What does not fit gives way in the order of `gives_way`, each layer by its own rule.
+The order of the layers is the caller's and is never changed: stable text first, so that prefix
+caches work. Layers are trimmed in the order of `gives_way`, each by its own rule.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,20 +21,20 @@ TIERS: tuple[Tier, ...] = ("full", "medium", "minimal")
 
 
 class Trim(Enum):
-    """How a layer gets shorter; of its pieces those of the lowest rank go first."""
+    """The rule by which a layer is trimmed; pieces of the lowest rank go first."""
 
     NEVER = "never"
     OLDEST_FIRST = "oldest first"
     NEWEST_FIRST = "newest first"
-    # Oldest pieces take their brief form first, and are dropped only when all of them have.
+    # The oldest pieces are shortened first, and are dropped only after all pieces are short.
     CONDENSE = "condense"
-    # The same, but nothing is dropped.
+    # The oldest pieces are shortened first, and none is dropped.
     SHORTEN = "shorten"
-    # All of it or nothing.
+    # The layer stays whole or is dropped whole.
     DROP = "drop"
 
 
-# What the GM can shorten of a prompt that does not fit, in the GM's words.
+# The layers that the GM can shorten, as a message names them.
 _EDITABLE = {
     "WORLD_TEXT": "the world text on Tab 1",
     "CHAPTER_TEXT": "the chapter text on Tab 1",
@@ -42,9 +42,9 @@ _EDITABLE = {
     "USER_PROMPT": "your prompt",
     "NARRATIVE_AGENT_DEFINITION": "the narrative agent's instructions on Tab 3",
 }
-# Only in a copy of the chapter, once it is played: named where the prompt is not enough.
+# A locked text can be shortened only in a copy of the chapter, so it is named last.
 _LOCKED = "AGENT_IDENTITY"
-# What was played stays as it is, and so does what is remembered of it.
+# The layers that the GM cannot shorten.
 _NOT_EDITABLE = {
     **dict.fromkeys(
         ("RECENT_CONTEXT", "RECENT_CONTEXT_CHUNK", "FULL_CHAPTER_CONTEXT"), "transcript"
@@ -55,12 +55,12 @@ _NOT_EDITABLE = {
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a layer that is kept, shortened to `brief`, or dropped as a whole.
+    """A part of a layer, which is kept, shortened to `brief`, or dropped as a whole.
 
-    One that `must_stay` stays whole, whatever its layer's rule is: those are the layer's floor.
-    Both texts are as the prompt has them: whatever in them would pass for a part of the prompt is
-    escaped. `has_elements` says that the engine wrote them, and has escaped what others wrote.
-    `has_calls` says that it tells of the forms of tool calls, or that the model called so itself.
+    A piece that `must_stay` is never trimmed; these pieces are the layer's floor. Both texts are
+    escaped, so that nothing in them imitates a part of the request. `has_elements` says that the
+    engine wrote the text and has escaped others' words in it. `has_calls` says that the text
+    explains the forms of tool calls, or that the model itself wrote the calls.
     """
 
     text: str
@@ -71,7 +71,8 @@ class Piece:
     has_calls: bool = False
 
     def __post_init__(self) -> None:
-        # Here and not when it is sent, so that a piece is weighed and told apart as what is sent.
+        # The texts are escaped here and not when they are sent, so that their weight is that of
+        # what is sent.
         for name in ("text", "brief"):
             escaped = without_forgeries(
                 getattr(self, name), has_elements=self.has_elements, has_calls=self.has_calls
@@ -84,12 +85,12 @@ class Piece:
 
     @cached_property
     def shortened(self) -> "Piece":
-        """In its brief form: made once, though many prompts of a long chapter shorten it."""
+        """The piece in its brief form, which is cached because many requests use it."""
         return replace(self, text=self.brief, brief="")
 
 
 def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
-    """The same pieces, the last `count` of which must stay."""
+    """Return the pieces with the last `count` of them marked as `must_stay`."""
     if not count:
         return tuple(pieces)
     newest = len(pieces) - count
@@ -101,11 +102,11 @@ def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
 
 @dataclass(frozen=True)
 class Layer:
-    """A named part of a prompt.
+    """A named part of a request.
 
-    `gives_way` ranks layers: the lowest is trimmed first. `step` is how many pieces go at a time
-    (few changes of a layer's start spare prefix caches). `share` caps the layer at a part of the
-    budget whatever else there is.
+    Layers with a lower `gives_way` are trimmed first. `step` is how many pieces are dropped at a
+    time, because prefix caches profit from few changes. `share` limits the layer to a part of the
+    budget, even if there is room.
     """
 
     name: str
@@ -117,7 +118,7 @@ class Layer:
     step: int = 1
     share: float | None = None
     separator: str = BLANK_LINE
-    # Of an assistant's message, the server's own tool calls; of a tool's, the call that it answers.
+    # An assistant's message has the server's own tool calls; a tool's message names its call.
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
 
@@ -142,14 +143,14 @@ def text_layer(
     has_heading: bool = True,
     has_elements: bool = False,
 ) -> Layer:
-    """A layer of one piece that is never trimmed."""
+    """Return a layer of one piece that is never trimmed."""
     piece = Piece(text, has_elements=has_elements)
     return Layer(name, (piece,), role=role, has_heading=has_heading)
 
 
 @dataclass(frozen=True)
 class AssembledPrompt:
-    """A prompt that fits; `layers` has those that were dropped whole, too."""
+    """A request that fits; `layers` includes those that were dropped whole."""
 
     layers: tuple[SentLayer, ...]
     weight: float
@@ -162,7 +163,7 @@ class AssembledPrompt:
 def assemble(
     layers: Sequence[Layer], *, budget_tokens: int, weight_per_token: float
 ) -> AssembledPrompt:
-    """Fit the layers into the budget; raises PromptTooLong when their floors do not fit."""
+    """Fit the layers into the budget. Raises PromptTooLong if their floors do not fit."""
 
     def tokens_of(layer: Layer) -> float:
         return layer.weight / weight_per_token
@@ -193,7 +194,7 @@ def assemble(
 
 
 def _trim(layer: Layer, room: float) -> Layer:
-    """Shorten the layer by its rule until it weighs at most `room` or its floor is reached."""
+    """Trim the layer by its rule until it weighs at most `room` or its floor is reached."""
     if layer.weight <= room or layer.trim is Trim.NEVER:
         return layer
     pieces: dict[int, Piece] = dict(enumerate(layer.pieces))
@@ -218,7 +219,7 @@ def _trim(layer: Layer, room: float) -> Layer:
 
 
 def _next_to_go(pieces: Mapping[int, Piece], order: Sequence[int], step: int) -> Sequence[int]:
-    """At most `step` pieces, all of one rank: none goes with those that matter less."""
+    """Return the next pieces to drop: at most `step`, and all of one rank."""
     rank = pieces[order[0]].rank
     return [at for at in order[:step] if pieces[at].rank == rank]
 
@@ -240,7 +241,7 @@ def _reason(before: Layer, within: Layer, after: Layer) -> str:
 def _too_long(
     layers: list[Layer], tokens_of: Callable[[Layer], float], excess: float
 ) -> PromptTooLong:
-    """Names the longest part that the GM can shorten; all of them where one is not enough."""
+    """Name the longest part that the GM can shorten, or all such parts if one is not enough."""
     said = f"This is about {round(excess):,} tokens too long for the model's context window."
     kept = "Nothing was sent and your words are kept."
     parts = sorted(

@@ -1,7 +1,7 @@
-"""The prompts: Markdown files that can substitute `$name`, and nothing else.
+"""The prompts of agents: Markdown files in which `$name` stands for a variable, without logic.
 
-The engine's own are in agents/prompts; `explorer.narrator` names the file narrator.md in the folder
-prompts of the app explorer.
+The engine's own files are in agents/prompts. A name such as `explorer.narrator` stands for the file
+narrator.md in the folder prompts of the app explorer.
 """
 
 from functools import lru_cache
@@ -15,13 +15,13 @@ PROMPTS_FOLDER = Path(__file__).resolve().parent.parent / "prompts"
 
 
 class PromptFileError(Exception):
-    """A prompt file is missing, malformed, or asks for other variables than it was given."""
+    """A prompt file is missing or malformed, or needs other variables than it was given."""
 
 
 def render_prompt(name: str, /, **variables: str) -> str:
-    """The text of prompts/<name>.md with its variables put in, word for word.
+    """Return the text of prompts/<name>.md with its variables filled in.
 
-    Raises PromptFileError when the file and `variables` do not name exactly the same variables.
+    Raises PromptFileError unless the file and `variables` name the same variables.
     """
     template = _load(name, version_of(name))
     wanted = set(template.get_identifiers())
@@ -44,8 +44,8 @@ def _load(name: str, version: int) -> Template:
 
 
 def version_of(name: str) -> int:
-    """With DEBUG it changes when the file does; otherwise it is 0, because files then stay as they
-    are. It is 0 too where there is no file, which loading it reports."""
+    """Return a number that changes with the file if DEBUG is set, else 0. Without DEBUG files do
+    not change. A missing file also has 0, and loading it reports the error."""
     if not settings.DEBUG:
         return 0
     path = _path(name)

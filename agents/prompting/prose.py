@@ -1,15 +1,15 @@
-"""Small judgements about prose that a narrator wrote."""
+"""Cleans and cuts prose that a model wrote."""
 
 import re
 
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
-# What a model sets before a paragraph and before a heading, and what it wraps one in.
+# The marks that a model writes before a paragraph, before a heading and around one.
 _NUMBER = re.compile(r"\A[ \t]*+\d{1,3}[.)][ \t]++")
 _SIGN = re.compile(r"\A#{1,6}[ \t]++")
 _BOLD = ("**", "__")
 _BLANKS = " \t"
-# Possessive, so that no line takes longer than its length.
+# The quantifiers are possessive, so that the time is linear in the length of the line.
 _SCENE_BREAK = re.compile(r"[ \t]*+(?:[*_-][ \t]*+){3,}+")
 _LONGEST_HEADING = 80
 _SPACE = re.compile(r"\s")
@@ -17,17 +17,18 @@ _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
 
 
 def end_at_sentence(text: str) -> str:
-    """Without the broken sentence that an output limit left at the end, unless it is most of it."""
+    """Remove a broken last sentence, as an output limit leaves it, unless it is most of the
+    text."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     has_end = bool(ends) and ends[-1] >= len(text) / 2
     return text[: ends[-1]].rstrip() if has_end else text.rstrip()
 
 
 def as_prose(text: str) -> str:
-    """A narrator's text without the headings, numbers and bold marks that it set in it.
+    """Remove the headings, numbers and bold marks that a narrator set in its prose.
 
-    Small models do, whatever they are told. What is no heading stays without its marks; breaks
-    between scenes and single emphasis stay as they are. Nothing may be left.
+    Small models set them although they are told not to. A marked line that is no heading loses only
+    its marks. Scene breaks and single emphasis stay. The result may be empty.
     """
     lines = [_as_prose(line) for line in text.split("\n")]
     kept = "\n".join(line for line in lines if line is not None)
@@ -35,7 +36,7 @@ def as_prose(text: str) -> str:
 
 
 def _as_prose(line: str) -> str | None:
-    """None for a heading."""
+    """Return the line without marks, or None for a heading."""
     if _SCENE_BREAK.fullmatch(line):
         return line
     line = _NUMBER.sub("", line)
@@ -48,10 +49,10 @@ def _as_prose(line: str) -> str | None:
 
 
 def _wrapped(line: str) -> str | None:
-    """What stands in the marks of a heading; None where they are not around all of the line.
+    """Return the text inside the marks of a heading; None if they do not enclose the whole line.
 
-    Step by step: a pattern for all of it would try each way to share a run of blanks among its
-    parts, which takes a power of the run's length.
+    This is done in steps, because one pattern would try every way to divide a run of blanks among
+    its parts, which takes a power of the run's length.
     """
     line = line.lstrip(_BLANKS)
     inside = line.rstrip(_BLANKS).rstrip("#").rstrip(_BLANKS)
@@ -63,12 +64,12 @@ def _wrapped(line: str) -> str | None:
 
 
 def without_heading(text: str) -> str:
-    """Without a heading of the prompt that a small model began its reply with."""
+    """Remove a heading of the request with which a small model began its reply."""
     return _HEADING.sub("", text, count=1)
 
 
 def last_words(text: str, count: int) -> str:
-    """The end of the text: at least `count` words, from the beginning of a paragraph on."""
+    """Return the last paragraphs of the text, which have at least `count` words together."""
     paragraphs: list[str] = []
     words = 0
     for paragraph in reversed(text.split("\n\n")):
@@ -80,7 +81,7 @@ def last_words(text: str, count: int) -> str:
 
 
 def last_sentences(text: str, limit: int) -> str:
-    """The end of the text in so many characters, from the beginning of a sentence or a word on."""
+    """Return the end of the text within the limit, if possible from the start of a sentence."""
     if len(text) <= limit:
         return text
     end = text[-limit:]
@@ -92,14 +93,14 @@ def last_sentences(text: str, limit: int) -> str:
 
 
 def without_middle(text: str, head: int = 420, tail: int = 180) -> str:
-    """The beginning and the end of a long text; a short one as it is."""
+    """Return the beginning and the end of a long text, and a short text unchanged."""
     if len(text) <= head + tail + len(_LEFT_OUT):
         return text
     return text[:head] + _LEFT_OUT + text[-tail:]
 
 
 def repeats(more: str, text: str) -> bool:
-    """Whether most of `more` was said before: over half of its runs of five words are in `text`."""
+    """Return whether over half of the runs of five words in `more` are in `text` already."""
     runs = _runs(more)
     return not runs or len(runs & _runs(text)) > len(runs) / 2
 

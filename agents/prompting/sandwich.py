@@ -1,6 +1,6 @@
-"""How an agent's prompt is declared: an ordered list of layers, each with its source and its rules.
+"""The declaration of an agent's request: an ordered list of layers with sources and rules.
 
-Declaring an agent takes a Markdown file, and an entry in declarations.py or in a mode.
+To declare an agent, add a Markdown file and an entry in declarations.py or in a mode.
 """
 
 import uuid
@@ -22,14 +22,14 @@ from sessions.world import everybody_at
 
 @dataclass(frozen=True)
 class Subject:
-    """What one prompt is about. `slot` is the character who is addressed, and `attempt` the one
-    that the prompt is for or, of memory, the one with which its stretch ends.
+    """The subject of one request.
 
-    `before` leaves out that prompt and what came later, for a reply that is written again.
-    `audience` are those for whom memory is written, and `waiting` the deltas of the same stretch
-    that they know and that are not stored yet.
-    `budget_tokens` is the room for the whole prompt, where a source has to know it. `given` are
-    the parts that only this call knows, by the names of their layers.
+    `slot` is the character who is addressed. `attempt` is the attempt that the request is for, or
+    for memory the last one of its stretch. `before` leaves out that prompt and later ones, for
+    another attempt. `audience` are the characters for whom memory is written, and `waiting` are
+    deltas of the same stretch that they know and that are not stored yet. `budget_tokens` is the
+    room for the whole request, for sources that need it. `given` are the pieces that only this call
+    has, by layer.
     """
 
     chapter: Session
@@ -43,22 +43,22 @@ class Subject:
 
     @property
     def last_prompt(self) -> int:
-        """The last prompt that has happened, as far as this subject is concerned."""
+        """The number of the last prompt that the request may tell."""
         return self.chapter.prompt_index if self.before is None else self.before - 1
 
     @cached_property
     def everybody(self) -> tuple[Character, ...]:
-        """Those who take part, as far as this subject is concerned."""
+        """The members of the cast up to this point of the story."""
         return everybody_at(self.chapter, before=self.before, attempt=self.attempt)
 
     @property
     def readers(self) -> Audience | None:
-        """Those who have to know whatever the prompt tells; None for whoever may know all."""
+        """The characters who must know all that is told; None if everything may be told."""
         return self.audience if self.slot is None else (self.slot,)
 
     @property
     def whose(self) -> Audience | None:
-        """The same, None also where everybody knows the same: what is composed then is for all."""
+        """The key for cached pieces: the readers, or None while all characters know the same."""
         return self.readers if self.chapter.differs_by_reader else None
 
 
@@ -67,13 +67,13 @@ Source = Callable[[Subject, Tier], Sequence[Piece]]
 
 @dataclass(frozen=True)
 class LayerDeclaration:
-    """A layer of an agent: its name, where its text comes from, and how it gives way.
+    """A layer of an agent, with the source of its text and the rule by which it is trimmed.
 
-    `source` has the tier's variant; a layer without pieces is left out, and one that trims
-    otherwise in another tier is declared for its `tiers`. What stays whatever happens is what the
-    source marks as `must_stay`, and the newest pieces, as many as `floor` says. `is_kept` is for
-    what depends on the chapter's state and the tier alone: it is composed once for each state and
-    not for each prompt.
+    `source` gives the pieces for a tier, and a layer without pieces is left out. `tiers` limits the
+    declaration to some tiers, so that another one can apply to the rest. The pieces that the source
+    marks as `must_stay` are never trimmed, nor are the newest `floor` pieces. `is_kept` says that
+    the layer depends only on the chapter's state and the tier, so that it is composed once for each
+    state.
     """
 
     name: str
@@ -108,17 +108,16 @@ class LayerDeclaration:
 
 
 def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) -> list[Layer]:
-    """The layers that have something to say, in the order in which they are declared."""
+    """Return the layers that have pieces, in the order of their declaration."""
     layers = (_layer(one, subject, tier) for one in declared if tier in one.tiers)
     return [layer for layer in layers if layer.pieces]
 
 
-# What a chapter's layer was composed from: the tier, the state of the chapter, what is left out of
-# it, the room, and who has appeared. Whatever else changes such a layer moves the chapter's
-# `updated_at`.
+# The values that a kept layer depends on: the tier, the state of the chapter, the prompt to leave
+# out, the budget and the cast. Any other cause of a change also changes the chapter's `updated_at`.
 _LayerState = tuple[Tier, datetime, int | None, int | None, tuple[Character, ...]]
 _Kept = tuple[_LayerState, Layer]
-# The newest of each chapter, and of each reader where they differ; so many pieces in all.
+# The newest layers of each chapter and reader. The limit counts pieces.
 _kept: KeptRecent[tuple[LayerDeclaration, uuid.UUID, Audience | None], _Kept] = KeptRecent(65_536)
 
 
@@ -130,7 +129,7 @@ def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer
     state = (tier, chapter.updated_at, subject.before, subject.budget_tokens, subject.everybody)
     kept = _kept.get(key)
     if kept is None or kept[0] != state:
-        # From the chapter at hand and not from a newer one: all layers of a prompt show one state.
+        # The layer shows the given chapter and not a newer one, so that all layers show one state.
         kept = (state, declaration.layer(subject, tier))
         _kept.set(key, kept, size=1 + len(kept[1].pieces))
     return kept[1]

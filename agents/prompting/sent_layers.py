@@ -1,4 +1,4 @@
-"""A prompt as it is sent: an ordered list of layers, which joined are its messages."""
+"""A request as it is sent: an ordered list of layers, which are joined to messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from typing import Literal
 from agents.providers.base import Message, ToolCall
 
 Role = Literal["system", "user", "assistant", "tool"]
-# Between the parts of most layers, and between the layers of one message.
+# Separates the parts of most layers, and the layers of one message.
 BLANK_LINE = "\n\n"
 
 
 @dataclass(frozen=True)
 class SentLayer:
-    """One layer of a prompt, and what fitting the prompt into the window made of it.
+    """One layer of a request, with the result of fitting the request into the window.
 
-    `parts` are the layer's texts in order; a layer that was dropped whole has none. `kept`,
-    `shortened` and `dropped` count the layer's pieces, and `reason` says why it was trimmed, if it
-    was. A layer without a `name` is a message whose layers are not known.
+    `parts` are the texts of the layer in order, none if the layer was dropped. `kept`, `shortened`
+    and `dropped` count its pieces, and `reason` says why it was trimmed. A layer without a `name`
+    is a message whose layers are not known.
     """
 
     name: str
@@ -31,7 +31,7 @@ class SentLayer:
     shortened: int = 0
     dropped: int = 0
     reason: str = ""
-    # Of an assistant's message, the server's own tool calls; of a tool's, the call that it answers.
+    # An assistant's message has the server's own tool calls; a tool's message names its call.
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
 
@@ -61,7 +61,8 @@ def with_heading(name: str, body: str) -> str:
 
 
 def join_layers(layers: Sequence[SentLayer]) -> tuple[Message, ...]:
-    """The messages. Neighbours of one role are one: some chat templates want roles to alternate."""
+    """Join the layers to messages. Neighbours of one role make one message, because some chat
+    templates want roles to alternate."""
     messages: list[Message] = []
     for layer in layers:
         is_own = bool(layer.tool_calls or layer.tool_call_id)
@@ -75,7 +76,7 @@ def join_layers(layers: Sequence[SentLayer]) -> tuple[Message, ...]:
 
 
 def shared_characters(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
-    """How many characters of the prompt's start the earlier prompt began with too."""
+    """Count the characters at the start that both requests share."""
     shared = 0
     for message, before in zip(messages, earlier, strict=False):
         if message.role != before.role:

@@ -1,7 +1,7 @@
-"""What a tool is: a typed function that a model may call, and all that it is given and may return.
+"""Defines tools: typed functions that a model may call, with their context and their result.
 
-A tool reads what its context holds, says a sentence, and proposes changes to its own chapter. It is
-given no database and no settings, and it is run where Django refuses every query (`ToolWriting` in
+A tool reads its context, returns a sentence, and proposes changes to its own chapter. It gets
+neither database nor settings, and runs where Django refuses every query (`ToolWriting` in
 agents/calling).
 """
 
@@ -17,22 +17,22 @@ from pydantic import BaseModel, ConfigDict
 from agents.prompting.forms.schemas import json_schema_for
 from agents.providers.base import ToolSchema
 
-# How a model writes its calls: as its server's own, as one JSON object, as XML in the text.
+# The form in which a model writes calls: its server's own, a JSON object, or XML in the text.
 ToolForm = Literal["native", "json", "xml"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 class ToolArguments(BaseModel):
-    """The base of each tool's arguments: what it does not name is refused."""
+    """The base class of the arguments of tools; unknown arguments are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True)
 class ProposedChange:
-    """What a tool would do to the world; `payload` is an object of JSON. It is stored by whoever
-    asked for the reply, as a change of this step."""
+    """A change of the world that a tool proposes; `payload` is a JSON object. The caller that asked
+    for the reply stores it as a change of this step."""
 
     kind: str
     payload: Mapping[str, Any]
@@ -41,10 +41,10 @@ class ProposedChange:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """All that a tool may know.
+    """Everything that a tool may know.
 
-    `reader` is the slot for whom it reads, None for the narrator. `readable` is what that reader
-    may see at this step. `changes` were proposed by calls before this one, in this run.
+    `reader` is the slot for which it reads, or None for the narrator. `readable` is what that
+    reader may see at this step. `changes` were proposed by earlier calls of this run.
     """
 
     chapter_id: uuid.UUID
@@ -55,7 +55,7 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """`sentence` is for the model; others' words in it are escaped like any text of the story."""
+    """The result of a call. `sentence` is for the model, and words of others in it are escaped."""
 
     sentence: str
     changes: tuple[ProposedChange, ...] = ()
@@ -63,8 +63,8 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Tool:
-    """`run` gets the arguments as an instance of their model. It may propose only changes of the
-    kinds that are named here."""
+    """A tool. `run` gets the arguments as an instance of `arguments`. It may propose only changes
+    of the kinds in `change_kinds`."""
 
     name: str
     description: str
@@ -78,5 +78,5 @@ class Tool:
 
     @cached_property
     def schema(self) -> ToolSchema:
-        """Fields of texts, numbers, truth values, choices, and lists or objects of these."""
+        """The tool's schema, made of texts, numbers, booleans, choices, lists and objects."""
         return ToolSchema(self.name, self.description, json_schema_for(self.arguments))

@@ -1,4 +1,4 @@
-"""The claims of the replies that this process writes: renewed together, with their texts so far."""
+"""Renews the claims on all replies that this process writes, and stores their texts so far."""
 
 import asyncio
 import contextvars
@@ -16,7 +16,7 @@ from sessions.models import Attempt
 
 logger = logging.getLogger(__name__)
 
-# How often the texts so far and the claims on the attempts go to the database.
+# The seconds between two renewals, which also store the texts so far.
 FLUSH_SECONDS = 1.0
 
 
@@ -29,7 +29,7 @@ class _Claim:
 
 @dataclass(frozen=True)
 class _Keeper:
-    """Of one event loop; its task runs while there are claims, which are by run id."""
+    """The claims of one event loop by run id, and the task that renews them."""
 
     claims: dict[uuid.UUID, _Claim]
     task: "asyncio.Task[None]"
@@ -40,9 +40,9 @@ _keepers: dict[asyncio.AbstractEventLoop, _Keeper] = {}
 
 @contextmanager
 def keep_claim(attempt: Attempt, live: LiveReply) -> Iterator[None]:
-    """Renew the attempt's lease meanwhile.
+    """Renew the attempt's lease while the block runs.
 
-    Cancels the task that is in here when the attempt was stopped or its chapter reset.
+    The task that runs the block is cancelled if the attempt was stopped or its chapter was reset.
     """
     writer = asyncio.current_task()
     assert writer is not None, "A reply is written by a task."
@@ -59,7 +59,8 @@ def _claims_of_this_loop() -> dict[uuid.UUID, _Claim]:
     keeper = _keepers.get(loop)
     if keeper is None or keeper.task.done():
         claims: dict[uuid.UUID, _Claim] = {}
-        # An empty context: it works for all replies, not for the one that came first.
+        # The context is empty, because the task works for all replies and not only for the first
+        # one.
         task = loop.create_task(_keep(claims), context=contextvars.Context())
         keeper = _keepers[loop] = _Keeper(claims, task)
     return keeper.claims

@@ -1,4 +1,4 @@
-"""How streaming code reaches the database: in a thread, one short piece of work at a time."""
+"""Runs the queries of streaming code in threads, as short pieces of work."""
 
 import asyncio
 import logging
@@ -16,24 +16,25 @@ from agents.storage import describe, is_disk_full
 
 logger = logging.getLogger(__name__)
 
-# Seconds between the tries to store what a model wrote, all within a turn's lease.
+# The seconds between the tries to store what a model wrote, all within a turn's lease.
 PAUSES = (0.2, 1.0, 3.0)
-# The same where the disk is full: until somebody has made room, however long that takes.
+# The seconds between the tries while the disk is full, which go on until there is room.
 FULL_PAUSE_SECONDS = 1.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# SQLite has one writer at a time, and whoever waits for it naps, each time longer; beside it, one
-# more may read. With a server on this machine more of them were slower too: work went round among
-# them, each with a connection, and a process of the server, that had cooled down meanwhile.
+# SQLite has one writer at a time, and a waiting writer sleeps longer each time, so a second thread
+# can only read. With a database server on this machine more threads were slower, too, because the
+# work was spread over more connections, whose threads and server processes had lost their caches.
 _THREADS = 2
-# Threads of their own: a request's thread, and its connection with it, ends with the request, while
-# a reply goes on. None runs the work in the caller's thread, where a test's transaction is open.
+# These threads are separate because the thread of a request ends with the request, and so does its
+# connection, but a reply goes on. With None the work runs in the caller's thread, where a test has
+# its transaction open.
 database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
     _THREADS, thread_name_prefix="database"
 )
-# What strangers cause, one after the other: nobody waits for it in the threads above.
+# The thread for work that strangers cause, so that this work does not fill the threads above.
 _thread_of_strangers = ThreadPoolExecutor(1, thread_name_prefix="strangers")
 
 
@@ -43,7 +44,7 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 
 
 async def in_database_for_strangers(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """The same for what anybody can cause as often as he likes: it keeps nobody else waiting."""
+    """Run work that anybody can cause as often as he likes, without delaying other work."""
     threads = None if database_threads is None else _thread_of_strangers
     return await _run_in(threads, work, *args, **kwargs)
 
@@ -53,12 +54,12 @@ async def _run_in(
 ) -> R:
     if threads is None:
         return await sync_to_async(work)(*args, **kwargs)
-    # A thread has no context of its own, and lines of the log take their ids from it.
+    # A thread has no context of its own, but lines of the log take their ids from the context.
     context = copy_context()
 
     def run() -> R:
-        # It stays open with the thread, because to open one, or to take it from a pool, takes
-        # longer than most work done on it; the server may have ended it since.
+        # The connection stays open with its thread, because opening one, or taking one from a pool,
+        # takes longer than most pieces of work. The server may have ended it meanwhile.
         if connection.connection is not None and not connection.is_usable():
             connection.close()
         return context.run(work, *args, **kwargs)
@@ -67,15 +68,15 @@ async def _run_in(
 
 
 async def open_connection() -> None:
-    """In one of the threads, before a GM waits for it.
+    """Open the connection of one thread before a GM has to wait for it.
 
-    When the database hangs, the other one tells those who ask for it.
+    If the database hangs, the other thread is free to report it.
     """
     if database_threads is None:
         return
 
     def connect() -> None:
-        # Looked up here, because it is the thread's own.
+        # Each thread looks up its own connection.
         connection.ensure_connection()
 
     with suppress(DatabaseError):
@@ -83,8 +84,8 @@ async def open_connection() -> None:
 
 
 async def in_database_patiently(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """The same for what is paid for: a database that is away for a moment may not lose it, nor a
-    disk that is full."""
+    """Store what was paid for, and try again if the database is away for a moment or the disk is
+    full."""
     pauses = iter(PAUSES)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Which workers are alive: each renews a row, with what it has counted of its own work."""
+"""The heartbeats of workers: each worker renews a row, which also has the counts of its work."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,14 +8,14 @@ from django.utils import timezone
 from agents.models import WorkerHeartbeat
 
 HEARTBEAT_SECONDS = 15.0
-# Three times that, so that a database that was busy once makes nobody dead.
+# Three heartbeats long, so that one delay by a busy database does not make a worker count as dead.
 DEAD_AFTER = timedelta(seconds=45)
-# A container that is made anew has another name each time.
+# Rows are deleted after this time, because a container has a new name after each start.
 _FORGOTTEN_AFTER = timedelta(days=1)
 
 
 def store_heartbeat(name: str, counts: dict[str, Any], *, is_last: bool = False) -> None:
-    """The worker lives; or, with `is_last`, it has ended, and these are its last counts."""
+    """Record that the worker is alive, or with `is_last` that it has ended with these counts."""
     now = timezone.now()
     WorkerHeartbeat.objects.update_or_create(
         name=name, defaults={"beat_at": now - DEAD_AFTER if is_last else now, "counts": counts}
@@ -25,9 +25,9 @@ def store_heartbeat(name: str, counts: dict[str, Any], *, is_last: bool = False)
 
 
 def last_heartbeat() -> datetime | None:
-    """When a worker was last known to live.
+    """Return when a worker was last alive.
 
-    One from the future was stored before the clock was set back, and hides no other.
+    A heartbeat from the future was stored before the clock was set back; it is ignored.
     """
     past = WorkerHeartbeat.objects.filter(beat_at__lt=timezone.now() + DEAD_AFTER)
     return past.order_by("-beat_at").values_list("beat_at", flat=True).first()
@@ -38,11 +38,11 @@ def is_alive(beat_at: datetime | None) -> bool:
 
 
 def end_heartbeats() -> None:
-    """What came with a backup tells of workers that lived when it was made."""
+    """End the heartbeats of a backup, whose workers were alive when it was made."""
     end = timezone.now() - DEAD_AFTER
     WorkerHeartbeat.objects.filter(beat_at__gt=end).update(beat_at=end)
 
 
 def read_counts() -> dict[str, dict[str, Any]]:
-    """What each worker has counted in its present run, or in its last one."""
+    """Return the counts of each worker, of its present run or its last one."""
     return dict(WorkerHeartbeat.objects.values_list("name", "counts"))

@@ -1,4 +1,4 @@
-"""The kinds of job: each flow declares its own, and the runner works on whatever was declared."""
+"""The kinds of job, which the flows declare and the runner looks up."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from agents.running.watch import Watch
 
 @dataclass(frozen=True)
 class JobKind:
-    """How one kind of job is done, and what is to be done when it failed."""
+    """The function that does a kind of job, and the one that is called after a failure."""
 
     run: Callable[[Job, Watch], Awaitable[None]]
     give_up: Callable[[Job, Exception], None]
@@ -19,11 +19,10 @@ _declared: dict[str, JobKind] = {}
 
 
 def declare_job_kind(name: str, kind: JobKind) -> bool:
-    """Called while Django loads the app that the kind belongs to; False where another has the
-    name."""
+    """Declare a kind while Django loads its app; return False if the name is taken."""
     return _declared.setdefault(name, kind) == kind
 
 
 def job_kind(name: str) -> JobKind:
-    """Raises KeyError for a kind that no installed app has declared."""
+    """Return a declared kind. Raises KeyError if no installed app has declared it."""
     return _declared[name]

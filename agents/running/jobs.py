@@ -1,6 +1,7 @@
-"""Jobs: queued as rows, claimed by a conditional UPDATE, kept by a lease, finished once.
+"""Jobs: queued as rows, claimed by a conditional UPDATE, kept by a lease, and finished once.
 
-The broker only gives notice. A notice after the commit may be lost; the sweep gives another.
+The broker only gives notice of a job. A notice after the commit may be lost, and the sweep then
+gives another.
 """
 
 import logging
@@ -25,19 +26,19 @@ from sessions.models import Session, Turn
 
 logger = logging.getLogger(__name__)
 
-# A worker renews it every two seconds; whoever has not for so long is taken to be dead.
+# A worker renews its lease every two seconds. After this time without renewal it counts as dead.
 JOB_LEASE = timedelta(seconds=20)
-# A job whose worker died so often is given up.
+# A job is given up after this number of runs whose workers died.
 MAX_ATTEMPTS = 6
 
 
 def queue_job(
     session_id: uuid.UUID, kind: str, key: str, *, notice_after: float = 0, **fields: Any
 ) -> Job:
-    """The job of this kind and key, due now; a finished attempt of it is queued again.
+    """Return the job of this kind and key, due now; if it was finished, it is queued again.
 
-    A job that is running is left to its worker. `notice_after` is the seconds until a worker hears
-    of it, unless the sweep tells it before.
+    A running job is left to its worker. `notice_after` is the number of seconds before notice is
+    given, unless the sweep gives it earlier.
     """
     request_id = current_ids().get("request_id", "")
     job, is_new = Job.objects.get_or_create(
@@ -65,9 +66,10 @@ def give_notice(job_id: uuid.UUID, *, delay_seconds: float = 0) -> None:
 
 
 def give_notice_now(job_id: uuid.UUID, *, delay_seconds: float = 0) -> bool:
-    """Whether the broker could be told."""
+    """Tell the broker that a job is due, and return whether that succeeded."""
     try:
-        # By name: the task's module imports every flow, and the flows import this module.
+        # The task is called by name, because its module imports every flow and the flows import
+        # this one.
         current_app.send_task(
             "agents.tasks.run_job",
             kwargs={"job_id": str(job_id)},
@@ -84,15 +86,15 @@ def give_notice_now(job_id: uuid.UUID, *, delay_seconds: float = 0) -> bool:
 
 
 def give_notices_now(job_ids: Iterable[uuid.UUID]) -> bool:
-    """Whether the broker could be told of all of them; it is not asked again after it could not.
+    """Tell the broker that these jobs are due, and return whether all notices succeeded.
 
-    One that hangs takes seconds to say so, each time.
+    The first failure ends this, because a broker that hangs takes seconds for each failure.
     """
     return all(give_notice_now(job_id) for job_id in job_ids)
 
 
 def claim(job_id: uuid.UUID) -> Job | None:
-    """Take a due job; None when it is not due, not queued, or its turn has not come."""
+    """Take a due job; None if it is not queued, not due, or has to wait for others."""
     token = uuid.uuid4()
     now = timezone.now()
     claimed = (
@@ -115,12 +117,12 @@ def claim(job_id: uuid.UUID) -> Job | None:
 
 
 def due_jobs() -> "QuerySet[Job]":
-    """Queued jobs that may run now.
+    """Return the queued jobs that may run now.
 
-    A summary may run only if it starts right after the summary pointer (so stretches are written in
-    order, one at a time) and the attempt at its last turn is chosen. A job with a late result may
-    run only while its asker is chosen, and once those of its kind that earlier turns asked for are
-    done: one that has failed is queued again or cancelled first.
+    A summary may run only if it starts right after the summary pointer, so that stretches are
+    written in order, and if the attempt at its last turn is chosen. A job with a late result may
+    run only while the attempt that asked for it is chosen, and only after all jobs of its kind from
+    earlier turns. One of those that failed has to be queued again or cancelled first.
     """
     its_turn = Session.objects.filter(
         pk=OuterRef("session_id"),
@@ -135,8 +137,8 @@ def due_jobs() -> "QuerySet[Job]":
         attempt__chosen_for__isnull=False,
         status__in=(Job.Status.QUEUED, Job.Status.RUNNING, Job.Status.FAILED),
     )
-    # Conditions on the job itself stay outside the subquery: PostgreSQL checks them again when a
-    # second claim has waited for the first.
+    # Conditions on the job itself stay outside the subquery, because PostgreSQL checks only those
+    # again after a claim has waited for another one.
     return Job.objects.filter(
         ~Q(kind=Job.Kind.SUMMARIZE) | Exists(its_turn),
         Q(result_kind="") | (Exists(is_asked_for) & ~Exists(earlier)),
@@ -146,12 +148,12 @@ def due_jobs() -> "QuerySet[Job]":
 
 
 def owned(job: Job) -> "QuerySet[Job]":
-    """The job's row while this worker may write for it; update it to make sure."""
+    """Return the job's row while this worker may write for it; the caller checks the row count."""
     return Job.objects.filter(pk=job.pk, status=Job.Status.RUNNING, lease_token=job.lease_token)
 
 
 def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
-    """Keep the lease and show how far the work is; False when it is no longer this worker's."""
+    """Renew the lease and store the progress; False if the job is no longer this worker's."""
     now = timezone.now()
     return bool(
         owned(job).update(
@@ -164,7 +166,7 @@ def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
 
 
 def finish(job: Job, **changes: Any) -> bool:
-    """Mark the job done, inside the transaction that writes its result; False: write nothing."""
+    """Mark the job done in the transaction of its result, which is dropped if this is False."""
     is_done = bool(
         owned(job).update(
             status=Job.Status.DONE,
@@ -181,7 +183,7 @@ def finish(job: Job, **changes: Any) -> bool:
 
 
 def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
-    """Give the job up; what it has finished stays for a later resumption.
+    """Mark the job failed; what it has finished stays for the next try.
 
     `error` tells the GM what `cause` means for the chapter.
     """
@@ -206,7 +208,7 @@ def postpone(
     cause: Exception | None = None,
     counts: bool = True,
 ) -> bool:
-    """Queue the job again for later; `counts` says whether this attempt counts."""
+    """Queue the job again for later; `counts` says whether this run counts towards the limit."""
     now = timezone.now()
     postponed = owned(job).update(
         status=Job.Status.QUEUED,
@@ -229,7 +231,7 @@ def _note(job: Job, event: str, **fields: object) -> None:
 
 
 def _milliseconds_of(job: Job) -> int:
-    """Since it was claimed."""
+    """Return the time since this worker claimed the job."""
     return (timezone.now() - job.updated_at) // timedelta(milliseconds=1)
 
 
@@ -242,7 +244,7 @@ def _refusal(cause: Exception | None) -> str:
 
 
 def cancel_jobs(session_id: uuid.UUID, kind: str, **which: Any) -> int:
-    """Cancel what is queued or running; its worker notices when it renews the lease."""
+    """Cancel queued and running jobs; a running one's worker notices this at its next renewal."""
     count = Job.objects.filter(
         session_id=session_id,
         kind=kind,
@@ -256,16 +258,16 @@ def cancel_jobs(session_id: uuid.UUID, kind: str, **which: Any) -> int:
 
 @dataclass(frozen=True)
 class Expired:
-    """Jobs whose workers died: which are queued again, and which were tried too often."""
+    """The jobs of dead workers: those that were queued again, and those that ran too often."""
 
     requeued: list[uuid.UUID]
     hopeless: list[Job]
 
 
 def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
-    """Queue the jobs of dead workers again, unless they were tried too often; gives no notice.
+    """Queue the jobs of dead workers again without notice, unless they ran too often.
 
-    What works for an attempt that is not chosen now is cancelled, as what waits for one is.
+    A summary or a late result for an attempt that is not chosen now is cancelled instead.
     """
     now = timezone.now()
     expired = Job.objects.filter(status=Job.Status.RUNNING, lease_until__lt=now)
@@ -290,13 +292,13 @@ def _is_chosen(job: Job) -> bool:
 
 
 def latest_jobs(chapter: Session) -> dict[str, Job]:
-    """The newest job of each kind; of the summaries, the one of the next stretch if there is one.
+    """Return the newest job of each kind; of summaries that of the next stretch, if there is one.
 
-    Summaries of attempts that are not chosen are left out.
+    Summaries for attempts that are not chosen are left out.
     """
     jobs: dict[str, Job] = {}
     light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "finished_deltas", "result")
-    # Every seventh prompt leaves a summary: those before the last written one say nothing any more.
+    # Each stretch leaves a summary job. Those before the last written one do not matter any more.
     covered = chapter.last_summarized_prompt_index
     recent = Q(
         kind=Job.Kind.SUMMARIZE,

@@ -1,4 +1,4 @@
-"""Replies that are being written in this process, and a way to follow any reply from anywhere."""
+"""The replies that this process is writing, and a way to follow a reply of any process."""
 
 import asyncio
 import time
@@ -12,13 +12,13 @@ from sessions.breaking import recover_dead_attempts
 from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Event
 
-# How often a reply of another process is looked up; that process flushes once a second.
+# The seconds between two looks at a reply of another process, which stores text once a second.
 POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class ReplyText:
-    """The next text of a reply; with `is_restart` it replaces all that was shown so far."""
+    """The next text of a reply; with `is_restart` it replaces all text before."""
 
     text: str
     is_restart: bool = False
@@ -26,9 +26,9 @@ class ReplyText:
 
 @dataclass(frozen=True)
 class ReplyEnded:
-    """The last part: what became of the attempt, and the refusal if the engine itself refused it.
+    """The end of a reply: the attempt, and the engine's refusal if there was one.
 
-    `events` are those of a prompt that was just committed, where they need not be read.
+    `events` are those of a prompt that was committed by this process, which need not be read then.
     """
 
     attempt: Attempt
@@ -40,9 +40,9 @@ ReplyPart = ReplyText | ReplyEnded
 
 
 class _Timer:
-    """Calls `on_pause` every so many seconds while it is open, or never.
+    """Calls `on_pause` at an interval in seconds while it is open; with None it never does.
 
-    A wait with a time limit for each text would cost more than the text.
+    One timer costs less than a time limit for each wait.
     """
 
     def __init__(self, seconds: float | None, on_pause: Callable[[], None]) -> None:
@@ -60,7 +60,7 @@ class _Timer:
             self._next.cancel()
 
     def has_paused(self) -> bool:
-        """Since it was last asked."""
+        """Return whether there was a pause since the last call."""
         has_paused, self._has_paused = self._has_paused, False
         return has_paused
 
@@ -76,15 +76,15 @@ class _Timer:
 
 @dataclass
 class LiveReply:
-    """The text of a reply as it grows, and its task, which belongs to no request."""
+    """The growing text of a reply, and its task, which outlives the request that started it."""
 
     parts: list[str] = field(default_factory=list)
     is_over: bool = False
     task: asyncio.Task[None] | None = None
     refusal: ChapterError | None = None
-    # Why its words cannot be stored at the moment, where nobody can say when they can.
+    # The error that keeps the text from being stored, such as a full disk.
     trouble: Exception | None = None
-    # Once it is stored; however else a reply ends, its row tells.
+    # Set once the reply is committed. Any other end is read from the attempt's row.
     committed: ReplyEnded | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -105,9 +105,9 @@ class LiveReply:
         changed.set()
 
     async def read(self, *, pause: float | None = None) -> AsyncGenerator[str]:
-        """All text from the beginning, in as few pieces as the reader's pace allows.
+        """Yield all text from the beginning, in as few pieces as the reader's pace allows.
 
-        With a `pause` also "", every so many seconds.
+        With a `pause`, "" is yielded at this interval in seconds as well.
         """
         position = 0
         with _Timer(pause, self._wake) as timer:
@@ -131,11 +131,11 @@ LIVE_REPLIES: dict[uuid.UUID, LiveReply] = {}
 async def follow(
     attempt_id: uuid.UUID, *, pause: float | None = None
 ) -> AsyncGenerator[ReplyPart | None]:
-    """The reply's text so far, then what is added, then how it ended.
+    """Yield the text of the reply so far, then each addition, then its end.
 
-    With a `pause` also None, every so many seconds. Leaving early does not touch the reply. Raises
-    Attempt.DoesNotExist when the chapter was reset, and at a pause the error of a disk that is
-    full: the reply then waits for room.
+    With a `pause`, None is yielded at this interval in seconds as well. A reader that leaves early
+    does not affect the reply. Raises Attempt.DoesNotExist if the chapter was reset. At a pause,
+    raises the error of a full disk if the reply has to wait for room.
     """
     live = LIVE_REPLIES.get(attempt_id)
     if live is not None:

@@ -1,4 +1,4 @@
-"""Finding what dead processes left behind; safe to call by anyone, at any time."""
+"""Finds and settles what dead processes left behind; any process may do this at any time."""
 
 import logging
 import uuid
@@ -29,15 +29,15 @@ GIVEN_UP = ProviderUnreachable(
 
 
 def recover(session_id: uuid.UUID | None = None) -> None:
-    """Settle what was left: of one chapter, or of all.
+    """Settle what dead processes left behind in one chapter or in all.
 
-    Attempts whose lease ran out are failed, such jobs queued again, and a chapter that waits for a
-    summary that nobody will write is back in play. What is left of imports is removed.
+    Attempts whose lease ran out fail, and such jobs are queued again. A chapter that waits for a
+    summary without a job returns to play. Unfinished imports are removed.
     """
     attempts = recover_dead_attempts(session_id)
     found = requeue_expired(session_id)
     if found.requeued and session_id is not None:
-        # A look through all chapters tells of all that is due (see `give_notice_of_due_jobs`).
+        # The sweep of all chapters gives notice of all due jobs (see `give_notice_of_due_jobs`).
         transaction.on_commit(partial(give_notices_now, found.requeued))
     for job in found.hopeless:
         job_kind(job.kind).give_up(job, GIVEN_UP)
@@ -54,11 +54,10 @@ def recover(session_id: uuid.UUID | None = None) -> None:
 
 
 def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Attempt | None) -> bool:
-    """Whether `recover` may find something, by rows that were read anyway.
+    """Return whether `recover` may find something, judged by rows that were read already.
 
-    It may say so once too often. Trials are left to the sweep.
-
-    `jobs` as `latest_jobs` returns them; asks no database.
+    `jobs` are those of `latest_jobs`. The answer may be a needless True. Trials are left to the
+    sweep. This makes no query.
     """
     now = timezone.now()
     has_dead_job = any(
@@ -71,15 +70,15 @@ def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Attempt |
 
 
 def give_notice_of_due_jobs() -> bool:
-    """Give notice of every job that is due, and say whether the broker could be told of all.
+    """Give notice of every due job, and return whether all notices succeeded.
 
-    A job with two notices is still done once.
+    A job with two notices is done only once.
     """
     return give_notices_now(due_jobs().values_list("pk", flat=True))
 
 
 def _free_from_summaries(session_id: uuid.UUID | None) -> int:
-    """How many chapters waited in vain."""
+    """Return chapters to play that wait for a summary without a job, and count them."""
     live = Job.objects.filter(
         session_id=OuterRef("pk"),
         kind=Job.Kind.SUMMARIZE,
@@ -91,7 +90,7 @@ def _free_from_summaries(session_id: uuid.UUID | None) -> int:
     freed = 0
     for pk in stuck.values_list("pk", flat=True):
         with transaction.atomic():
-            # A job queued meanwhile shows only to a query that starts under the lock.
+            # Only a query that starts under the lock sees a job that was queued meanwhile.
             lock_chapter(pk)
             freed += try_move(stuck.filter(pk=pk), State.ACTIVE, is_ending=False)
     return freed

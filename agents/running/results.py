@@ -1,8 +1,8 @@
-"""Late results: what a job worked out beside play waits with it until a run of an attempt takes it.
+"""Late results: a job works one out beside play, and a later run takes it as a change.
 
-A result is asked for by the attempt at a turn (`Job.attempt`), and becomes a change of the kind
-`Job.result_kind`. Whether it waits, was taken or is void is seen from the chosen attempts and their
-changes; see sessions.world.
+The attempt at a turn asks for a result (`Job.attempt`), which becomes a change of the kind
+`Job.result_kind`. The chosen attempts and their changes decide whether it waits, was taken or is
+void; see sessions.world.
 """
 
 import uuid
@@ -18,9 +18,9 @@ from sessions.world import LateResult
 
 
 def ask_for_result(attempt: Attempt, kind: str, result_kind: str, **fields: Any) -> Job:
-    """Queue the job of this kind that works something out for a committed attempt.
+    """Queue a job of this kind that works out a result for a committed attempt.
 
-    Asked for again, it is the same job.
+    Asking for the same result again returns the same job.
     """
     assert attempt.turn is not None, "Only a committed attempt asks for a result."
     return queue_job(
@@ -36,12 +36,12 @@ def ask_for_result(attempt: Attempt, kind: str, result_kind: str, **fields: Any)
 
 
 def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
-    """Mark the job done with its result, an object of JSON; False: it is another worker's."""
+    """Mark the job done with its result, a JSON object; False if another worker has the job now."""
     return finish(job, result=dict(payload))
 
 
 def finished_results(session_id: uuid.UUID) -> list[LateResult]:
-    """Those that were ever finished, in the order of the turns that asked."""
+    """Return all results that were ever finished, in the order of the turns that asked for them."""
     done = Job.objects.filter(session_id=session_id, status=Job.Status.DONE)
     return [
         LateResult(job.pk, job.attempt_id, job.result_kind, job.result)
@@ -51,7 +51,7 @@ def finished_results(session_id: uuid.UUID) -> list[LateResult]:
 
 
 def cancel_waiting_results(session_id: uuid.UUID) -> None:
-    """Cancel the queued jobs whose asker is not chosen; one that runs may come to its end."""
+    """Cancel the queued jobs of attempts that are not chosen; running jobs go on."""
     waiting = Job.objects.filter(session_id=session_id, status=Job.Status.QUEUED)
     waiting.filter(attempt__chosen_for__isnull=True).exclude(result_kind="").update(
         status=Job.Status.CANCELLED, updated_at=timezone.now()
@@ -59,7 +59,7 @@ def cancel_waiting_results(session_id: uuid.UUID) -> None:
 
 
 def ask_for_cancelled_results(session_id: uuid.UUID) -> None:
-    """Queue the jobs again whose asker is chosen after all."""
+    """Queue the cancelled jobs again whose attempt is chosen now."""
     cancelled = Job.objects.filter(session_id=session_id, status=Job.Status.CANCELLED)
     for job in cancelled.filter(attempt__chosen_for__isnull=False).exclude(result_kind=""):
         queue_job(session_id, job.kind, job.key)

@@ -1,4 +1,4 @@
-"""Errors that nothing provides for: what the GM is told of one, and what the log is."""
+"""Unexpected errors: what the GM is told of one, and what the log has."""
 
 import traceback
 
@@ -6,7 +6,7 @@ from agents.providers.exceptions import ProviderError
 
 
 class ProgramFailed(ProviderError):
-    """What no flow provides for. Nothing tries again by itself: calls would be paid for again.
+    """An error that no flow expects. It is not tried again, because its calls would cost again.
 
     `kept` says in whole sentences what was kept and what to do.
     """
@@ -23,7 +23,7 @@ class ProgramFailed(ProviderError):
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback without what the errors say of themselves: that may be words of a story."""
+    """Return the traceback without the errors' messages, which may have words of a story."""
     lines: list[str] = []
     seen: set[int] = set()
     cause: BaseException | None = error

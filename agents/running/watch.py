@@ -1,24 +1,24 @@
-"""What a running job shows of itself to the page that watches it."""
+"""What a running job shows to the page that watches it."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass
 class Watch:
-    """Written by the flow, stored with each renewal of the lease.
+    """The text and the plan of a job, set by its flow and stored at each renewal of the lease.
 
-    `plan` is what a narration knows beforehand: "target_words", "scene" and "scenes".
+    `plan` is what a narration knows in advance: "target_words", "scene" and "scenes".
     """
 
     parts: list[str] = field(default_factory=list)
     plan: dict[str, int] = field(default_factory=dict)
 
     def add(self, text: str) -> None:
-        """Called for each piece of text as it arrives, so it only collects."""
+        """Add a piece of text; this only collects it, because it is called for each piece."""
         self.parts.append(text)
 
     def show(self, text: str) -> None:
-        """Start over from this text."""
+        """Start over with this text."""
         self.parts = [text]
 
     @property

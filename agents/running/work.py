@@ -1,4 +1,4 @@
-"""A worker's work on one job: claim it, keep the lease while the flow runs, settle failures."""
+"""Does one job in a worker: claims it, renews its lease while the flow runs, settles failures."""
 
 import asyncio
 import logging
@@ -24,27 +24,28 @@ from sessions.log_lines import working_for
 
 logger = logging.getLogger(__name__)
 
-# How often the lease is renewed and the text so far is shown.
+# The seconds between two renewals of the lease, which also show the text so far.
 RENEW_SECONDS = 2.0
-# How soon a running job notices that its worker is being stopped.
+# The seconds in which a running job notices that its worker has to end.
 NOTICE_SECONDS = 0.2
-# How soon to look again whether the embedded model has become ready.
+# The seconds until a job checks again whether the embedded model is ready.
 NOT_READY_SECONDS = 2.0
-# All processes are stopped together: a model server that went away may only have been the first.
+# When all processes are stopped together, the model server may end first. So a job waits this long
+# before it takes a lost server for a failure.
 GONE_TOGETHER_SECONDS = 1.0
 
-# Set once this worker process has been told to end.
+# Set when this worker process has to end.
 STOPPING = threading.Event()
-# The jobs that this process has in hand.
+# The jobs that this process is working on.
 AT_WORK: set[uuid.UUID] = set()
 
 
 class _WorkerStopping(Exception):
-    """The work is given back as it is; another worker, or this one's next start, goes on."""
+    """The work stops because the worker ends; this worker or another one will go on with it."""
 
 
 class TookTooLong(ProviderError):
-    """Past any honest work: something hangs that has no time-out of its own."""
+    """A job took longer than any real work, so something hangs that has no time-out."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -54,12 +55,12 @@ class TookTooLong(ProviderError):
 
 
 def work_on(job_id: uuid.UUID) -> None:
-    """Do the job if it is due; a failure is settled by the job's flow, never raised.
+    """Do the job if it is due; its flow settles a failure, so that none is raised.
 
-    Work that is cut short because the worker ends is no failure: the job is queued again. Raises
-    DatabaseError where the job could not even be claimed.
+    If the worker ends first, this is no failure, and the job is queued again. Raises DatabaseError
+    if the job could not be claimed.
     """
-    # A worker that ends takes nothing up; the sweep of the next one gives notice again.
+    # A worker that ends takes no new job; the sweep of the next worker gives notice again.
     job = None if STOPPING.is_set() else claim(job_id)
     if job is None:
         return
@@ -75,7 +76,7 @@ def _work_on_claimed(job: Job) -> None:
     try:
         _work_on(job)
     except DatabaseError as error:
-        # The lease runs out, and the job is queued again.
+        # The lease will run out, and then the job is queued again.
         logger.error("job %s: the database failed: %s", job.pk, describe(error))
 
 
@@ -108,7 +109,7 @@ def _settle(kind: JobKind, job: Job, error: ProviderError | ChapterError) -> Non
 
 def _settle_unforeseen(kind: JobKind, job: Job, error: Exception) -> None:
     if STOPPING.is_set():
-        # Whatever may fail while a process comes down.
+        # Anything may fail while a process ends.
         _give_back(job)
         return
     if owned(job).exists():
@@ -130,12 +131,12 @@ def _give_back(job: Job) -> None:
 
 
 def _note_loss(job: Job) -> None:
-    """The GM cancelled it, a re-roll took it, its chapter was reset: no failure."""
+    """Log that the job was cancelled, replaced or reset with its chapter, which is no failure."""
     logger.info("job %s is no longer this worker's; its work is dropped", job.pk)
 
 
 async def _renew(job: Job, watch: Watch) -> bool:
-    """A database that is away for a moment does not end the work; the lease may."""
+    """Renew the lease; if the database is away for a moment, the work goes on."""
     try:
         return await in_database(renew, job, partial_text=watch.text, progress=watch.progress)
     except DatabaseError as error:
@@ -144,7 +145,7 @@ async def _renew(job: Job, watch: Watch) -> bool:
 
 
 async def _run_with_lease(kind: JobKind, job: Job) -> BaseException | None:
-    """What the flow failed with, if it did; cancelled or stopped work is raised instead."""
+    """Run the flow and return its error, if any; raise if the work was cancelled or stopped."""
     watch = Watch()
     work = asyncio.ensure_future(kind.run(job, watch))
     started = renewed = time.monotonic()

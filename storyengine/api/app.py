@@ -1,4 +1,4 @@
-"""The JSON API, ready to be mounted at `api/`."""
+"""The JSON API, which is mounted at `api/`."""
 
 from ninja.openapi.docs import Swagger
 
@@ -20,7 +20,7 @@ api = ProblemAPI(
     urls_namespace="api",
     renderer=JsonRenderer(),
     parser=StrictJsonParser(),
-    # The page must not ask a validator elsewhere about this schema.
+    # The documentation page must not send this schema to a validator on another host.
     docs=Swagger({"validatorUrl": None}),
 )
 add_problem_handlers(api)

@@ -1,4 +1,4 @@
-"""What agents 0, 8 and 9 do in the background; a client may wait for it."""
+"""The work of agents 0, 8 and 9 in the background, for which a client may wait."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -67,7 +67,7 @@ async def end(
 ) -> Status[SessionDocument]:
     """End the chapter as soon as memory covers every prompt.
 
-    Where memory is so far behind that it takes more than two calls, the answer is 409 with their
+    If memory is so far behind that more than two calls are needed, the answer is 409 with their
     number in `calls`, until `accept_calls` is sent.
     """
     await in_database(request_end, session_id, accept_calls=body.accept_calls)
@@ -88,10 +88,10 @@ async def retry_memory(
     body: CallsBody = NOT_ACCEPTED,
     prefer: Prefer = "",
 ) -> Status[SessionDocument]:
-    """Try at once what memory failed to write; a chapter whose end failed is ended.
+    """Try again at once to write the memory that failed; a chapter whose end failed is ended.
 
-    Where memory is more than two calls behind, the answer is 409 with their number in `calls`,
-    until `accept_calls` is sent. Then one piece is written at once, and one with each prompt.
+    If memory is more than two calls behind, the answer is 409 with their number in `calls`, until
+    `accept_calls` is sent. Then one stretch is written at once, and one with each prompt.
     """
     await in_database(retry_summary, session_id, accept_calls=body.accept_calls)
     if await is_awaited(are_summaries_over, session_id, session_id, prefer, response):
@@ -104,7 +104,7 @@ async def retry_memory(
 async def build_narrative(
     request: HttpRequest, session_id: UUID, response: HttpResponse, prefer: Prefer = ""
 ) -> Status[SessionDocument]:
-    """Have agent 9 write the chapter of an ended session."""
+    """Have agent 9 write the narrative of an ended chapter."""
     job = await in_database(request_build, session_id)
     if await is_awaited(is_job_over, job.job_id, session_id, prefer, response):
         check_job(await in_database(read_job, job.job_id))
@@ -114,7 +114,7 @@ async def build_narrative(
 
 @router.post("/session/{uuid:session_id}/cancel", response={200: SessionDocument, **CALL})
 def cancel(request: HttpRequest, session_id: UUID) -> SessionDocument:
-    """Stop writing the chapter; earlier drafts stay."""
+    """Stop writing the narrative; earlier drafts stay."""
     cancel_build(session_id)
     return read_session(session_id)
 
@@ -133,7 +133,7 @@ async def is_awaited(
     prefer: str,
     response: HttpResponse,
 ) -> bool:
-    """Wait as the client prefers; True when it asked to and the work is over."""
+    """Wait as the client prefers; return True if it asked to wait and the work is over."""
     seconds = accept_wait(prefer, response)
     if seconds is None:
         return False
@@ -141,7 +141,7 @@ async def is_awaited(
 
 
 def check_job(job: JobDocument | None) -> None:
-    """Raises a JobBroken for a job without a result."""
+    """Raise JobBroken if the job ended without a result."""
     if job is None:
         return
     if job.status == "cancelled":

@@ -1,6 +1,6 @@
-"""What a client may send: exact types, no unknown fields. The caps are checked further in.
+"""The bodies that a client may send, with exact types and no unknown fields.
 
-Lengths are not declared here, because a line break counts as one however it is sent.
+Other modules check the lengths, because a line break counts as one character in any form.
 """
 
 from typing import Literal
@@ -12,7 +12,7 @@ from sessions.models import DEFAULT_MODE
 
 
 class Body(BaseModel):
-    """Refuses what it does not know, so that a misspelt field is an error and not a lost text."""
+    """Refuses unknown fields, so that a misspelt field is an error and its text is not lost."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -27,7 +27,7 @@ class TitleBody(Body):
 
 
 class Tab1Body(Body):
-    """A field that is missing or null is left as it is; so is a slot that a map does not name."""
+    """A field that is missing or null stays as it is, and so does a slot that is not named."""
 
     world_text: str | None = Field(None, description="At most 5,000 characters.")
     chapter_text: str | None = Field(None, description="At most 5,000 characters.")
@@ -73,7 +73,7 @@ class PromptBody(Body):
 
 
 class RerollBody(Body):
-    """What is left out is as in the chosen attempt."""
+    """A field that is left out is as in the chosen attempt."""
 
     agent_slot: int | None = Field(None, description="The character that answers.")
     user_text: str | None = Field(None, description="What happens; 1 to 5,000 characters.")
@@ -96,7 +96,7 @@ class ForkBody(Body):
 
 
 class CallsBody(Body):
-    """May be left out whole."""
+    """The whole body may be left out."""
 
     accept_calls: bool = Field(
         False,
@@ -116,7 +116,7 @@ class TrialBody(Body):
 
 
 class NarrativeAgentBody(Body):
-    """A field that is missing or null is left as it is."""
+    """A field that is missing or null stays as it is."""
 
     narrative_agent_definition_text: str | None = Field(
         None, description="Instructions to the narrator; at most 5,000 characters."
@@ -130,7 +130,7 @@ _READERS = (
 
 
 class CorrectionBody(Body):
-    """One of `canon` and `replaces` must say something."""
+    """At least one of `canon` and `replaces` must have text."""
 
     canon: str = Field("", description="What is true now; at most 1,000 characters.")
     replaces: str = Field(

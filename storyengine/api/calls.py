@@ -1,4 +1,4 @@
-"""The model calls of a chapter: what was sent, layer by layer, and what it used."""
+"""The model calls of a chapter: what was sent in each layer, and what was used."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -26,7 +26,7 @@ router = Router(tags=["Model calls"])
 
 
 class LayerDocument(Document):
-    """What became of one layer of a prompt; its pieces are counted."""
+    """The result of fitting one layer of a request, with the numbers of its pieces."""
 
     name: str
     tokens: int = Field(0, description="Estimated.")
@@ -68,7 +68,7 @@ class CallDocument(Document):
 
 
 class UsageDocument(Document):
-    """Calls by how they ended, and their tokens as reported."""
+    """The numbers of calls by outcome, and their tokens as reported."""
 
     calls: int
     finished: int
@@ -115,7 +115,7 @@ def list_calls(
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> CallList:
-    """The chapter's model calls, the newest first, and what they used by agent and model."""
+    """Return the chapter's model calls, newest first, and what was used by each agent and model."""
     chapter = get_chapter(session_id)
     rows = usage_by_agent(chapter)
     total = total_of(row.usage for row in rows)
@@ -130,7 +130,7 @@ def list_calls(
 
 
 class DryRunLayerDocument(Document):
-    """A layer with its text, and how many of its pieces would be kept, shortened or dropped."""
+    """A layer with its text, and how many pieces would be kept, shortened or dropped."""
 
     name: str
     role: str
@@ -169,7 +169,7 @@ class DryRunDocument(Document):
 
 @router.post("/session/{uuid:session_id}/dry-run", response={200: DryRunDocument, **WRITE})
 def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> DryRunDocument:
-    """What this prompt would send, layer by layer; nothing is sent, stored or spent."""
+    """Return what this prompt would send, by layers; nothing is sent, stored or spent."""
     run = look_ahead(
         get_chapter(session_id),
         agent_slot=body.agent_slot,
@@ -195,9 +195,9 @@ def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> Dr
     response={200: CallsEstimateDocument, **READ, **refusals(409, 422)},
 )
 def get_build_estimate(request: HttpRequest, session_id: UUID) -> CallsEstimateDocument:
-    """What building the narrative of an ended session will about take, if no scene falls short.
+    """Estimate what the narrative of an ended chapter will take if no scene is too short.
 
-    One call is for one scene; no model is asked.
+    Each call writes one scene. The estimate itself calls no model.
     """
     try:
         estimate = estimate_build(get_chapter(session_id))

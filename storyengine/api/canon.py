@@ -1,4 +1,4 @@
-"""What memory comes to at present, and what the GM rules of it."""
+"""The present state of memory, and the GM's rulings on it."""
 
 from uuid import UUID
 
@@ -20,7 +20,7 @@ router = Router(tags=["Canon"])
 
 @router.get("/session/{uuid:session_id}/now", response={200: NowDocument, **READ})
 def get_now(request: HttpRequest, session_id: UUID) -> NowDocument:
-    """The present state of the chapter, folded from its memory without a model."""
+    """Return the present state of the chapter, folded from its memory without a model."""
     chapter = get_chapter(session_id)
     sections = now_view(fold_chapter(chapter), chapter.characters)
     return NowDocument(
@@ -37,9 +37,9 @@ def get_now(request: HttpRequest, session_id: UUID) -> NowDocument:
 def correct_canon(
     request: HttpRequest, session_id: UUID, body: CorrectionBody
 ) -> Status[MemoryBlockDocument]:
-    """Rule what is true: a memory block that wins over all that memory says.
+    """Rule what is true, by a memory block that overrides everything else in memory.
 
-    The same correction twice in a row is one block.
+    Repeating the latest correction adds no block.
     """
     block = write_correction(session_id, **dict(body))
     return Status(201, MemoryBlockDocument.model_validate(block))
@@ -51,10 +51,10 @@ def answer_question(
 ) -> Status[MemoryBlockDocument]:
     """Settle a contradiction that memory reports: an item of the section `questions` of `now`.
 
-    With `old` and `new` the one that stands becomes canon and the other is withdrawn. Without
-    them `keep` leaves canon as it is, as `ignore` always does; `take_new` is refused unless it
-    changes canon: it needs `new`, and `old`, where given, as an item of `now` has it in
-    `replaces`. The same answer twice in a row is one block.
+    With `old` and `new`, the fact that stands becomes canon and the other is withdrawn. Without
+    them `keep` leaves canon as it is; `ignore` always does. `take_new` is refused unless it changes
+    canon. It needs `new`, and if it has `old`, this must be the `replaces` of an item of `now`.
+    Repeating the latest answer adds no block.
     """
     block = write_answer(
         session_id,

@@ -1,4 +1,4 @@
-"""Chapters and what the GM writes into them."""
+"""Chapters, and what the GM writes into them."""
 
 from typing import Annotated
 from uuid import UUID
@@ -40,7 +40,7 @@ def list_sessions(
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> SessionList:
-    """The chapters, the one played last first."""
+    """List the chapters, the one played last first."""
     return read_sessions(limit=limit, offset=offset)
 
 
@@ -54,9 +54,9 @@ def create_session(
 
 @router.get("/session/{uuid:session_id}", response={200: SessionDocument, **READ, **refusals(422)})
 def get_session(request: HttpRequest, session_id: UUID, thoughts: bool = False) -> SessionDocument:
-    """A chapter whole: state, setup, events, memory, drafts, the pending turn, the jobs.
+    """Return a whole chapter: state, setup, events, memory, drafts, the pending turn and the jobs.
 
-    With `thoughts` its events have what was only thought, too.
+    With `thoughts` the events include thoughts.
     """
     return read_session(session_id, with_thoughts=thoughts)
 
@@ -70,7 +70,7 @@ def rename_session(request: HttpRequest, session_id: UUID, body: TitleBody) -> S
 
 @router.delete("/session/{uuid:session_id}", response={204: None, **CALL})
 def delete_session(request: HttpRequest, session_id: UUID) -> Status[None]:
-    """Delete the chapter with everything that belongs to it, for good. Its forks stay."""
+    """Delete the chapter for good with everything that belongs to it. Its forks stay."""
     delete_chapter(session_id)
     return Status(204, None)
 
@@ -93,13 +93,13 @@ def copy_session(
 
 @router.get("/session/{uuid:session_id}/tab1", response={200: Tab1Document, **READ})
 def get_tab1(request: HttpRequest, session_id: UUID) -> Tab1Document:
-    """What the GM wrote on Tab 1."""
+    """Return what the GM wrote on Tab 1."""
     return tab1_document(get_chapter(session_id))
 
 
 @router.put("/session/{uuid:session_id}/tab1", response={200: Tab1Document, **WRITE})
 def put_tab1(request: HttpRequest, session_id: UUID, body: Tab1Body) -> Tab1Document:
-    """Save what is sent of Tab 1; all of it or, when anything is refused, nothing."""
+    """Save the fields of Tab 1 that are sent; if one is refused, none is saved."""
     return tab1_document(save_setup(session_id, SetupChange(**dict(body))))
 
 

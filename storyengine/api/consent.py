@@ -1,4 +1,4 @@
-"""Which hosts texts may be sent to."""
+"""The hosts to which texts may be sent."""
 
 from django.http import HttpRequest
 from ninja import Router
@@ -12,19 +12,19 @@ from storyengine.api.reading import read_consent
 
 router = Router(tags=["Consent"])
 
-# As long as a name in the DNS can be.
+# The longest name in the DNS.
 HOST_CHAR_LIMIT = 253
 
 
 @router.get("/consent", response={200: ConsentDocument, **refusals()})
 def get_consent(request: HttpRequest) -> ConsentDocument:
-    """Where texts would be sent, and which hosts are allowed."""
+    """Return the host to which texts would be sent, and the hosts that are allowed."""
     return read_consent()
 
 
 @router.post("/consent", response={200: ConsentDocument, **refusals(400, 403, 413, 415, 422)})
 def put_consent(request: HttpRequest, body: ConsentBody) -> ConsentDocument:
-    """Allow the host that this program is set to use, or withdraw what was allowed."""
+    """Allow the host that this program is set to use, or withdraw the consent to a host."""
     host = clean_line(body.host, limit=HOST_CHAR_LIMIT, label="The host")
     if body.allowed:
         grant(host)

@@ -1,4 +1,4 @@
-"""What the API answers with. Field names are the specification's, where it names them."""
+"""The documents with which the API answers; the specification's field names are kept."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -27,7 +27,7 @@ class Tab1Texts(Document):
 
 
 class Tab1Document(Tab1Texts):
-    """Tab 1 in the form in which it can be sent back."""
+    """Tab 1, in the form in which it can be sent back."""
 
     selected_agent_slots: list[int]
     agent_names: dict[str, str] = Field(
@@ -56,7 +56,7 @@ class EventDocument(Document):
 
 
 class ChangeDocument(Document):
-    """What an attempt, or an act of the user after it, did to the world."""
+    """A change of the world by an attempt, or by an act of the user after it."""
 
     is_act: bool
     kind: str
@@ -83,7 +83,7 @@ class MemoryBlockDocument(Document):
 
 
 class PromptRange(Document):
-    """Prompts `first` to `last`, both included; 0 to 0 is the setup."""
+    """The prompts from `first` to `last`, including both; 0 to 0 is the setup."""
 
     first: int
     last: int
@@ -115,7 +115,7 @@ class NowSectionDocument(Document):
 
 
 class NowDocument(Document):
-    """Sections that say nothing are left out."""
+    """The present state of memory; sections without items are left out."""
 
     session_id: UUID
     prompt_index: int
@@ -150,7 +150,7 @@ AttemptKind = Literal["prompt", "reroll", "trial", "edit"]
 
 
 class PendingTurn(Document):
-    """The attempt in flight, or the broken one that can be retried, kept or left."""
+    """The attempt in flight, or a broken attempt that can be retried, kept or set aside."""
 
     turn_id: UUID = Field(description="The same as `attempt_id`.")
     attempt_id: UUID
@@ -186,7 +186,7 @@ class JobDocument(Document):
 
 
 class CallsEstimateDocument(Document):
-    """What model calls will about take, before any is made."""
+    """An estimate of what model calls will take."""
 
     model: str
     calls: int
@@ -223,7 +223,7 @@ class SessionList(Document):
 
 
 class SessionDocument(SessionSummary):
-    """A chapter whole."""
+    """A whole chapter."""
 
     last_summarized_prompt_index: int
     selected_agent_slots: list[int]
@@ -249,7 +249,7 @@ class SessionDocument(SessionSummary):
 
 
 class TurnAnswer(Document):
-    """A committed attempt: the event of its words, and that of its reply."""
+    """A committed attempt, with the events of its words and of its reply."""
 
     session_id: UUID
     turn_id: UUID = Field(description="The same as `attempt_id`.")

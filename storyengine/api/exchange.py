@@ -1,4 +1,4 @@
-"""A chapter as a file that another installation reads, such a file as a chapter, and forks."""
+"""Exports a chapter as a file, imports such a file, and forks a chapter."""
 
 from typing import Annotated
 from uuid import UUID
@@ -37,9 +37,9 @@ _FILE = {"$ref": "#/components/schemas/ChapterFile"}
 
 @router.get("/session/{uuid:session_id}/export", response={200: ChapterFile, **READ})
 def export_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """The chapter as a file that `POST /api/session/import` takes, here or elsewhere.
+    """Return the chapter as a file that `POST /api/session/import` accepts here or elsewhere.
 
-    Without the calls to models. What a worker is about to write is left out.
+    The file has no model calls, and nothing that a worker has not finished.
     """
     content = export_chapter(session_id).to_json()
     return HttpResponse(content, content_type="application/json")
@@ -53,9 +53,9 @@ def export_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
     },
 )
 def import_session(request: HttpRequest, response: HttpResponse) -> Status[SessionDocument]:
-    """Open the chapter of an exported file under a new id; at most 20,000,000 bytes.
+    """Import the chapter of an exported file under a new id; it has at most 20,000,000 bytes.
 
-    All of it, or nothing when the file is refused.
+    If the file is refused, nothing is stored.
     """
     return _created(import_chapter(_body(request)), response)
 
@@ -68,11 +68,11 @@ def fork_session(
     body: ForkBody,
     idempotency_key: ForkKey = "",
 ) -> Status[SessionDocument]:
-    """Open another chapter that begins as this one was after one of its turns; calls no model.
+    """Create another chapter that begins as this one was after one of its turns, without a call.
 
-    It has the turns as far as this one with all attempts that were committed, and the memory and
-    rulings of that time; no draft, and nothing of a reply that is being written or broke off. What
-    this chapter has spent counts towards the caps of the fork, which outlives it.
+    It has the turns up to this one with all their committed attempts, and the memory and rulings of
+    that time. It has no draft, and no reply that is being written or broke off. What this chapter
+    has spent counts towards the caps of the fork. The fork stays when this chapter is deleted.
     """
     fork = fork_chapter(session_id, body.number, submission_key=idempotency_key)
     return _created(fork, response)
@@ -84,7 +84,7 @@ def _created(chapter: Session, response: HttpResponse) -> Status[SessionDocument
 
 
 def _body(request: HttpRequest) -> bytes:
-    """Read from the request itself: `request.body` has the limit of all other bodies."""
+    """Read the body from the request itself, because `request.body` has a smaller limit."""
     length = request.headers.get("Content-Length", "")
     if not length.isdecimal():
         return request.read(MAX_FILE_BYTES + 1)

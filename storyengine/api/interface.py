@@ -1,4 +1,4 @@
-"""Django Ninja, made to speak problem documents throughout and to read nothing but JSON."""
+"""Adapts Django Ninja: all errors are problem documents, and all bodies are JSON."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -28,14 +28,14 @@ from storyengine.api.problems import (
 
 View = Callable[..., HttpResponseBase | Awaitable[HttpResponseBase]]
 
-# What reads its body itself, because it takes longer ones than all others; see its view.
+# The view that reads its body itself, because a file may be longer than other bodies.
 _TAKES_FILE = "import_session"
 
 HTTP_METHODS = ("get", "put", "post", "delete", "patch")
 
 
 class UnreadableBody(ValueError):
-    """A body that is not JSON; ninja answers 400 and the handler shows this message."""
+    """A body that is not JSON. Ninja answers 400, and the handler shows this message."""
 
 
 class StrictJsonParser(Parser):
@@ -48,7 +48,8 @@ class StrictJsonParser(Parser):
         except RecursionError as error:
             raise UnreadableBody("The body is nested too deeply.") from error
         except ValueError as error:
-            # Not UTF-8, not JSON, or a number of thousands of digits, which Python does not read.
+            # The body is not UTF-8, is not JSON, or has a number with thousands of digits, which
+            # Python refuses to read.
             raise UnreadableBody(f"The body cannot be read as JSON: {error}.") from error
 
 
@@ -62,7 +63,7 @@ class JsonRenderer(BaseRenderer):
 class ProblemAPI(NinjaAPI):
     @property
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
-        """Ninja's own patterns, each kept to the API's forms, and one that catches the rest."""
+        """Ninja's patterns, each with the API's error handling, and one for all other addresses."""
         patterns, app_name, namespace = super().urls
         for pattern in patterns:
             if isinstance(pattern, URLPattern):
@@ -77,12 +78,13 @@ class ProblemAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Made once, which takes a second: the API has one address, without parameters."""
+        """Return the schema, which is made once because that takes a second. This is possible
+        because the API has one address, without parameters."""
         return self._schema
 
     @cached_property
     def _schema(self) -> OpenAPISchema:
-        """Ninja knows one media type for all answers; problems have their own."""
+        """The schema, in which problems get a media type of their own; Ninja has one for all."""
         schema = super().get_openapi_schema()
         for methods in schema["paths"].values():
             for method in HTTP_METHODS:
@@ -91,7 +93,8 @@ class ProblemAPI(NinjaAPI):
                     if int(status) >= 400 and self.renderer.media_type in content:
                         content[CONTENT_TYPE] = content.pop(self.renderer.media_type)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        # The empty one first: without a password and a token set, none is asked for.
+        # The empty entry comes first, because no token is needed if neither password nor token is
+        # set.
         schema["security"] = [{}, {"token": []}]
         return schema
 
@@ -105,7 +108,7 @@ def _unknown(request: HttpRequest) -> HttpResponseBase:
 
 
 def _in_api_form(view: View, *, takes_file: bool = False) -> Callable[..., HttpResponseBase]:
-    """The view, with unreadable bodies refused before it and its errors made problems."""
+    """Wrap a view, so that unreadable bodies are refused and its errors become problems."""
     if iscoroutinefunction(view):
 
         @wraps(view)
@@ -131,14 +134,14 @@ def _in_api_form(view: View, *, takes_file: bool = False) -> Callable[..., HttpR
 
 
 def _without_csrf(view: View) -> Callable[..., HttpResponseBase]:
-    """Access checks origins and tokens; there is no form to carry Django's token."""
+    """Exempt a view from Django's CSRF check; storyengine.access checks origins and tokens."""
     view.csrf_exempt = True  # type: ignore[attr-defined]
-    # URL patterns take views of either colour; their stubs know one.
+    # URL patterns take sync and async views, but their stubs have only sync ones.
     return cast(Callable[..., HttpResponseBase], view)
 
 
 def _refuse_body(request: HttpRequest) -> Problem | None:
-    """Refuse what a cross-site form could send, and what is too large to be honest."""
+    """Refuse a body that a cross-site form could send, and one that is too large."""
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     try:
         size = len(request.body)

@@ -1,4 +1,4 @@
-"""Turns: a prompt and its reply, stopping it, keeping it, having it written again."""
+"""Turns: a prompt with its reply, and stopping, keeping, repeating or choosing replies."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -51,10 +51,10 @@ IdempotencyKey = Annotated[
 async def send_prompt(
     request: HttpRequest, session_id: UUID, body: PromptBody, idempotency_key: IdempotencyKey = ""
 ) -> Status[TurnAnswer] | HttpResponseBase:
-    """Tell a character what happens, and have its reply.
+    """Tell a character what happens, and return its reply.
 
-    The prompt is stored first. The reply is written also when the client leaves. A reply that
-    fails (502) or is stopped (409) moves nothing; the problem carries the pending turn.
+    The prompt is stored first. The reply is written even if the client leaves. If the reply fails
+    (502) or is stopped (409), the chapter stays as it is, and the problem has the pending turn.
     """
     opened = await start_prompt(
         session_id,
@@ -77,9 +77,9 @@ async def reroll(
     body: RerollBody | None = None,
     idempotency_key: IdempotencyKey = "",
 ) -> Status[TurnAnswer] | HttpResponseBase:
-    """Have the latest prompt answered again, also in other words or by another character.
+    """Have the latest prompt answered again, also with other words or by another character.
 
-    The new attempt is chosen when it is whole; the one before stays, and can be chosen again.
+    The new attempt is chosen when it is complete. The earlier one stays and can be chosen again.
     """
     body = body or RerollBody.model_construct()
     opened = await start_reroll(
@@ -99,7 +99,7 @@ async def reroll(
 def get_turn(
     request: HttpRequest, session_id: UUID, number: int, thoughts: bool = False
 ) -> TurnDocument:
-    """A turn with all attempts at it; with `thoughts` also what was only thought."""
+    """Return a turn with all attempts at it; with `thoughts` their events include thoughts."""
     return read_turn(session_id, number, with_thoughts=thoughts)
 
 
@@ -108,7 +108,7 @@ def get_turn(
     response={200: TurnDocument, **WRITE},
 )
 def choose(request: HttpRequest, session_id: UUID, number: int, body: ChooseBody) -> TurnDocument:
-    """Let the story go by another committed attempt at the latest turn; calls no model."""
+    """Choose another committed attempt at the latest turn, without calling a model."""
     choose_reply(session_id, number, body.attempt_id)
     return read_turn(session_id, number)
 
@@ -123,21 +123,21 @@ def edit(
     body: EditBody,
     idempotency_key: IdempotencyKey = "",
 ) -> Status[TurnAnswer]:
-    """Replace the text of the latest reply by hand, as another attempt; calls no model."""
+    """Replace the text of the latest reply by hand, as another attempt, without calling a model."""
     attempt = edit_reply(session_id, number, body.text, submission_key=idempotency_key)
     return Status(201, read_answer(attempt))
 
 
 @router.post("/session/{uuid:session_id}/stop", response={200: SessionDocument, **CALL})
 async def stop(request: HttpRequest, session_id: UUID) -> SessionDocument:
-    """Stop the reply that is being written; its text so far stays in `pending_turn`."""
+    """Stop the reply that is being written; its text so far is in `pending_turn`."""
     await stop_reply(session_id)
     return await read_whole_session(session_id)
 
 
 @router.post("/session/{uuid:session_id}/keep", response={201: TurnAnswer, **CALL})
 def keep(request: HttpRequest, session_id: UUID) -> Status[TurnAnswer]:
-    """Make the text of a stopped or broken reply the reply."""
+    """Keep the text of a stopped or failed reply as the reply."""
     return Status(201, read_answer(keep_reply(session_id)))
 
 

@@ -1,4 +1,4 @@
-"""Every refusal and failure as an RFC 9457 problem document."""
+"""Turns every refusal and failure into an RFC 9457 problem document."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refu
 logger = logging.getLogger("django.request")
 
 CONTENT_TYPE = "application/problem+json"
-# A body of the largest size could hold a hundred thousand wrong values.
+# The limit is needed because a large body could have a hundred thousand wrong values.
 MAX_FIELD_ERRORS = 20
 CALLS_HINT = (
     'POST …/end with {"accept_calls": true} has them made one after the other; '
@@ -37,7 +37,7 @@ class FieldError(BaseModel):
 
 
 class Problem(BaseModel):
-    """RFC 9457; `type` names the kind of problem and can be relied on."""
+    """A problem as in RFC 9457; clients can rely on `type`, which names its kind."""
 
     type: str
     title: str
@@ -58,7 +58,7 @@ class Problem(BaseModel):
 
 
 class TurnBroken(ChapterError):
-    """A turn that ended without a reply; what it kept goes with the error."""
+    """A turn that ended without a reply; the error has what was kept of it."""
 
     def __init__(self, detail: str, pending: PendingTurn) -> None:
         self.pending = pending
@@ -75,7 +75,7 @@ class TurnStopped(TurnBroken):
 
 
 class TurnRefused(TurnBroken):
-    """The engine itself refused to call a model: no consent, too many calls, too long."""
+    """The engine itself refused to call a model: no consent, too many calls, or too long."""
 
     def __init__(self, refusal: ChapterError, pending: PendingTurn) -> None:
         self.refusal = refusal
@@ -84,7 +84,7 @@ class TurnRefused(TurnBroken):
 
 
 class JobBroken(ChapterError):
-    """A job that somebody waited for and that brought no result."""
+    """A job that a client waited for and that ended without a result."""
 
     def __init__(self, detail: str, job: JobDocument | None) -> None:
         self.job = job
@@ -97,7 +97,7 @@ class JobFailed(JobBroken):
 
 
 class JobRefused(JobBroken):
-    """The engine itself refused a call that the job needed; answered as that refusal."""
+    """The engine itself refused a call of the job; the answer is that refusal."""
 
     def __init__(self, refusal: type[ChapterError], job: JobDocument) -> None:
         self.refusal = refusal
@@ -110,7 +110,7 @@ class JobCancelled(JobBroken):
     title = "The work in the background was cancelled"
 
 
-# Whatever else a job may be refused for is answered as its failure.
+# The refusals that may end a job. Any other error of a job is answered as its failure.
 _REFUSALS = {
     refusal.kind(): refusal
     for refusal in (ConsentMissing, RateLimited, BudgetSpent, PromptTooLong, WrongState)
@@ -118,13 +118,13 @@ _REFUSALS = {
 
 
 def broken_job(job: JobDocument) -> JobBroken:
-    """The error of a job that failed, also of one that will be tried again."""
+    """Return the error of a job that failed, even if it will be tried again."""
     refusal = _REFUSALS.get(job.refusal)
     return JobRefused(refusal, job) if refusal else JobFailed(job.error, job)
 
 
 def to_json(data: Any) -> bytes:
-    """JSON in UTF-8. A lone surrogate, which UTF-8 cannot carry, stays the escape it came as."""
+    """Return JSON in UTF-8. A lone surrogate, which UTF-8 does not have, stays an escape."""
     text = json.dumps(data, cls=NinjaJSONEncoder, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace")
 
@@ -156,7 +156,7 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None) ->
 
 
 def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
-    """As RFC 9457 asks; the kind is that of the refusal behind it, if there is one."""
+    """Describe an error as RFC 9457 asks; its kind is that of the refusal behind it, if any."""
     if isinstance(error, TurnRefused):
         problem = problem_of(request, error.refusal)
         return problem.model_copy(update={"pending_turn": error.pending})
@@ -177,20 +177,19 @@ def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
 
 
 def _refusal_behind(error: ChapterError) -> type[ChapterError]:
-    """What the engine refused, where the error is about a turn or a job that ended with it."""
+    """Return the class of the refusal that ended a turn or a job, else that of the error."""
     if isinstance(error, TurnRefused):
         return type(error.refusal)
     return error.refusal if isinstance(error, JobRefused) else type(error)
 
 
 def refusals(*statuses: int) -> dict[int, type[Problem]]:
-    """For an operation's declaration: the statuses of its problems, beside 401, the 503
-    of a database that is away and the 507 of a disk that is full.
-    """
+    """Return the problems of an operation by status, for its declaration. 401, 503 (a database that
+    is away) and 507 (a full disk) are always among them."""
     return dict.fromkeys((401, *statuses, 503, 507), Problem)
 
 
-# What can refuse any reading, any call without a body of its own, any call with one.
+# The problems of an operation that reads, of one without a body, and of one with a body.
 READ = refusals(404)
 CALL = refusals(403, 404, 409, 413, 415)
 WRITE = CALL | refusals(400, 422)
@@ -224,14 +223,14 @@ def _on_invalid(request: HttpRequest, error: Any) -> HttpResponse:
 
 def _field_error(entry: dict[str, Any]) -> FieldError:
     loc = [part[:100] if isinstance(part, str) else part for part in entry["loc"]]
-    # The library names the parameter that holds the body; a client knows only its fields.
+    # The library also names the parameter of the body, but a client knows only its fields.
     if len(loc) > 1 and loc[:2] == ["body", "body"]:
         del loc[1]
     return FieldError(loc=loc, msg=entry["msg"], type=entry["type"])
 
 
 def _on_http_error(request: HttpRequest, error: Any) -> HttpResponse:
-    # Ninja hides what a parser raised behind an error of its own.
+    # Ninja hides the parser's error behind one of its own.
     detail = str(error.__cause__ or error)
     return problem_response(
         make_problem(request, error.status_code, "unreadable", "Not readable", detail)
@@ -258,7 +257,7 @@ def _on_storage_error(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _on_bug(request: HttpRequest, error: Any) -> HttpResponse:
-    """A bug is logged and signalled as Django does it, but answered in the API's own form."""
+    """Log and signal a bug as Django does, but answer with a problem document."""
     got_request_exception.send(sender=None, request=request)
     logger.error("Internal Server Error: %s", request.path, exc_info=error)
     return problem_response(

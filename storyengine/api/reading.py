@@ -1,4 +1,4 @@
-"""Reading what the API answers with, in a number of queries that does not grow with the chapter."""
+"""Reads the API's documents, with a number of queries that does not grow with the chapter."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -42,13 +42,13 @@ from storyengine.api.documents import (
 
 
 def read_session(session_id: UUID, *, with_thoughts: bool = False) -> SessionDocument:
-    """The chapter as it was at one moment."""
+    """Read the chapter as it is at one moment."""
     recover(session_id)
     return read_at_one_moment(session_id, partial(_document, with_thoughts=with_thoughts))
 
 
 async def read_whole_session(session_id: UUID) -> SessionDocument:
-    """The same in the request's own thread: a long one would keep those that all replies share."""
+    """Read the chapter in the request's thread, so that a long one blocks no shared thread."""
     return await sync_to_async(read_session)(session_id)
 
 
@@ -101,15 +101,15 @@ def read_sessions(*, limit: int, offset: int) -> SessionList:
 
 
 def read_answer(attempt: Attempt) -> TurnAnswer:
-    """The answer to a committed attempt, the same however often and however late it is asked for.
+    """Return the answer to a committed attempt, which is the same whenever it is asked for.
 
-    Raises UnknownChapter where the chapter was reset meanwhile.
+    Raises UnknownChapter if the chapter was reset meanwhile.
     """
     return answer_of(attempt, list(attempt.events.order_by("position")))
 
 
 def answer_of(attempt: Attempt, events: Sequence[Event]) -> TurnAnswer:
-    """The same from the attempt's events."""
+    """Return the answer to a committed attempt from its events."""
     if attempt.turn is None or not events:
         raise UnknownChapter("The chapter was reset while this reply was being written.")
     return TurnAnswer(
@@ -123,7 +123,7 @@ def answer_of(attempt: Attempt, events: Sequence[Event]) -> TurnAnswer:
 
 
 def read_turn(session_id: UUID, number: int, *, with_thoughts: bool = False) -> TurnDocument:
-    """All attempts at the turn, trials and broken ones too; raises UnknownTurn."""
+    """Read all attempts at the turn, also trials and broken ones. Raises UnknownTurn."""
     recover(session_id)
     turn = find_turn(get_chapter(session_id), number)
     attempts = turn.attempts.order_by("submitted_at").prefetch_related("events", "changes")
@@ -152,7 +152,7 @@ def _event_documents(events: Iterable[Event], *, with_thoughts: bool) -> list[Ev
 
 
 def _change_documents(attempt: Attempt) -> list[ChangeDocument]:
-    """Those of its latest run, and the acts after it."""
+    """Return the changes of the attempt's latest run, and the acts after it."""
     own = [one for one in attempt.changes.all() if one.run_id in (attempt.run_id, None)]
     return [
         ChangeDocument(
@@ -168,7 +168,7 @@ def _change_documents(attempt: Attempt) -> list[ChangeDocument]:
 
 
 def read_job(job_id: UUID) -> JobDocument:
-    """Raises UnknownChapter when the job went with its chapter."""
+    """Read a job. Raises UnknownChapter if it was deleted with its chapter."""
     try:
         return JobDocument.model_validate(Job.objects.get(pk=job_id))
     except Job.DoesNotExist:
@@ -181,7 +181,7 @@ def read_latest_job(session_id: UUID, kind: Job.Kind) -> JobDocument | None:
 
 
 def is_job_over(job_id: UUID) -> bool:
-    """Cheap enough to be asked ten times a second; a job that is gone is over."""
+    """Return whether the job is over or deleted, by a query that may run ten times a second."""
     live = (Job.Status.QUEUED, Job.Status.RUNNING)
     return not Job.objects.filter(pk=job_id, status__in=live).exists()
 
@@ -191,7 +191,7 @@ def is_ending_over(session_id: UUID) -> bool:
 
 
 def are_summaries_over(session_id: UUID) -> bool:
-    """Written, given up, or failed and waiting for another try."""
+    """Return whether all summaries are written, given up, or waiting after a failure."""
     running = Q(status=Job.Status.RUNNING) | Q(status=Job.Status.QUEUED, error="")
     jobs = Job.objects.filter(session_id=session_id, kind=Job.Kind.SUMMARIZE)
     return not jobs.filter(running).exists()

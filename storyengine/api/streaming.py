@@ -1,6 +1,6 @@
-"""A reply as server-sent events, or awaited as one answer; it goes on when the client leaves.
+"""Sends a reply as server-sent events or as one answer; it is written even if the client leaves.
 
-Between two tokens nothing here touches the database.
+No query is made between two tokens.
 """
 
 from asyncio import timeout
@@ -31,7 +31,7 @@ from storyengine.web.keep_alive import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 
 
 async def await_answer(opened: OpenedAttempt) -> TurnAnswer:
-    """The committed turn; raises TurnBroken when it failed or was stopped."""
+    """Return the committed turn. Raises TurnBroken if it failed or was stopped."""
     async with aclosing(_parts(opened)) as parts:
         async for part in parts:
             if isinstance(part, ReplyEnded):
@@ -40,9 +40,9 @@ async def await_answer(opened: OpenedAttempt) -> TurnAnswer:
 
 
 async def is_answer_awaited(opened: OpenedAttempt, prefer: str, response: HttpResponse) -> bool:
-    """Wait for the reply as the client prefers; True when it asked to and the reply is there.
+    """Wait as the client prefers; return True if it asked to wait and the reply is there.
 
-    Raises TurnBroken for a reply that failed or was stopped meanwhile.
+    Raises TurnBroken if the reply failed or was stopped meanwhile.
     """
     seconds = accept_wait(prefer, response)
     if seconds is None:
@@ -64,7 +64,7 @@ def stream_answer(request: HttpRequest, opened: OpenedAttempt) -> StreamingHttpR
 
 
 async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator[bytes]:
-    """`token` events, then one `turn` or one `error`."""
+    """Yield `token` events, and then one `turn` or one `error`."""
     shown: list[str] = []
     try:
         async with aclosing(_parts(opened)) as parts:
@@ -76,7 +76,8 @@ async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator
                         yield _event("token", token)
                 else:
                     answer = await _answer(part)
-                    # What was not followed word for word, such as a reply of another process.
+                    # The client may not have seen the whole text, as when another process wrote the
+                    # reply.
                     said = (event.text for event in answer.events if event.role == "agent")
                     whole = ReplyText("\n\n".join(said), is_restart=True)
                     if token := _token(whole, shown):
@@ -94,7 +95,7 @@ def _event(name: str, data: dict[str, Any]) -> bytes:
 
 
 def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
-    """What to add to the text shown so far; `is_restart` when it replaces that instead."""
+    """Return the text to add to the shown text; with `is_restart` it replaces that text."""
     added = part.text
     if part.is_restart:
         before = "".join(shown)
@@ -109,7 +110,7 @@ def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
 
 
 async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
-    """The parts of the reply up to its end, and None every now and then."""
+    """Yield the parts of the reply up to its end, and None at intervals."""
     is_over = not opened.must_run
     if is_over:
         yield ReplyEnded(opened.attempt)
@@ -119,8 +120,8 @@ async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
             async with aclosing(followed) as parts:
                 async for part in parts:
                     is_over = isinstance(part, ReplyEnded) and not part.attempt.is_running
-                    # An end that leaves the turn running: its task broke off, or another run
-                    # has begun. Either way it is still to be followed.
+                    # The attempt may still run at such an end, because its task broke off or
+                    # another run has begun. It then has to be followed further.
                     if is_over or not isinstance(part, ReplyEnded):
                         yield part
     except Attempt.DoesNotExist:
@@ -128,7 +129,7 @@ async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
 
 
 async def _answer(ended: ReplyEnded) -> TurnAnswer:
-    """The committed turn; for any other, raises TurnBroken with what was kept."""
+    """Return the committed turn; for another end raise TurnBroken with what was kept."""
     attempt, refusal = ended.attempt, ended.refusal
     if ended.events:
         return answer_of(attempt, ended.events)

@@ -1,4 +1,4 @@
-"""Try the latest reply again with one layer of its prompt changed, and use it or not."""
+"""Tries the latest reply again with one layer of its request changed, and adopts the result."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -42,7 +42,7 @@ class TrialLayerDocument(Document):
 
 
 class TriedReplyDocument(Document):
-    """The latest reply, and what a trial can change of its prompt."""
+    """The latest reply, and the layers of its request that a trial can change."""
 
     session_id: UUID
     prompt_index: int
@@ -90,7 +90,7 @@ ANSWERS = {200: TrialDocument, 202: TrialDocument, **WRITE, **refusals(429, 502)
 
 @router.get("/session/{uuid:session_id}/trial", response={200: TriedReplyDocument, **READ, **CALL})
 def get_tried_reply(request: HttpRequest, session_id: UUID) -> TriedReplyDocument:
-    """The layers of the latest reply's prompt, word for word; 409 when it cannot be tried again."""
+    """Return the layers of the latest reply's request; 409 if it cannot be tried again."""
     tried = read_reply(session_id)
     return TriedReplyDocument(
         session_id=session_id,
@@ -119,9 +119,9 @@ async def run_trial(
     prefer: Prefer = "",
     idempotency_key: TrialKey = "",
 ) -> Status[TrialDocument]:
-    """Have the latest reply written once more with the text of one layer replaced.
+    """Have the latest reply written again with the text of one layer replaced.
 
-    Nothing of the chapter changes. Sent again under the same key it is the same trial.
+    The chapter is not changed. A second request with the same key is the same trial.
     """
     opened = await start_trial(
         session_id,
@@ -140,7 +140,7 @@ async def run_trial(
     "/session/{uuid:session_id}/trial/{uuid:trial_id}", response={200: TrialDocument, **READ}
 )
 def get_trial(request: HttpRequest, session_id: UUID, trial_id: UUID) -> TrialDocument:
-    """The trial beside the reply that it was made from."""
+    """Return the trial beside the reply that it was made from."""
     return _read(session_id, trial_id)
 
 
@@ -150,7 +150,7 @@ def get_trial(request: HttpRequest, session_id: UUID, trial_id: UUID) -> TrialDo
 async def stop_running_trial(
     request: HttpRequest, session_id: UUID, trial_id: UUID
 ) -> TrialDocument:
-    """Stop the trial; what had come of it cannot be adopted."""
+    """Stop the trial; its text so far cannot be adopted."""
     await stop_trial(session_id, trial_id)
     return await in_database(_read, session_id, trial_id)
 
@@ -159,11 +159,11 @@ async def stop_running_trial(
     "/session/{uuid:session_id}/trial/{uuid:trial_id}/adopt", response={201: TurnAnswer, **CALL}
 )
 def adopt(request: HttpRequest, session_id: UUID, trial_id: UUID) -> Status[TurnAnswer]:
-    """Make the trial's reply the latest reply, as a re-roll does; asked again, the same answer."""
+    """Make the trial's reply the latest reply, like a re-roll; repeating this changes nothing."""
     return Status(201, read_answer(adopt_trial(session_id, trial_id)))
 
 
-# What the API has called the states of a trial.
+# The API's names for the states of a trial, which are older than attempts.
 _STATUS: dict[str, Literal["running", "done", "failed", "cancelled"]] = {
     Attempt.Status.RUNNING: "running",
     Attempt.Status.COMMITTED: "done",

@@ -1,4 +1,4 @@
-"""`Prefer: wait=N` (RFC 7240): waiting for background work without holding a thread for it."""
+"""Waits for background work by `Prefer: wait=N` (RFC 7240), without holding a thread."""
 
 import re
 from asyncio import sleep
@@ -13,13 +13,13 @@ from agents.running.recovery import recover
 
 MAX_WAIT_SECONDS = 600
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 0.5
-# A worker that died is noticed by whoever asks.
+# The interval of looking for dead workers while a client waits.
 _RECOVERY_SECONDS = 5.0
 _WAIT = re.compile(r'(?:^|,)\s*wait\s*=\s*"?([0-9]+)"?\s*(?=[;,]|$)', re.IGNORECASE)
 
 
 def wait_seconds(prefer: str) -> int | None:
-    """The seconds that a Prefer header asks to wait, capped; None when it does not ask."""
+    """Return the seconds to wait that a Prefer header names, up to the limit; None if none."""
     match = _WAIT.search(prefer)
     if match is None:
         return None
@@ -28,7 +28,7 @@ def wait_seconds(prefer: str) -> int | None:
 
 
 def accept_wait(prefer: str, response: HttpResponse) -> int | None:
-    """Read the seconds as `wait_seconds` does, and tell the client in the answer's header."""
+    """Read the seconds like `wait_seconds`, and confirm them in the answer's header."""
     seconds = wait_seconds(prefer)
     if seconds is not None:
         response["Preference-Applied"] = f"wait={seconds}"
@@ -38,7 +38,7 @@ def accept_wait(prefer: str, response: HttpResponse) -> int | None:
 async def wait_until(
     is_over: Callable[[UUID], bool], row_id: UUID, session_id: UUID, seconds: float
 ) -> bool:
-    """Ask `is_over(row_id)` at most ten times a second; False when the seconds passed first."""
+    """Call `is_over(row_id)` at most ten times a second; False if the time runs out first."""
     begin = recovered = monotonic()
     while not await in_database(is_over, row_id):
         now = monotonic()
@@ -47,7 +47,8 @@ async def wait_until(
         if now - recovered >= _RECOVERY_SECONDS:
             recovered = now
             await in_database(recover, session_id)
-        # Long waits ask less often: a twentieth of the time that has passed already.
+        # The pause is a twentieth of the time that has passed, so that long waits need fewer
+        # queries.
         pause = min(max((now - begin) / 20, _SHORTEST_PAUSE), _LONGEST_PAUSE)
         await sleep(min(pause, seconds - (now - begin)))
     return True

@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class ExchangeConfig(AppConfig):
-    """It has no tables; its commands are found as an app's."""
+    """The app of chapter files. It has no tables; being an app lets Django find its commands."""
 
     name = "storyengine.exchange"
     label = "exchange"

@@ -1,7 +1,7 @@
-"""A chapter as one JSON file, version 2; docs/export.md describes it to others.
+"""The schema of version 2 of a chapter's JSON file, which docs/export.md describes for others.
 
-How much a file may hold is in storyengine.exchange.limits, and what has to fit together in
-storyengine.exchange.invariants. A file of version 1 becomes one of these when it is read.
+storyengine.exchange.limits bounds how much a file may hold, and storyengine.exchange.invariants
+checks that its parts agree. A file of version 1 is converted to version 2 when it is read.
 """
 
 import json
@@ -48,9 +48,9 @@ from storyengine.exchange.file_parts import (
 FORMAT: Final = "storyengine-chapter"
 VERSION: Final = 2
 
-# The engine makes fifty attempts at a turn. A chapter from before that limit may have more.
+# The engine allows fifty attempts at a turn, but an older chapter may have more.
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
-# The words, a reply, and what the system says to them, of which the engine itself says nothing.
+# The engine writes the user's words and one reply. A file may also have events of the system.
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
 MAX_CHANGES_OF_AN_ATTEMPT: Final = 1_000
 
@@ -85,7 +85,7 @@ class EventEntry(Part):
 
 
 class TrialChange(Part):
-    """What the `given` of a trial holds: the layer of the request that it changed, and how."""
+    """The `given` of a trial: the layer of the request that it changed, and both texts."""
 
     layer: Number
     layer_name: ModelText
@@ -94,7 +94,7 @@ class TrialChange(Part):
 
 
 class ChangeEntry(Part):
-    """What an attempt, or an act of the user after it, did to the world."""
+    """A change of the world by an attempt, or by an act of the user after it."""
 
     is_act: bool
     kind: Term
@@ -106,7 +106,7 @@ class ChangeEntry(Part):
 
 
 class PersonChange(Part):
-    """The `payload` of a change of the kind `person`: who appears in play."""
+    """The `payload` of a change of the kind `person`: the person who appears in play."""
 
     number: Annotated[int, Field(ge=FIRST_NUMBER_IN_PLAY, le=MOST_MEMBERS)]
     name: Annotated[Name, Field(min_length=1)]
@@ -115,7 +115,7 @@ class PersonChange(Part):
 
 
 class ResultEntry(Part):
-    """What a job worked out beside play for the attempt that asked, taken or not."""
+    """The result of a job beside play for an attempt, whether a run has taken it or not."""
 
     job_kind: Annotated[Term, Field(max_length=10)]
     turn: Number
@@ -164,7 +164,7 @@ class DraftEntry(DraftParts):
 
 
 class UnansweredEntry(Part):
-    """An attempt that nothing came of."""
+    """An attempt that was not committed."""
 
     kind: Literal["prompt", "reroll"]
     status: Literal["failed", "stopped", "set_aside"]
@@ -201,13 +201,13 @@ class Chapter(ChapterParts):
 
     @cached_property
     def everybodys_numbers(self) -> list[int]:
-        """What witnesses name everybody of Tab 1 by, as a chapter counts them."""
+        """The numbers of everybody on Tab 1, as they stand in `witnesses`."""
         people = sum(one.slot is None for one in self.cast)
         return [*self.selected_agent_slots, *range(MAX_AGENTS + 1, MAX_AGENTS + 1 + people)]
 
     @cached_property
     def members(self) -> frozenset[int]:
-        """The numbers of all who are there, or appear in any attempt."""
+        """The numbers of the whole cast, with the people who appear in any attempt."""
         attempts = [one for turn in self.turns for one in turn.attempts]
         lists = [one.changes for one in attempts] + [
             one.changes for one in self.unanswered_attempts
@@ -224,12 +224,12 @@ class ChapterFile(Part):
     chapter: Chapter
 
     def to_json(self) -> bytes:
-        """UTF-8, read again to the same values."""
+        """Return the file as UTF-8. Reading it again gives the same values."""
         text = json.dumps(self.model_dump(), ensure_ascii=False, separators=(",", ":"))
         return text.encode()
 
 
-# The only words of a file that a message about it may repeat.
+# A message about a file may repeat these keys, but no other words of the file.
 KNOWN_KEYS = keys_of(
     *(ChapterFile, Chapter, Tab1, CastEntry, TurnEntry, AttemptEntry, EventEntry),
     *(

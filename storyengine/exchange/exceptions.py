@@ -1,4 +1,4 @@
-"""Why a file is not imported. The words of the file are never repeated."""
+"""The errors for files that cannot be imported. Their messages never repeat words of the file."""
 
 from typing import NoReturn
 
@@ -18,5 +18,5 @@ class ChapterFileTooLarge(BadChapterFile):
 
 
 def refuse(place: str, problem: str) -> NoReturn:
-    """Raise BadChapterFile for what stands at this place of the chapter."""
+    """Raise BadChapterFile for a problem at this place of the chapter."""
     raise BadChapterFile(f"chapter.{place} {problem}")

@@ -1,7 +1,7 @@
-"""A chapter as a file, as it was at one moment.
+"""Exports a chapter as a file that shows it at one moment.
 
-The API describes the same rows in documents of its own: those may grow with the program, while the
-file has to stay what its version says.
+The API describes the same rows in documents of its own. Those documents may grow with the program,
+but the file has to keep the shape of its version.
 """
 
 import uuid
@@ -41,7 +41,7 @@ from storyengine.exchange.chapter_file import (
 )
 from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, SourceSnapshot, Tab1
 
-# Where work in the background goes on elsewhere, the chapter is as if it had been given up.
+# Background work goes on in the original alone, so the file shows the chapter without it.
 _SETTLED = {
     State.DRAFT_TAB1: State.DRAFT_TAB1,
     State.LOCKING: State.DRAFT_TAB1,
@@ -59,10 +59,10 @@ _UNANSWERED = (
 
 
 def export_chapter(session_id: uuid.UUID) -> ChapterFile:
-    """Raises UnknownChapter.
+    """Export a chapter. Raises UnknownChapter.
 
-    What is stored is not checked against the file's bounds: better a file that an import refuses
-    than none.
+    The stored rows are not checked against the file's bounds, because a file that an import refuses
+    is better than no file.
     """
     content = read_at_one_moment(session_id, _read)
     return ChapterFile.model_construct(
@@ -71,23 +71,24 @@ def export_chapter(session_id: uuid.UUID) -> ChapterFile:
 
 
 def export_until(session_id: uuid.UUID, number: int) -> Chapter:
-    """The chapter as if its turn `number` were its last one, in play.
+    """Return the chapter as if its turn `number` were its last one and it were in play.
 
-    Raises UnknownChapter, UnknownTurn, and WrongState where the chapter has not begun.
+    Raises UnknownChapter, UnknownTurn, and WrongState if the chapter has not begun.
     """
     return read_at_one_moment(session_id, lambda chapter: _read_until(chapter, number))
 
 
 def _read_until(chapter: Session, number: int) -> Chapter:
-    """What a fork has of its origin is decided here and nowhere else.
+    """Read what a fork takes over from its origin; no other code decides this.
 
-    It has the turns up to this one with all their committed attempts, and the blocks and rulings
-    that stand there or earlier. It has no draft, and no attempt that nothing came of.
+    A fork gets the turns up to this one with all their committed attempts, and the blocks and
+    rulings up to it. It gets no draft and no attempt that was not committed.
     """
-    # Before the turn: where both were deleted since, the turn is what is missed.
+    # The slots are read before the turn, so that a chapter deleted meanwhile fails as an unknown
+    # turn.
     slots = chapter.selected_agent_slots
     latest = find_turn_to_fork(chapter, number).chosen
-    # A copy, because the chapter as it was read is compared with what it is afterwards.
+    # The fork is described by a copy, because `read_at_one_moment` compares the original again.
     cut = copy(chapter)
     cut.state = State.ACTIVE
     cut.prompt_index = number
@@ -98,7 +99,7 @@ def _read_until(chapter: Session, number: int) -> Chapter:
 
 
 def find_turn_to_fork(chapter: Session, number: int) -> Turn:
-    """Raises UnknownTurn, and WrongState where the chapter has not begun."""
+    """Return a turn to fork at. Raises UnknownTurn, and WrongState if play has not begun."""
     if _settled_state(chapter) == State.DRAFT_TAB1:
         raise WrongState("This chapter has not begun, so there is no prompt to fork it at.")
     return find_turn(chapter, number)
@@ -112,9 +113,9 @@ def _settled_state(chapter: Session) -> State:
 
 
 def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
-    """All that was there when `chapter` was read; what came later is left out.
+    """Read the rows that existed when `chapter` was read, and leave out later ones.
 
-    Unless it is whole, without drafts and without attempts that nothing came of.
+    If `is_whole` is false, drafts and attempts that were not committed are left out, too.
     """
     state = _settled_state(chapter)
     slots = chapter.selected_agent_slots
@@ -130,7 +131,7 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         chapter,
         Chapter,
         state=state.value,
-        # On Tab 1 the agent that was chosen may be deselected again.
+        # On Tab 1 the agent that was to speak next may have been deselected since.
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
@@ -151,13 +152,13 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
 
 
 def _copy(row: Model, part: type[BaseModel], **other: Any) -> dict[str, Any]:
-    """What the row has under the names that the part of the file has, beside `other`."""
+    """Return the values of the row for the fields of the file's part, together with `other`."""
     names = [name for name in part.model_fields if name not in other]
     return {name: getattr(row, name) for name in names} | other
 
 
 def _attempts(chapter: Session) -> dict[uuid.UUID | None, list[Attempt]]:
-    """The committed attempts of each turn, oldest first."""
+    """Return the committed attempts of each turn, oldest first."""
     committed = committed_attempts(chapter.pk).filter(turn__number__lte=chapter.prompt_index)
     of_turns: dict[uuid.UUID | None, list[Attempt]] = defaultdict(list)
     for attempt in committed:
@@ -192,13 +193,13 @@ def _turns(
             ],
         )
         for turn in turns
-        # A chapter that is being reset loses its attempts first.
+        # A reset deletes the attempts of a chapter before its turns.
         if turn.chosen_id in places
     ]
 
 
 def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
-    """The events of each attempt in their order."""
+    """Return the events of each attempt in their order."""
     of_attempts: dict[uuid.UUID, list[EventEntry]] = defaultdict(list)
     events = chapter.events.filter(prompt_index__lte=chapter.prompt_index)
     for event in events.order_by("attempt", "position"):
@@ -208,8 +209,11 @@ def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
 
 
 def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[ChangeEntry]]:
-    """Of each committed attempt those of the run that was committed and the acts after it; of
-    another those of the run that brought its text."""
+    """Return the changes of each attempt that belong to its text, and the acts after it.
+
+    For a committed attempt these are the changes of the committed run. For any other attempt they
+    are the changes of the run that wrote its text.
+    """
     run = Case(
         When(attempt__status=Attempt.Status.COMMITTED, then=F("attempt__run_id")),
         default=F("attempt__text_run_id"),
@@ -226,7 +230,7 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
 
 
 def _results(chapter: Session, attempts: set[uuid.UUID]) -> list[Job]:
-    """The jobs that are done and have a late result."""
+    """Return the finished jobs that have a late result."""
     done = chapter.jobs.filter(status=Job.Status.DONE).exclude(result_kind="")
     ordered = done.order_by("to_prompt_index", "created_at", "pk")
     return [job for job in ordered if job.attempt_id in attempts]
@@ -244,7 +248,7 @@ def _result(job: Job, places: dict[uuid.UUID, int]) -> ResultEntry:
 
 
 def _given(attempt: Attempt) -> dict[str, Any] | None:
-    """A trial also names the call that it started from, which stays here."""
+    """Return the attempt's `given`, without the call of a trial, because calls are not exported."""
     if not attempt.is_trial or attempt.given is None:
         return attempt.given
     return {name: value for name, value in attempt.given.items() if name != "call_id"}
@@ -255,7 +259,7 @@ def _place_of(attempt_id: uuid.UUID | None, places: dict[uuid.UUID, int]) -> int
 
 
 def _blocks(chapter: Session, attempts: set[uuid.UUID]) -> list[MemoryBlock]:
-    """Also the deltas of attempts that are not chosen now."""
+    """Return the memory blocks, also the deltas of attempts that are not chosen now."""
     blocks = chapter.memory_blocks.filter(to_prompt_index__lte=chapter.prompt_index)
     return [
         block
@@ -292,7 +296,7 @@ def _snapshot(stored: dict[str, Any], places: dict[str, int]) -> SourceSnapshot:
 def _unanswered(
     chapter: Session, turns: list[Turn], changes: dict[uuid.UUID, list[ChangeEntry]]
 ) -> list[UnansweredEntry]:
-    """A reply that is being written stands as one that was stopped: its words are in no event."""
+    """Return the attempts that were not committed; one that still runs is exported as stopped."""
     number_of = {turn.pk: turn.number for turn in turns}
     attempts = chapter.attempts.filter(status__in=_UNANSWERED, kind__in=Attempt.IN_PLAY)
     return [
@@ -301,7 +305,8 @@ def _unanswered(
                 attempt,
                 UnansweredEntry,
                 status=Attempt.Status.STOPPED.value if attempt.is_running else attempt.status,
-                # A turn that came while the chapter was read is met by the next reading.
+                # A turn that was added during this reading is missing here, but then the chapter is
+                # read again.
                 turn=None if attempt.turn_id is None else number_of.get(attempt.turn_id),
                 error=scrub_reply(attempt.error)[:ERROR_CHAR_LIMIT],
                 changes=changes[attempt.pk],

@@ -1,7 +1,6 @@
-"""What a chapter's file is made of in every version: its kinds of value, and the parts that no
-version has changed.
+"""The kinds of value in a chapter's file, and the parts that are the same in every version.
 
-What a value may be is bounded here. How much there may be is in storyengine.exchange.limits.
+This module bounds single values; storyengine.exchange.limits bounds their number.
 """
 
 import json
@@ -41,13 +40,13 @@ from sessions.models import FIRST_NUMBER_IN_PLAY
 from sessions.text import scrub_reply
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
-# The engine cuts no reply; this is far beyond what any model writes at once.
+# The engine shortens no reply. This limit is far beyond what any model writes at once.
 MODEL_TEXT_CHAR_LIMIT = 1_000_000
 ERROR_CHAR_LIMIT = 5_000
-# As JSON. Every list of the largest shape, full of the longest texts, stays below it.
+# The limit counts characters of JSON. The longest list of the longest texts stays below it.
 PAYLOAD_CHAR_LIMIT = 1_000_000
 _LARGEST_NUMBER = 1_000_000
-# Times are counted on from the latest one, so none may stand at the calendar's end.
+# Later times are computed from the latest one, so no time may be near the calendar's end.
 _YEARS = range(2000, 2200)
 _TIME = re.compile(
     "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z",
@@ -55,7 +54,7 @@ _TIME = re.compile(
 
 
 def _check_text(value: str) -> str:
-    """Only what the engine itself would store unchanged."""
+    """Refuse any text that the engine would not store unchanged."""
     if scrub_reply(value) != value:
         raise PydanticCustomError("not_text", "holds characters that are not text")
     return value
@@ -87,7 +86,7 @@ def _check_payload(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def at_most(kind: str) -> tuple[Any, ...]:
-    """How a list is bounded: by the limits with which the file is read, under this name."""
+    """Bound a list by the field `kind` of the limits with which the file is read."""
 
     def check(value: object, info: ValidationInfo) -> object:
         limits: Limits = (info.context or {}).get("limits", OVER_THE_NETWORK)
@@ -98,7 +97,7 @@ def at_most(kind: str) -> tuple[Any, ...]:
         return value
 
     schema = {"maxItems": getattr(OVER_THE_NETWORK, kind)}
-    # The check comes before what it stands behind: what is too long is not looked at.
+    # The length is checked first, so that the entries of a list that is too long are not read.
     return Field(fail_fast=True, json_schema_extra=schema), BeforeValidator(check)
 
 
@@ -118,7 +117,7 @@ def _write_time(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-# The length comes first: what is too long is not looked at.
+# The length is checked first, so that a text that is too long is not read.
 Tab1Text = Annotated[str, Field(max_length=TAB1_CHAR_LIMIT), AfterValidator(_check_text)]
 NarratorText = Annotated[
     str, Field(max_length=NARRATIVE_AGENT_CHAR_LIMIT), AfterValidator(_check_text)
@@ -146,17 +145,17 @@ Title = Annotated[
     AfterValidator(_check_words),
 ]
 Payload = Annotated[dict[str, Any], AfterValidator(_check_payload)]
-# None at all where somebody acts without any.
+# The words are empty if somebody acts without speaking.
 Words = Annotated[
     str,
     Field(max_length=PROMPT_CHAR_LIMIT),
     AfterValidator(_check_text),
     AfterValidator(lambda value: value and _check_words(value)),
 ]
-# The names of kinds and causes.
+# The name of a kind, such as that of a change, or of a cause.
 Term = Annotated[str, Field(max_length=CHANGE_NAME_CHAR_LIMIT), *_IS_LINE]
 Seed = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-# Who witnesses and speaks: a slot, or the number of a person without a panel.
+# The number of a witness or speaker: a slot, or the number of a person without a panel.
 MOST_MEMBERS = FIRST_NUMBER_IN_PLAY + MAX_PEOPLE_IN_PLAY - 1
 Member = Annotated[int, Field(ge=1, le=MOST_MEMBERS)]
 Slot = Annotated[int, Field(ge=1, le=MAX_AGENTS)]

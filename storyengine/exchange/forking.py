@@ -1,7 +1,7 @@
-"""A fork: another chapter that begins as this one was after one of its turns.
+"""Forks a chapter: makes another one that begins as the origin was after one of its turns.
 
-It is an export up to that turn, read back under ids of its own, in play. No model is called for it
-and nothing is queued: what it lacks of memory is written with its next prompt, as after an import.
+A fork exports the origin up to that turn and imports it under new ids, in play. It calls no model
+and queues no job. Memory that is missing is written with its next prompt, as after an import.
 """
 
 import uuid
@@ -41,11 +41,11 @@ class TooLargeToFork(ChapterError):
 
 
 def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = "") -> Session:
-    """Fork the chapter after its turn `number`, in whatever state of play it is.
+    """Fork the chapter after its turn `number`, whatever its state is.
 
-    Sent again under the same key it is the same fork; ForkUnderWay while that is being stored.
-    Raises UnknownChapter, UnknownTurn, WrongState before the chapter has begun, KeyReused for
-    another number, TooLargeToFork, and ImportLost.
+    A second request with the same key returns the same fork, or raises ForkUnderWay while it is
+    being stored. Also raises UnknownChapter, UnknownTurn, WrongState before the chapter has begun,
+    KeyReused if the key was used for another number, TooLargeToFork and ImportLost.
     """
     key = clean_key(submission_key)
     origin = get_chapter(session_id)
@@ -66,18 +66,18 @@ def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = ""
             inherited_usage=used_by_model(origin.pk),
         )
     except IntegrityError:
-        # The same form was sent twice at once, and the other one came first.
+        # The same form was sent twice at once, and the other request came first.
         if fork := _find_fork(origin, number, key):
             return fork
         raise
 
 
 def _find_fork(origin: Session, number: int, key: str) -> Session | None:
-    """The fork that was made under this key."""
+    """Return the fork that was made under this key."""
     made = Session.everything.filter(origin=origin, fork_key=key)
     fork = made.first()
     if fork is not None and fork.state == State.IMPORTING:
-        # Whoever stores it may have died meanwhile.
+        # The process that was storing the fork may have died.
         remove_left_behind()
         fork = made.first()
     if fork is None:
@@ -90,7 +90,7 @@ def _find_fork(origin: Session, number: int, key: str) -> Session | None:
 
 
 def _check_size(origin: Session, number: int) -> None:
-    """Raise TooLargeToFork for more than whoever runs the server can import; reads no texts."""
+    """Raise TooLargeToFork if an operator could not import the fork; the query reads no texts."""
     attempts = committed_attempts(origin.pk).filter(turn__number__lte=number)
     events = origin.events.filter(prompt_index__lte=number)
     blocks = origin.memory_blocks.filter(to_prompt_index__lte=number)

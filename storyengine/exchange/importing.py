@@ -1,8 +1,8 @@
-"""A chapter from a file, or from another chapter, under ids of its own: all of it, or nothing.
+"""Stores a chapter from a file or from another chapter under new ids, wholly or not at all.
 
-It is stored piece by piece, and there once it is whole (sessions.importing). No model is called for
-it and nothing is queued: memory that is behind is written with the next prompt, as in play, or
-after the GM has accepted the calls (agents.flows.memory_calls).
+The chapter is stored in pieces and becomes visible when it is complete (sessions.importing). An
+import calls no model and queues no job. Missing memory is written with the next prompt, as in play,
+or after the GM has accepted the calls (agents.flows.memory_calls).
 """
 
 import uuid
@@ -35,14 +35,14 @@ from storyengine.exchange.reading import read_chapter_file
 
 
 def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session:
-    """Raises BadChapterFile, before anything is written."""
+    """Import a chapter from a file. Raises BadChapterFile before anything is written."""
     return store_chapter(read_chapter_file(content, limits))
 
 
 def store_chapter(chapter: Chapter, **fields: Any) -> Session:
-    """Store the chapter under new ids; `fields` of its Session are set besides.
+    """Store the chapter under new ids, with `fields` set on its Session.
 
-    Raises UnknownChapter where it is a fork and its origin is gone, and ImportLost.
+    Raises ImportLost, and UnknownChapter if it is a fork whose origin was deleted.
     """
     session = _session(chapter, fields)
     block_ids = _new_ids(chapter.memory_blocks)
@@ -62,7 +62,7 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
 
 
 class NewNames:
-    """The ids that turns, their attempts and late results get here, by number and place."""
+    """The new ids of turns, attempts and late results, found by number or place in the file."""
 
     def __init__(self, turns: Sequence[TurnEntry], results: Sequence[ResultEntry]) -> None:
         self.of_results = _new_ids(results)
@@ -80,7 +80,7 @@ class NewNames:
 
 
 def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
-    """Ascending, because ids decide the order of entries that have the same time or no slot."""
+    """Return ascending ids, which decide the order of entries with the same time or no slot."""
     return sorted(uuid.uuid4() for _ in entries)
 
 
@@ -99,7 +99,7 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
         "created_at": chapter.created_at,
         "last_played_at": chapter.last_played_at,
         "differs_by_reader": _differs_by_reader(chapter),
-        # An older file says none.
+        # Older files have no seed.
         "seed": uuid.UUID(chapter.seed) if chapter.seed else uuid.uuid4(),
     }
     return Session(**(named | fields))
@@ -120,7 +120,7 @@ def _differs_by_reader(chapter: Chapter) -> bool:
 def _turns(
     session: Session, turns: Sequence[TurnEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Each turn with its attempts, which name each other, and then what each of them left."""
+    """Yield each turn with its attempts, which name each other, and then events and changes."""
     for entry in turns:
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
         attempts = list(zip(ids, entry.attempts, strict=True))
@@ -163,7 +163,7 @@ def _attempt(
 
 
 def _run_of(attempt_id: uuid.UUID) -> uuid.UUID:
-    """The run that the changes of an imported attempt name: any that is its own."""
+    """Return an id for the run of an imported attempt; it must differ from all other runs."""
     return uuid.uuid5(attempt_id, "run")
 
 
@@ -254,7 +254,7 @@ def _drafts(
 def _unanswered(
     session: Session, attempts: Sequence[UnansweredEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Each with what the run that brought its text changed."""
+    """Yield each attempt with the changes of the run that wrote its text."""
     for attempt_id, entry in zip(_new_ids(attempts), attempts, strict=True):
         fields = dict(entry)
         number, changes = fields.pop("turn"), fields.pop("changes")

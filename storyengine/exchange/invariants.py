@@ -1,4 +1,4 @@
-"""What holds of every chapter, checked before one is taken from a file."""
+"""Checks the rules that every chapter keeps, before a chapter is imported from a file."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -24,14 +24,14 @@ from storyengine.exchange.exceptions import refuse
 
 
 class WithSlots(Protocol):
-    """A chapter of any version."""
+    """A chapter of any version of the file."""
 
     @property
     def selected_agent_slots(self) -> list[int]: ...
 
 
 def check_invariants(chapter: Chapter) -> None:
-    """Raises BadChapterFile."""
+    """Check the whole chapter. Raises BadChapterFile."""
     _check_cast(chapter)
     if chapter.mode_content:
         refuse("mode_content", f"must be empty, since {chapter.mode} adds nothing")
@@ -51,7 +51,7 @@ def check_invariants(chapter: Chapter) -> None:
 
 
 def check_slots(slots: list[int], place: str) -> None:
-    """Raises BadChapterFile."""
+    """Check that slots are numbered without a gap. Raises BadChapterFile."""
     if not slots or slots != list(range(1, len(slots) + 1)):
         refuse(place, "must be 1 to n without a gap")
 
@@ -70,7 +70,8 @@ def _check_cast(chapter: Chapter) -> None:
 
 
 def _check_people(chapter: Chapter) -> None:
-    """Who appears in play: a number means one person, also where an edit has copied the change."""
+    """Check the people who appear in play: each number means one person. An edit copies changes, so
+    the same person may appear several times."""
     known: dict[object, object] = {}
     for place, one in _all_changes(chapter):
         if one.kind != PERSON:
@@ -103,7 +104,7 @@ def _check_results(chapter: Chapter) -> None:
 
 
 def _check_changes(changes: list[ChangeEntry], chapter: Chapter, place: str) -> None:
-    """Acts come last, and no result is taken twice."""
+    """Check that acts come last, and that no late result is taken twice."""
     if sorted(changes, key=lambda one: one.is_act) != changes:
         refuse(place, "must have the acts last")
     taken = [one.result for one in changes if one.result is not None]
@@ -139,7 +140,7 @@ def check_empty(chapter: WithSlots, *names: str) -> None:
 
 
 def _check_turns(chapter: Chapter) -> None:
-    """Turns 1 to n, each with the place of its chosen attempt."""
+    """Check that turns are numbered 1 to n and name their chosen attempt."""
     if chapter.prompt_index != len(chapter.turns):
         refuse("prompt_index", f"must be {len(chapter.turns):,}, the number of turns")
     for at, turn in enumerate(chapter.turns):
@@ -158,7 +159,7 @@ def _check_turns(chapter: Chapter) -> None:
 
 
 def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: str) -> None:
-    """Of an edit or a trial, another attempt at the turn; of a trial also what it changed."""
+    """Check that an edit or a trial names its source, and a trial also what it changed."""
     if (attempt.source is not None) != (attempt.kind in ("edit", "trial")):
         refuse(f"{place}.source", "must name an attempt for an edit or a trial, and else be null")
     if attempt.source is not None:
@@ -179,7 +180,7 @@ def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
     for at, event in enumerate(attempt.events):
         _check_event(event, chapter, f"{place}.events[{at}]", may_be_narrated=attempt.actor is None)
     roles = [event.role for event in attempt.events]
-    # Somebody who acts without any words has no event of them.
+    # Without words of the user there is no event of the user.
     begin = ["user", "agent"] if attempt.words else ["agent"]
     if roles[: len(begin)] != begin or "user" in roles[1:]:
         refuse(f"{place}.events", "must begin with the words of the prompt and a reply to them")
@@ -218,7 +219,7 @@ def _check_attempt_named(place: int, turn: TurnEntry, where: str) -> None:
 
 
 def _check_attempt_of(place: int | None, number: int, chapter: Chapter, where: str) -> None:
-    """The attempt at this turn that a block or a draft names."""
+    """Check the attempt at this turn that a block or a draft names."""
     if place is None:
         return
     if not number:
@@ -227,7 +228,7 @@ def _check_attempt_of(place: int | None, number: int, chapter: Chapter, where: s
 
 
 def _check_blocks(chapter: Chapter) -> None:
-    """One lock, and deltas of chosen attempts that cover prompts 1 to m once each."""
+    """Check that there is one lock, and that deltas of chosen attempts cover each prompt once."""
     blocks = list(enumerate(chapter.memory_blocks))
     check_order((block.created_at for _, block in blocks), "memory_blocks")
     locks = [block for _, block in blocks if block.type == "world_chapter_lock"]
@@ -236,8 +237,8 @@ def _check_blocks(chapter: Chapter) -> None:
         how_many = "one" if has_lock else "no"
         refuse("memory_blocks", f"must hold {how_many} world_chapter_lock once a chapter has begun")
     told: set[tuple[object, ...]] = set()
-    # The prompts that memory covers, each stretch with the place of its first delta: each audience
-    # has a delta of the same stretch.
+    # Each stretch that memory covers, with the place of its first delta. A stretch has one delta
+    # for each audience.
     stretches: dict[tuple[int, int], int] = {}
     for at, block in blocks:
         _check_place_of(block, chapter, f"memory_blocks[{at}]")

@@ -1,5 +1,5 @@
-"""How much a file may hold: what anybody sends over the network, and what the server's own operator
-imports. What a single entry may be is the same for both."""
+"""The limits of a file's size: smaller ones for uploads, larger ones for the server's operator. The
+limits of single entries are the same for both."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,10 +10,10 @@ from storyengine.stack.own_commands import own_command
 @dataclass(frozen=True)
 class Limits:
     file_bytes: int
-    # A few bytes can become an object of a hundred: what the file would be in memory is bounded
-    # too. Prose has a comma in fifty characters, so that no honest file comes near.
+    # A few bytes of JSON can become an object of a hundred bytes, so the number of values is
+    # bounded, too. Prose has about one comma in fifty characters and stays far below this bound.
     separators: int
-    # Of all attempts together; a turn has one at least.
+    # The lists of attempts, events and changes are counted over the whole file.
     turns: int
     attempts: int
     events: int
@@ -22,21 +22,21 @@ class Limits:
     memory_blocks: int
     narrative_drafts: int
     unanswered_attempts: int
-    # What to do about a file that is over one of them, with the place of the command for it.
+    # The advice for a file over a limit, with a placeholder for the import command.
     _way_on: str = ""
 
     @property
     def way_on(self) -> str:
-        """A sentence without its stop; empty where there is none."""
+        """The advice as a sentence without a full stop; empty if there is none."""
         return self._way_on.format(command=import_command())
 
     def refuse(self, problem: str) -> str:
-        """The problem, and the way on after it."""
+        """Return the problem with the advice after it."""
         return f"{problem}. {self.way_on}" if self.way_on else problem
 
 
 def import_command() -> str:
-    """As whoever runs the server types it there."""
+    """Return the command as the server's operator types it."""
     return own_command("import_chapter", "FILE")
 
 

@@ -1,5 +1,5 @@
-"""From the bytes of a file that anybody may have made to a chapter that can be stored, or a
-refusal that says what is wrong and where."""
+"""Reads an untrusted file into a chapter that can be stored, or refuses it. The refusal says what
+is wrong, and at which place."""
 
 import json
 import re
@@ -47,14 +47,14 @@ _OWN_PROBLEMS = frozenset(
 
 
 def check_size(size: int, limits: Limits = OVER_THE_NETWORK) -> None:
-    """Raises ChapterFileTooLarge."""
+    """Check the size of a file in bytes. Raises ChapterFileTooLarge."""
     if size > limits.file_bytes:
         most = f"{limits.file_bytes:,} bytes, the most that can be imported here"
         raise ChapterFileTooLarge(limits.refuse(f"The file is larger than {most}"))
 
 
 def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chapter:
-    """The chapter as the newest version has it. Raises BadChapterFile."""
+    """Read a file of any version into a chapter of the newest one. Raises BadChapterFile."""
     check_size(len(content), limits)
     data = _read_json(content, limits)
     version = _version_of(data)
@@ -92,7 +92,7 @@ def _read_json(content: bytes, limits: Limits) -> Any:
     except RecursionError:
         raise BadChapterFile("The file is nested too deeply") from None
     except ValueError:
-        # Python reads no number of thousands of digits.
+        # Python refuses to read a number with thousands of digits.
         raise BadChapterFile("A number in the file has too many digits") from None
 
 
@@ -113,7 +113,7 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _version_of(data: object) -> int:
-    """Asked before anything else, since another version has other fields."""
+    """Return the file's version, which is read first because versions differ in their fields."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise BadChapterFile(f'The file is no exported chapter: it lacks "format": "{FORMAT}"')
     version = data.get("version")
@@ -129,7 +129,7 @@ def _version_of(data: object) -> int:
 
 
 def _check_mode(data: dict[str, Any]) -> None:
-    """Asked before the rest, since each mode adds fields of its own."""
+    """Check the mode, which is read before the rest because each mode adds fields of its own."""
     chapter = data.get("chapter")
     mode = chapter.get("mode", DEFAULT_MODE) if isinstance(chapter, dict) else DEFAULT_MODE
     if not isinstance(mode, str) or not _MODE_NAME.fullmatch(mode):
@@ -139,7 +139,7 @@ def _check_mode(data: dict[str, Any]) -> None:
 
 
 def _check_totals(data: dict[str, Any], limits: Limits) -> None:
-    """Asked before any of them is looked at, since each takes far more memory then."""
+    """Check the sums over all turns before any entry is parsed, which takes far more memory."""
     attempts = _all_of("attempts", _all_of("turns", [data.get("chapter")]))
     unanswered = _all_of("unanswered_attempts", [data.get("chapter")])
     changes = _all_of("changes", [*attempts, *unanswered])
@@ -151,13 +151,13 @@ def _check_totals(data: dict[str, Any], limits: Limits) -> None:
 
 
 def _all_of(name: str, parts: list[Any]) -> list[Any]:
-    """What the lists of this name hold together, as far as they are lists."""
+    """Return the entries of all lists of this name; a value that is no list is skipped."""
     lists = [part.get(name) for part in parts if isinstance(part, dict)]
     return [entry for entries in lists if isinstance(entries, list) for entry in entries]
 
 
 def _describe(details: ErrorDetails) -> str:
-    """One problem in words, led by where it is; never with the text itself."""
+    """Describe one problem after its place, without repeating the text itself."""
     kind = details["type"]
     if kind in _OWN_PROBLEMS:
         problem = details["msg"]
@@ -167,7 +167,7 @@ def _describe(details: ErrorDetails) -> str:
 
 
 def _place(loc: tuple[int | str, ...]) -> str:
-    """As `chapter.events[16].text`, the first entry being 0; keys that are not known as `?`."""
+    """Write a place like `chapter.events[16].text`, counted from 0, with `?` for an unknown key."""
     place = ""
     for part in loc:
         if isinstance(part, int):

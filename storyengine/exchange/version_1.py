@@ -1,4 +1,4 @@
-"""A file of version 1, whose prompts have their replies one after the other and name no attempt."""
+"""Converts files of version 1, in which replies follow their prompts without any attempts."""
 
 from collections import Counter
 from itertools import groupby
@@ -51,7 +51,8 @@ from storyengine.exchange.limits import Limits
 
 VERSION: Final = 1
 
-# What the system said before the first prompt goes to one attempt with what it says at the first.
+# The first attempt also gets the system's events from before the first prompt. So only half of the
+# limit is allowed at each of the two places.
 _MOST_AT_A_PROMPT: Final = {
     "agent": MAX_ATTEMPTS_OF_A_TURN,
     "system": MAX_EVENTS_OF_AN_ATTEMPT // 2 - 1,
@@ -81,7 +82,7 @@ class EventEntry(Part):
 
 
 class UnansweredTurn(Part):
-    """A submission that no event came of."""
+    """A prompt or a re-roll that was not answered."""
 
     kind: Literal["prompt", "reroll"]
     status: Literal["failed", "stopped", "set_aside"]
@@ -117,10 +118,10 @@ KNOWN_KEYS = keys_of(OldChapterFile, OldChapter, Config, OldTab1, EventEntry, Un
 
 
 def upgrade(old: OldChapter, limits: Limits) -> Chapter:
-    """The chapter as version 2 has it.
+    """Convert a chapter to version 2.
 
-    Raises BadChapterFile where its events make no turns, and where what has another name in version
-    2 does not fit. All else is looked at afterwards.
+    Raises BadChapterFile if its events make no turns, or if a part that is renamed in version 2 is
+    invalid. The rest is checked afterwards (storyengine.exchange.invariants).
     """
     check_slots(old.selected_agent_slots, "selected_agent_slots")
     check_slot(old.next_agent_slot, old, "next_agent_slot")
@@ -136,7 +137,7 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
         **fields,
         mode=DEFAULT_MODE,
         mode_content={},
-        # The program that wrote the file read no other number.
+        # Programs of that version ignored any other number.
         chunk_size_prompts=CHUNK_SIZE_PROMPTS,
         tab1=Tab1.model_construct(
             world_text=old.tab1.world_text, chapter_text=old.tab1.chapter_text
@@ -162,7 +163,7 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
 
 
 def _cast(old: OldChapter) -> list[CastEntry]:
-    """Those who take part, and those of whom something was typed."""
+    """Return the characters that take part, and the others for which the user typed a text."""
     selected, names = old.selected_agent_slots, old.agent_names
     identities = old.tab1.agent_identity_text_by_slot
     entries = [
@@ -180,7 +181,7 @@ def _cast(old: OldChapter) -> list[CastEntry]:
 
 
 def _check_events(chapter: OldChapter) -> None:
-    """Prompts 1 to n, each with its user event first and a reply at least."""
+    """Check that prompts are numbered 1 to n, each with the user's event first and then a reply."""
     number, has_reply = 0, True
     previous: EventEntry | None = None
     for at, event in enumerate(chapter.events):
@@ -212,8 +213,8 @@ def _check_count(prompts: int, chapter: OldChapter) -> None:
 
 
 def _check_sizes(chapter: OldChapter, limits: Limits) -> None:
-    """Each reply becomes an attempt, which has the words too: a small file could become a large
-    one."""
+    """Check the size that the chapter will have, as each reply's attempt repeats the prompt.
+    Without this check, a small file could become a very large chapter."""
     at, repeated = 0, 0
     for number, of_prompt in groupby(chapter.events, key=attrgetter("prompt_index")):
         events = list(of_prompt)
@@ -233,7 +234,7 @@ def _check_sizes(chapter: OldChapter, limits: Limits) -> None:
 
 
 def _check_words(event: EventEntry, place: str) -> None:
-    """The words of a prompt are those of an attempt, which are bounded."""
+    """Check that the text of a prompt is within the limits for the words of an attempt."""
     if len(event.text) > PROMPT_CHAR_LIMIT:
         refuse(place, f"is longer than {PROMPT_CHAR_LIMIT:,} characters")
     if not event.text.strip():
@@ -260,7 +261,7 @@ def _is_prompt_of(turn: UnansweredTurn, chapter: OldChapter) -> bool:
 
 def _turns(chapter: OldChapter) -> list[TurnEntry]:
     turns: list[TurnEntry] = []
-    # What the system said before the first prompt belongs to the first turn from here on.
+    # Events of the system before the first prompt move to the first turn.
     early: list[EventEntry] = []
     for number, of_prompt in groupby(chapter.events, key=attrgetter("prompt_index")):
         events = early + list(of_prompt)

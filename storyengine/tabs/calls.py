@@ -1,4 +1,4 @@
-"""What did it see? The model calls behind a reply, a block or a draft; a dry run; what was used."""
+"""The pages that show what a model was sent, what it would be sent next, and what was used."""
 
 import uuid
 from dataclasses import dataclass
@@ -32,13 +32,14 @@ from storyengine.web.render import HttpRequest, show
 
 @dataclass(frozen=True)
 class Subject:
-    """The text whose calls are shown, and the tab it stands on."""
+    """A text whose model calls are shown, and the tab that it stands on."""
 
     title: str
     tab: str
-    # Why there may be nothing to show.
+    # The reason why there may be no call to show.
     no_calls: str = "No model call is recorded for it."
-    # The prompt, where it is a reply, and why that cannot be tried again; "" if it can.
+    # For a reply, the number of its prompt and the reason why it cannot be tried again, "" if it
+    # can.
     prompt_index: int = 0
     why_not_tried: str = ""
 
@@ -70,9 +71,9 @@ def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
 
 @require_safe
 def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    """The memory block at this place, counted from 1 among those that count."""
+    """Show the calls of the memory block with this number, 1 for the first one that counts."""
     chapter = get_chapter(session_id)
-    # Their keys alone: a long chapter has hundreds.
+    # Only the keys are read, because a long chapter has hundreds of blocks.
     keys = list(counting_blocks(chapter).values_list("pk", flat=True))
     if not 1 <= number <= len(keys):
         raise UnknownChapter("There is no such piece of memory in this chapter.")
@@ -97,7 +98,7 @@ def show_draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID)
 
 @require_POST
 def show_next(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """What the character would be sent with the words in the box; they are not stored."""
+    """Show what the character would be sent with the words in the prompt cell; store nothing."""
     chapter = get_chapter(session_id)
     slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
     text = request.POST.get("user_text", "")

@@ -1,7 +1,5 @@
-"""Correcting the canon, and answering what memory asks: pages of their own beside Tab 3.
-
-Of their own, so that nothing typed there is swapped away when memory grows.
-"""
+"""The pages to correct canon and to answer the questions of memory. They are separate from Tab 3,
+because the memory cell there is replaced, with any typed text, whenever memory grows."""
 
 import uuid
 from typing import Any
@@ -31,7 +29,7 @@ _ANSWERED = ("old", "new", "reason")
 
 @require_safe
 def show_correction(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """The form, with the text that it replaces where an item of the Now view leads here."""
+    """Show the form for a correction; an item of the Now view that led here is filled in."""
     chapter = get_chapter(session_id)
     key = request.GET.get("item", "")
     item = find_item(fold_chapter(chapter), chapter.characters, key) if key else None
@@ -58,7 +56,7 @@ def correct(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_question(request: HttpRequest, session_id: uuid.UUID, key: str) -> HttpResponse:
-    """With what the question tells of its two facts filled in already."""
+    """Show the form for an answer, filled in with the two facts that the question names."""
     chapter = get_chapter(session_id)
     question = _question(chapter, key)
     return show(request, _QUESTION, _context(chapter, {}) | _asked(chapter, question, {}))
@@ -113,7 +111,7 @@ def _asked(chapter: Session, question: Question, typed: dict[str, str]) -> dict[
         "key": text_key(question.text),
         "prompts": said_in(question.first, question.latest),
         "facts": list(dict.fromkeys([*likely, *canon_facts(sections, question.text)])),
-        # No choice is not the same as the choice of none.
+        # A choice of no fact is different from a form without the choice.
         "typed": filled_in | typed,
     }
 

@@ -45,13 +45,13 @@ from storyengine.web.render import HttpRequest, answer, nothing_new, show
 
 _UPDATE = "chapter/_update.html"
 
-# Memory is shown in pieces of so many blocks: that of a long chapter has hundreds.
+# Memory is shown in pieces of this many blocks, because a long chapter has hundreds.
 BLOCKS_SHOWN = 10
 
 
 @dataclass(frozen=True)
 class ShownBlock:
-    """A memory block for reading, and as its agent returned it; counted from 1."""
+    """A memory block, counted from 1, as readable text and as the JSON that its agent returned."""
 
     number: int
     readable: ReadableBlock
@@ -60,7 +60,7 @@ class ShownBlock:
 
 @dataclass(frozen=True)
 class ChapterSigns:
-    """By what a page that asks is told whether there is news."""
+    """The values by which an open page learns whether it has to show something new."""
 
     chapter: Session
     jobs: dict[str, Job]
@@ -89,22 +89,22 @@ class ChapterSigns:
 
     @property
     def poll_seconds(self) -> int:
-        """How often the page asks; 0 when nothing changes by itself."""
+        """The seconds between two requests of the page; 0 if nothing changes without the user."""
         if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
             return 2
-        # Its job has come to its end since the chapter was read.
+        # The chapter was read just before its job ended, so the page has to ask again.
         if self.chapter.state in (State.LOCKING, State.SUMMARIZING, State.NARRATING):
             return 2
         return 10 if self.is_in_play else 0
 
     @property
     def memory_version(self) -> str:
-        """Changes whenever the memory cell would show something else."""
+        """A digest that changes whenever the memory cell would show something else."""
         return _digest(
             self.chapter.state,
             self.chapter.is_ending,
             self.chapter.prompt_index,
-            # Another choice may bring other memory of the same size.
+            # Another choice may leave the number of blocks the same, but it changes this time.
             self.chapter.last_played_at.isoformat(),
             self.setback.job.error if self.setback else "",
             self.calls_to_accept,
@@ -123,14 +123,14 @@ class ChapterSigns:
 
 @dataclass(frozen=True)
 class ChapterPage(ChapterSigns):
-    # A piece of memory: its last block, counted from 1, is the last one unless the address names
-    # another.
+    # The memory blocks that are shown. The last of them, counted from 1, is the newest one unless
+    # the address names another.
     blocks: list[MemoryBlock]
     last_block: int
     drafts: list[NarrativeDraft]
-    # The draft that the address names, counted from 1; 0 when it names none.
+    # The number of the draft that the address names, counted from 1; 0 if it names none.
     named_draft: int
-    # Whether the Now view is the panel that the address names, and whether it leaves nothing out.
+    # Whether the address asks for the Now view, and whether for all items of it.
     shows_now: bool
     shows_all: bool
 
@@ -156,12 +156,12 @@ class ChapterPage(ChapterSigns):
 
     @property
     def earlier_blocks(self) -> int:
-        """How many stand before those that are shown."""
+        """The number of blocks before those that are shown."""
         return self.last_block - len(self.blocks)
 
     @property
     def next_last_block(self) -> int:
-        """The last block of the piece that follows."""
+        """The number of the last block in the piece that follows."""
         return min(self.last_block + BLOCKS_SHOWN, self.block_count)
 
     @cached_property
@@ -178,7 +178,7 @@ class ChapterPage(ChapterSigns):
 
     @property
     def reads_draft(self) -> bool:
-        """An earlier draft is read while a further one is being written."""
+        """Whether the page shows an earlier draft while another one is being written."""
         return self.is_building and bool(self.named_draft)
 
     @property
@@ -196,12 +196,12 @@ class ChapterPage(ChapterSigns):
 
     @property
     def is_pinned(self) -> bool:
-        """An older draft was asked for; otherwise a finished build shows its own."""
+        """Whether the address has to name the draft, because it is not the newest one."""
         return self.reads_draft or self.draft_number != len(self.drafts)
 
     @property
     def names_of_memory(self) -> dict[str, str]:
-        """What an address names to show what is shown of memory; the newest needs no name."""
+        """The query parameters for the part of memory that is shown; none for the newest part."""
         is_earlier = self.last_block < self.block_count
         names = {
             "show": "now" if self.shows_now else "",
@@ -212,14 +212,14 @@ class ChapterPage(ChapterSigns):
 
     @property
     def names(self) -> dict[str, str]:
-        """The same of all that is shown."""
+        """The query parameters that show the same memory and the same draft again."""
         draft = {"draft": str(self.draft_number)} if self.is_pinned else {}
         return draft | self.names_of_memory
 
     @property
     def next_memory_prompt(self) -> int:
         covered = self.chapter.last_summarized_prompt_index
-        # What is due already is written with the next prompt.
+        # A stretch that is due already is written with the next prompt.
         return max(covered + self.chapter.chunk_size_prompts, self.chapter.prompt_index + 1)
 
     @property
@@ -228,7 +228,7 @@ class ChapterPage(ChapterSigns):
 
     @property
     def unfinished_build(self) -> Job | None:
-        """The newest build, when it failed or was cancelled."""
+        """The newest build if it failed or was cancelled."""
         stopped = (Job.Status.FAILED, Job.Status.CANCELLED)
         if self.build is None or self.is_building or self.build.status not in stopped:
             return None
@@ -251,7 +251,7 @@ def show_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Polled while memory or the chapter is being written; answers only when there is news."""
+    """Answer a poll while memory or a draft is written, with content only if there is news."""
     if await in_database(_is_as_seen, session_id, request.GET.get("seen", "")):
         return nothing_new()
     return await sync_to_async(_show_news)(request, session_id)
@@ -265,7 +265,7 @@ def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = _read_named(session_id, request.GET)
     context = _context(page) | {"seen_memory": request.GET.get("memory", "")}
     if page.reads_draft and request.GET.get("reads"):
-        # What is being read, and perhaps selected, is not swapped for the sake of the progress.
+        # The draft may be read and its text selected, so only the progress is replaced.
         response = show(request, _UPDATE, context | {"leaves_draft": True})
         response["HX-Retarget"] = "#build-state"
         return response
@@ -287,9 +287,9 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """What a build will about take; asked for by the page, which does not wait for it."""
+    """Show an estimate of a build, which the page loads after it has appeared."""
     chapter = get_chapter(session_id)
-    # The page was shown before the chapter was opened again, or a build was begun elsewhere.
+    # The page may be old: the chapter was reopened since, or a build was begun elsewhere.
     if chapter.state != State.ENDED:
         return nothing_new()
     context: dict[str, Any] = {"chapter": chapter}
@@ -300,7 +300,7 @@ def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     except PromptTooLong as error:
         context["refusal"] = str(error)
     except ModelNotReady:
-        # The page says so already, and how far it is.
+        # The page has a notice already about the model and its progress.
         context["refusal"] = ""
     template = "chapter/_estimate.html" if request.htmx else "chapter/estimate.html"
     return show(request, template, context)
@@ -325,7 +325,7 @@ def _answer(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 def _read_named(session_id: uuid.UUID, names: QueryDict) -> ChapterPage:
-    """What an address, or the fields of a form, names of it."""
+    """Read the page that the parameters of an address or the fields of a form name."""
     return read_page(
         session_id,
         names.get("draft", ""),
@@ -343,7 +343,7 @@ def read_page(
     shows_now: bool = False,
     shows_all: bool = False,
 ) -> ChapterPage:
-    """`draft` and `until`, the last memory block to show, are numbers as an address names them."""
+    """Read the page; `draft` and `until`, the last memory block to show, are numbers as text."""
     recover(session_id)
     chapter, _, block_count, _ = status_with_memory(session_id)
     drafts = list(drafts_of(chapter))
@@ -364,7 +364,7 @@ def read_page(
 
 
 def read_status(session_id: uuid.UUID) -> ChapterSigns:
-    """Whether there is news, in two queries; what a dead process left is settled first."""
+    """Read by two queries whether there is news, after settling what a dead process left."""
     signs, attempt = _read_status(session_id)
     if is_left_behind(signs.chapter, signs.jobs, attempt):
         recover(session_id)

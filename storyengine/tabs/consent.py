@@ -1,4 +1,4 @@
-"""The page that says what leaves this machine, for which host, and lets the GM decide."""
+"""The page that says what leaves this machine for which host, where the GM allows or refuses it."""
 
 import uuid
 
@@ -43,7 +43,7 @@ def _return_to_page(request: HttpRequest) -> HttpResponse:
 
 
 def _chapter_to_return_to(text: str) -> uuid.UUID | None:
-    """Only a chapter's id is taken from the address, so that it can lead nowhere else."""
+    """Read a chapter's id. It has to be an id, so that the link cannot lead to another site."""
     try:
         return uuid.UUID(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Texts to keep: the transcript, one draft, or everything a chapter holds."""
+"""Downloads of texts: the transcript, one draft, or everything that a chapter has."""
 
 import json
 import uuid
@@ -42,7 +42,7 @@ def draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> H
 
 @require_safe
 def everything(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Setup, memory, transcript and drafts in one file that a person can read."""
+    """Return setup, memory, transcript and drafts in one file for people to read."""
     return read_at_one_moment(session_id, _everything)
 
 
@@ -83,7 +83,7 @@ def _agent_heading(slot: int, chapter: Session) -> str:
 
 
 def _unsent(chapter: Session) -> list[str]:
-    """Prompts on their way, broken or set aside: their words are in no event."""
+    """Return prompts that are in flight, broken or set aside, whose words are in no event."""
     pending = pending_attempt(chapter)
     attempts = [*attempts_set_aside(chapter), *([pending] if pending else [])]
     return [
@@ -117,7 +117,7 @@ def _exact_json(block: MemoryBlock) -> str:
 
 
 def file_stem(chapter: Session) -> str:
-    """The title as the start of a file's name."""
+    """Return the title as the start of a file's name."""
     return slugify(chapter.title, allow_unicode=True)[:60].strip("-") or "chapter"
 
 

@@ -1,4 +1,4 @@
-"""A chapter as a file that another installation reads, and such a file as a chapter."""
+"""Exports a chapter as a file that other installations can import, and imports such a file."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""Forking a chapter after one of its turns: the question first, then the new chapter."""
+"""Forks a chapter after one of its turns, once the user has confirmed it."""
 
 import uuid
 
@@ -17,14 +17,14 @@ from storyengine.web.render import HttpRequest, go, show
 
 @require_safe
 def confirm_fork(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    """What goes along and what does not."""
+    """Ask for confirmation, and say what the fork has and what it lacks."""
     chapter = get_chapter(session_id)
     find_turn_to_fork(chapter, number)
     context = header_context(chapter, "play") | {
         "number": number,
         "later": chapter.prompt_index - number,
         "covered": covered_until(chapter, up_to=number),
-        # Of the form: sent again, it is the same fork.
+        # The form is sent with this key, so that sending it twice makes one fork.
         "submission_key": str(uuid.uuid4()),
     }
     return show(request, "play/fork.html", context)

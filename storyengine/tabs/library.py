@@ -1,4 +1,4 @@
-"""The list of chapters, and what can be done to a chapter as a whole."""
+"""The list of chapters, with what can be done to a whole chapter."""
 
 import uuid
 
@@ -41,7 +41,7 @@ def library(request: HttpRequest) -> HttpResponse:
         draft_count=Count("narrative_drafts"),
         has_forks=Exists(Session.objects.filter(origin=OuterRef("pk"))),
     )
-    # Said again, because a query that counts forgets the model's own order.
+    # The order is named again, because a query with counts drops the model's own order.
     chapters = counted.order_by("-last_played_at", "pk").prefetch_related("members")
     pages = Paginator(chapters, CHAPTERS_A_PAGE).get_page(request.GET.get("page"))
     context = {
@@ -64,7 +64,7 @@ def new_chapter(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def open_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """A chapter's address leads to the tab that its state makes the interesting one."""
+    """Redirect the address of a chapter to the tab that suits its state."""
     chapter = get_chapter(session_id)
     tab = _TAB_OF_STATE.get(State(chapter.state), "pages:play")
     return HttpResponseRedirect(reverse(tab, args=[session_id]))
@@ -86,7 +86,7 @@ def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def confirm_delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """The question that the list asks in a dialog, for browsers without scripts."""
+    """Ask for confirmation in a page, for browsers without scripts; others use a dialog."""
     chapter = get_chapter(session_id)
     context = {
         "chapter": chapter,

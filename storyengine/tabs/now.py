@@ -1,7 +1,7 @@
-"""The Now view: what memory comes to at present, each item with the prompts that it came from.
+"""The Now view: the present state of memory, each item with the prompts that it came from.
 
-Items and questions are named in addresses by a digest of their text: no text of a story ends
-up in an address, and so in a log.
+Addresses name items and questions by a digest of their text, so that no text of a story gets into
+an address and thereby into a log.
 """
 
 import hashlib
@@ -19,13 +19,13 @@ from sessions.roster import Character
 
 _QUESTIONS = "questions"
 _OLDEST_FIRST = ("canon", "timeline")
-# Of a section: a long chapter knows thousands of things.
+# The most items of a section that are shown, because a long chapter has thousands.
 ITEMS_SHOWN = 25
 
 
 @dataclass(frozen=True)
 class ShownItem:
-    """`correct_key` is empty for what cannot be corrected, `answer_key` for what asks nothing."""
+    """An item, with the keys under which it is corrected or answered; "" where it cannot be."""
 
     text: str
     aside: str
@@ -39,21 +39,21 @@ class ShownSection:
     key: str
     title: str
     entries: list[ShownItem]
-    # How many more stand before and after those, which are read only when they are asked for.
+    # The numbers of items before and after these, which are read only on request.
     left_out_before: int = 0
     left_out_after: int = 0
 
 
 @dataclass(frozen=True)
 class NowPanel:
-    """`contradiction` is what the newest question is about."""
+    """The sections of the view; `contradiction` has the two facts of the newest question."""
 
     sections: list[ShownSection]
     contradiction: Contradiction
 
     @property
     def questions(self) -> list[ShownItem]:
-        """What memory asks and nobody has answered, the newest first."""
+        """The questions of memory without an answer, newest first."""
         return next((one.entries for one in self.sections if one.key == _QUESTIONS), [])
 
     @property
@@ -68,7 +68,7 @@ class NowPanel:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A panel, and what it was made from: the same for as long as memory is."""
+    """A panel with the fold and the roster that it was made from."""
 
     folded: Fold
     roster: list[Character]
@@ -79,10 +79,10 @@ _kept: KeptRecent[uuid.UUID, _Kept] = KeptRecent(32)
 
 
 def read_now(chapter: Session, *, shows_all: bool = False) -> NowPanel:
-    """Of each section the latest ITEMS_SHOWN, or all.
+    """Return the view with the latest ITEMS_SHOWN of each section, or with all.
 
-    The former is kept until memory or a name changes: of a long chapter, making it takes longer
-    than all else on the page.
+    The shorter view is kept until memory or a name changes, because in a long chapter making it
+    takes longer than the rest of the page.
     """
     folded, roster = fold_chapter(chapter), chapter.characters
     if shows_all:
@@ -108,13 +108,13 @@ def text_key(text: str) -> str:
 
 
 def find_item(folded: Fold, roster: list[Character], key: str) -> NowItem | None:
-    """The item that a correction is asked for, if memory still says it."""
+    """Return the item that a correction replaces, or None if memory no longer has it."""
     items = (item for section in now_view(folded, roster) for item in section.items)
     return next((item for item in items if item.replaces and text_key(item.replaces) == key), None)
 
 
 def find_question(folded: Fold, key: str) -> Question | None:
-    """Also one that is settled."""
+    """Return the question with this key, even if it is settled."""
     return next((one for one in folded.questions.values() if text_key(one.text) == key), None)
 
 
@@ -123,13 +123,13 @@ def open_question_count(folded: Fold) -> int:
 
 
 def said_in(first: Prompts, latest: Prompts) -> list[Prompts]:
-    """The prompts that an item came from, named once where they are the same."""
+    """Return the first and the latest prompts of an item, or one of them if they are the same."""
     return list(dict.fromkeys([first, latest]))
 
 
 def _shown_section(section: NowSection, limit: int | None) -> ShownSection:
     asks = section.key == _QUESTIONS
-    # Canon and the timeline end with the latest, the others begin with it.
+    # Canon and the timeline end with the latest item; the other sections begin with it.
     first = max(len(section.items) - limit, 0) if limit and section.key in _OLDEST_FIRST else 0
     kept = section.items[first : first + limit] if limit else section.items
     shown = list(_shown_items(kept, asks=asks))

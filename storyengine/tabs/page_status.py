@@ -1,6 +1,6 @@
-"""As much of a chapter as decides whether a page shows something old, in one query.
+"""Reads with one query whether a page shows an old state of its chapter.
 
-Open pages ask every two seconds; what they show is read only when there is news.
+Open pages ask for this every two seconds. The rest of a page is read only when there is news.
 """
 
 import threading
@@ -29,22 +29,22 @@ _FIELDS = ("attempt_id", "run_id", "kind", "status", "actor", "lease_until")
 
 
 def status_with_attempts(session_id: uuid.UUID) -> tuple[Session, Attempt | None, str]:
-    """The chapter, what decides how its pending attempt is shown, and the key of its newest one."""
+    """Return the chapter, its pending attempt, and the submission key of its newest attempt."""
     chapter = _get(_prepared.with_attempts, session_id)
     return chapter, _pending_of(chapter), vars(chapter)["newest_key"] or ""
 
 
 def status_with_memory(session_id: uuid.UUID) -> tuple[Session, Attempt | None, int, int]:
-    """The chapter, its pending attempt, and how many memory blocks that count and drafts it has."""
+    """Return the chapter, its pending attempt, and the numbers of its memory blocks and drafts."""
     chapter = _get(_prepared.with_memory, session_id)
     found = vars(chapter)
     return chapter, _pending_of(chapter), found["block_count"], found["draft_count"]
 
 
 class _Prepared(threading.local):
-    """Queries that are put together once a thread: that takes as long as asking the database.
+    """The queries, built once in each thread, because building takes as long as running them.
 
-    Not once for all threads, because compiling a query writes to the queries within it.
+    Threads cannot share a query, because compiling one changes the queries inside it.
     """
 
     @cached_property
@@ -66,7 +66,7 @@ _prepared = _Prepared()
 
 
 def _with_pending_attempt() -> "QuerySet[Session]":
-    """There is one at most, so that no chapter comes twice."""
+    """Join the pending attempt; a chapter has one at most, so no chapter is returned twice."""
     pending = FilteredRelation(
         "attempts",
         condition=Q(attempts__status__in=Attempt.PENDING, attempts__kind__in=Attempt.IN_PLAY),

@@ -1,4 +1,4 @@
-"""Tab 2: the transcript, the prompt cell, and what happens to a chapter in play."""
+"""Tab 2: the transcript, the prompt cell, and the actions on a chapter in play."""
 
 import uuid
 from typing import Any
@@ -26,13 +26,13 @@ from storyengine.web.numbers import number_up_to, read_whole_number
 from storyengine.web.render import HttpRequest, answer, go, nothing_new, show
 
 UPDATE = "play/_update.html"
-# Of the whole transcript, which may have thousands.
+# The whole transcript is shown in pages, because it may have thousands of prompts.
 PROMPTS_A_PAGE = 250
 
 
 @require_safe
 def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """The tab as the chapter's state makes it; looking at it changes nothing."""
+    """Show the tab as the chapter's state requires; showing it does not begin play."""
     page = read_play(session_id)
     context = play_context(page) | _to_put_in(request, page)
     if page.shape == "locking":
@@ -42,7 +42,7 @@ def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Polled while something runs in the background; answers only when there is news."""
+    """Answer a poll while work runs in the background, with content only if there is news."""
     shape, seen = request.GET.get("shape", ""), request.GET.get("seen", "")
     if await in_database(_is_as_seen, session_id, shape, seen):
         return nothing_new()
@@ -56,7 +56,7 @@ def _is_as_seen(session_id: uuid.UUID, shape: str, seen: str) -> bool:
 
 def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = read_play(session_id)
-    # By what is shown, not by the status before it: a chapter may have ended in between.
+    # The chapter may have ended since its status was read, so the newly read shape is compared.
     if request.GET.get("shape") != page.shape:
         return go(request, page_address(session_id))
     return show(request, UPDATE, play_context(page))
@@ -110,7 +110,7 @@ def retry_memory(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """The question that the page asks in a dialog, for browsers without scripts."""
+    """Ask for confirmation in a page, for browsers without scripts; others use a dialog."""
     page = read_play_status(session_id)
     if page.shape != "playing":
         return go(request, page_address(session_id))
@@ -136,7 +136,7 @@ def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """In pages, of which one holds the prompt that the address names."""
+    """Show the transcript in pages, beginning with the one that has the prompt in the address."""
     chapter = get_chapter(session_id)
     numbers = Paginator(range(chapter.prompt_index), PROMPTS_A_PAGE)
     prompt = number_up_to(chapter.prompt_index, request.GET.get("prompt", ""))
@@ -156,7 +156,7 @@ def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpRespons
 
 
 def answer_play(request: HttpRequest, session_id: uuid.UUID, **extra: Any) -> HttpResponse:
-    """The play area as it is now, for htmx; the whole page for a plain form."""
+    """Answer with the play area for htmx, or with a redirect to the page for a plain form."""
     page = read_play(session_id)
     if request.htmx and request.POST.get("shape", page.shape) != page.shape:
         return go(request, page_address(session_id))
@@ -171,13 +171,13 @@ def page_address(session_id: uuid.UUID) -> str:
 
 
 def _accepts_calls(request: HttpRequest) -> bool:
-    """The form that named the number of calls carries that they are accepted."""
+    """Return whether the form says that the calls whose number it named are accepted."""
     return request.POST.get("accept_calls") == "1"
 
 
 def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
-    """The words of the broken attempt with its witnesses, or those of the example, for browsers
-    without scripts."""
+    """Return the words to fill into the prompt cell, for browsers without scripts. They are the
+    words of the broken attempt, with its witnesses, or those of the example."""
     asked = request.GET.get("words")
     if asked == "example":
         return {"words": page.suggestion}

@@ -1,4 +1,4 @@
-"""Everything Tab 2 shows, read in a number of queries that does not grow with the play."""
+"""Reads what Tab 2 shows, with a number of queries that does not grow with the chapter."""
 
 import hashlib
 import json
@@ -35,19 +35,19 @@ from storyengine.web.model_notice import read_model_notice
 
 @dataclass(frozen=True)
 class PendingAttempt:
-    """The attempt at the transcript's end: being written, or broken and waiting for the GM."""
+    """The attempt at the transcript's end, in flight or broken; a broken one waits for the GM."""
 
     attempt: Attempt
     chapter: Session
 
     @property
     def character(self) -> Character:
-        """Who acts; one without a colour where nobody of the cast does."""
+        """The actor, or a character without a colour if nobody of the cast acts."""
         return self.chapter.character(self.attempt.actor or 0)
 
     @property
     def prefix(self) -> str:
-        """ "8) " before the words of a prompt that is on its way; a broken one has no number."""
+        """The number before a prompt in flight, such as "8) "; a broken prompt has none."""
         is_numbered = self.attempt.is_running and self.attempt.kind == Attempt.Kind.PROMPT
         return f"{self.chapter.prompt_index + 1}) " if is_numbered else ""
 
@@ -82,7 +82,7 @@ class Choice:
 
     @property
     def position(self) -> int:
-        """Counted from 1."""
+        """The place of the chosen attempt, counted from 1."""
         return self.attempt_ids.index(self.chosen_id) + 1
 
     @property
@@ -99,15 +99,15 @@ class PlayPage:
     chapter: Session
     pending: PendingAttempt | None
     jobs: dict[str, Job]
-    # The id of the newest submission, by which a browser knows that its words arrived.
+    # The submission key of the newest attempt, by which a browser knows that its words arrived.
     last_key: str
-    # None in the page's status, and before anything can be played.
+    # None if only the status was read, or if play has not begun.
     transcript: Transcript | None = None
     choice: Choice | None = None
 
     @property
     def shape(self) -> str:
-        """Which cells there are; when it changes, the page is loaded anew."""
+        """The name of the page's layout; when it changes, the page is loaded again."""
         match State(self.chapter.state):
             case State.DRAFT_TAB1 | State.RESETTING:
                 return "draft"
@@ -120,7 +120,7 @@ class PlayPage:
 
     @property
     def is_narrated(self) -> bool:
-        """Whether prose is made of the chapter once it is ended."""
+        """Whether the narrator tells the chapter after its end."""
         return has_stage(self.chapter.mode, Stage.NARRATION)
 
     @property
@@ -145,7 +145,7 @@ class PlayPage:
 
     @cached_property
     def behind(self) -> MemoryBehind | None:
-        """What the GM is asked before memory is written on."""
+        """What the GM is asked before more memory is written."""
         return find_memory_behind(self.chapter, is_ending=False)
 
     @property
@@ -162,8 +162,9 @@ class PlayPage:
 
     @property
     def is_busy(self) -> bool:
-        """Something changes by itself: the page asks until it has."""
-        # A job that has come to its end since the chapter was read would be asked for no more.
+        """Whether something changes without the user, so that the page has to poll."""
+        # A job may have ended after the chapter was read; then only the state tells the page to
+        # poll.
         waits = self.shape == "ending" or self.is_summarizing
         return waits or any(job.is_live for job in self.jobs.values())
 
@@ -173,20 +174,20 @@ class PlayPage:
 
     @property
     def latest_reply(self) -> str:
-        """That of the chosen attempt: others may stand below it."""
+        """The reply of the chosen attempt; replies of other attempts may stand below it."""
         entries = self.transcript.entries if self.transcript else []
         return next((one.rendered for one in reversed(entries) if one.is_chosen), "")
 
     @property
     def suggestion(self) -> str:
-        """A beat to begin with, for whoever tries the example."""
+        """A prompt to begin with for a user who tries the example."""
         if self.shape != "playing" or self.pending:
             return ""
         return suggested_prompt(self.chapter)
 
     @property
     def panel_slot(self) -> int:
-        """The panel to show: while a prompt is answered, the one that comes after it."""
+        """The slot of the panel to show; while a prompt is answered, it is the next character's."""
         chosen, slots = self.chapter.next_agent_slot, self.chapter.selected_agent_slots
         if self.running and not self.running.is_reroll and chosen == self.running.character.slot:
             return next_slot(chosen, slots)
@@ -198,7 +199,7 @@ class PlayPage:
 
     @cached_property
     def version(self) -> str:
-        """Changes whenever the page would show something else."""
+        """A digest that changes whenever the page would show something else."""
         chapter = self.chapter
         shown = [
             self.shape,
@@ -207,7 +208,7 @@ class PlayPage:
             chapter.last_summarized_prompt_index,
             chapter.title,
             chapter.shows_all_replies,
-            # A choice changes no more than this.
+            # Choosing an attempt changes none of the other values.
             chapter.last_played_at.isoformat(),
             self.last_key,
             self.setback.job.error if self.setback else "",
@@ -222,17 +223,15 @@ class PlayPage:
 
 
 def read_play(session_id: uuid.UUID) -> PlayPage:
-    """As it is at one moment: a page that knew of a turn's beginning but not of its end would show
-    an idle chapter with the last character's panel, and never ask again.
-    """
+    """Read the page as it is at one moment. A page with a turn's beginning but without its end
+    would show an idle chapter and the panel of the last character, and would not poll again."""
     recover(session_id)
     return read_at_one_moment(session_id, _read)
 
 
 def read_play_status(session_id: uuid.UUID) -> PlayPage:
-    """As much of the page as its shape and version need, in two queries: open pages ask for it
-    every two seconds. What a dead process left is settled first.
-    """
+    """Read by two queries what the page's shape and version need, because open pages poll for it.
+    What a dead process left is settled first."""
     page = _read_status(session_id)
     if is_left_behind(page.chapter, page.jobs, page.pending.attempt if page.pending else None):
         recover(session_id)
@@ -241,7 +240,7 @@ def read_play_status(session_id: uuid.UUID) -> PlayPage:
 
 
 def play_context(page: PlayPage) -> dict[str, Any]:
-    """The context of Tab 2 and of all its partials."""
+    """Return the context of Tab 2 and of all its partials."""
     host = provider_host()
     return header_context(page.chapter, "play") | {
         "page": page,
@@ -274,7 +273,7 @@ def _read(chapter: Session) -> PlayPage:
 
 
 def _choice(chapter: Session) -> Choice | None:
-    """None before the first turn."""
+    """Return the attempts at the latest turn; None before the first turn."""
     number = chapter.prompt_index
     attempts = committed_attempts(chapter.pk).filter(turn__number=number)
     found = list(attempts.values_list("pk", "turn__chosen"))

@@ -43,10 +43,10 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
     try:
         await start(submission_key=key)
     except KeyReused:
-        # The answer to the first sending was lost, and the GM wrote something else since.
+        # The answer to the first submission was lost, and the GM has changed the words since.
         await start(submission_key=str(uuid.uuid4()))
     except TurnInFlight:
-        # The same form sent again, because its first answer was lost: it has arrived.
+        # The same form was sent again because the answer was lost, but the first one has arrived.
         if not await sync_to_async(_has_arrived)(session_id, key):
             raise
     response = await sync_to_async(answer_play)(request, session_id, is_accepted=True)
@@ -55,7 +55,7 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
 
 
 def _read_actor(request: HttpRequest) -> int | None:
-    """Nobody, where a narrator answers: then the field is there and empty."""
+    """Return the slot of the actor, or None if the field is empty because a narrator answers."""
     slot = request.POST.get("agent_slot", "none")
     return read_whole_number(slot, "The agent") if slot else None
 
@@ -69,13 +69,13 @@ async def reroll(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_POST
 async def stop(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     await stop_reply(session_id)
-    # The stream, which every page with a Stop button follows, brings what is shown next.
+    # Every page with a Stop button follows the stream, which brings the next content.
     return nothing_new() if request.htmx else await sync_to_async(answer_play)(request, session_id)
 
 
 @require_POST
 async def warm(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """The GM has begun to type: let the embedded model read ahead for the chosen character."""
+    """Let the embedded model read ahead for the chosen character, as the GM has begun to type."""
     slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
     await sync_to_async(_check_slot)(session_id, slot)
     await warm_reply(session_id, slot)
@@ -86,8 +86,8 @@ async def warm(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 async def stream(
     request: HttpRequest, session_id: uuid.UUID, attempt_id: uuid.UUID
 ) -> StreamingHttpResponse:
-    """The reply as server-sent events: `restart` and `text` with escaped text, then `ended`; or
-    `trouble`, where somebody has to do something before the reply can be stored."""
+    """Stream the reply as server-sent events. `restart` and `text` bring escaped text, and `ended`
+    ends the stream. `trouble` says that the operator has to act before the reply can be stored."""
     await in_database(_check_attempt, session_id, attempt_id)
     response = StreamingHttpResponse(
         _frames(request, session_id, attempt_id), content_type="text/event-stream"
@@ -114,7 +114,7 @@ async def _frames(
     except STORAGE_ERRORS as error:
         if (refusal := find_storage_refusal(error)) is None:
             raise
-        # A stream that breaks off is asked for again.
+        # The browser asks again for a stream that breaks off, so such an error needs no message.
         if refusal.retry_seconds is None:
             yield _frame("trouble", render_to_string("_refusal.html", {"error": refusal}))
 
@@ -126,24 +126,24 @@ def _frame(event: str, html: str) -> str:
 
 
 def _render_ended(request: DjangoHttpRequest, attempt: Attempt) -> str:
-    """The play area after the reply, and the words for those who cannot see it."""
+    """Return the play area after the reply, with the announcement for screen readers."""
     try:
         page = read_play(attempt.session_id)
     except UnknownChapter:
         return render_to_string("play/_gone.html")
-    # After a committed prompt the panel that is shown is the next one already, or the one that
-    # the GM chose meanwhile: it stays.
+    # After a committed prompt the page shows the next panel already, or one that the GM has chosen,
+    # so the panel is not replaced.
     is_committed = attempt.status == Attempt.Status.COMMITTED
     context = play_context(page) | {"with_panels": not is_committed, "finished": attempt}
-    # A page that comes back to its stream late may belong to a chapter that has ended since: it
-    # asks once more, in its own shape, and is sent on.
+    # A page may come back late to its stream, after the chapter has ended. It then polls once more
+    # with its own shape, and is redirected.
     context["asks_as"] = "playing"
     return render_to_string(UPDATE, context, request)
 
 
 def _read_witnesses(request: HttpRequest) -> list[int] | None:
-    """None, which is everybody, where the form has no such choice or as many are ticked as it has
-    boxes (`witnesses_of`)."""
+    """Return the witnesses, or None for everybody. The result is None if the form has no such
+    choice, or if all of its boxes (`witnesses_of`) are ticked."""
     ticked = request.POST.getlist("witnesses")
     boxes = request.POST.get("witnesses_of")
     if boxes is None or boxes == str(len(ticked)):
@@ -152,7 +152,7 @@ def _read_witnesses(request: HttpRequest) -> list[int] | None:
 
 
 def _has_arrived(session_id: uuid.UUID, key: str) -> bool:
-    """Also when its reply was committed after it was found to be in flight."""
+    """Return whether the prompt was stored, even if its reply was committed just now."""
     attempt = get_chapter(session_id).attempts.filter(submission_key=key).first()
     return attempt is not None and (attempt.is_running or attempt.turn_id is not None)
 

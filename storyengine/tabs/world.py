@@ -1,4 +1,4 @@
-"""Tab 1: the world, the chapter, the agents; and the lock that starts play."""
+"""Tab 1: the world, the chapter and the agents, with the lock that starts play."""
 
 import hashlib
 import uuid
@@ -41,7 +41,7 @@ from storyengine.web.render import HttpRequest, go, nothing_new, show
 
 
 class SetupLocked(WrongState):
-    """What is refused now is refused for good: a page that saves by itself stops trying."""
+    """A refusal that is final, so that a page with autosave stops trying."""
 
     status = 423
     title = "This chapter is locked now"
@@ -49,7 +49,7 @@ class SetupLocked(WrongState):
 
 @dataclass(frozen=True)
 class Panel:
-    """The panel of one slot; hidden ones keep what was typed into them."""
+    """The panel of one slot; a hidden panel keeps its texts."""
 
     character: Character
     identity: str
@@ -86,11 +86,11 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Autosave: whichever fields were sent are saved, the others stay."""
+    """Save the fields that were sent, and leave the others as they are."""
     try:
         save_setup(session_id, _read_change(request.POST))
     except WrongState as error:
-        # While agent 0 reads, the lock may still fail, and Tab 1 opens again.
+        # While agent 0 works the lock may still fail, and then Tab 1 can be changed again.
         if not get_chapter(session_id).tab1_locked:
             raise
         raise SetupLocked(
@@ -118,7 +118,7 @@ def lock(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 async def lock_status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Polled while agent 0 works: what it waits for, then on to the tab that follows."""
+    """Answer a poll while agent 0 works: tell what it waits for, or lead to the next tab."""
     if await in_database(_is_lock_as_seen, session_id, request.GET.get("seen", "")):
         return nothing_new()
     return await sync_to_async(_show_lock_news)(request, session_id)
@@ -147,7 +147,7 @@ def model_status(request: HttpRequest) -> HttpResponse:
 
 
 def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]:
-    """`jobs` as `latest_jobs` returns them."""
+    """Return the context for the page of a lock; `jobs` are those of `latest_jobs`."""
     notice = read_model_notice()
     job = jobs.get(Job.Kind.LOCK)
     error = job.error if job else ""
@@ -158,7 +158,7 @@ def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]
         "notice": notice,
         "error": error,
         "version": version,
-        # When this try was due: an earlier one's time would say nothing.
+        # The time when this try was due, because that of an earlier try would be misleading.
         "waits_since": job.run_after if job else None,
         "is_embedded": settings.LLM == "embedded",
     }
@@ -204,7 +204,7 @@ def _read_change(form: QueryDict) -> SetupChange:
 
 
 def _by_slot(form: QueryDict, prefix: str) -> dict[str, str] | None:
-    """What was sent under `prefix` and a slot, or None."""
+    """Return the texts whose field names are `prefix` with a slot, or None if there are none."""
     return {
         name.removeprefix(prefix): str(text)
         for name, text in form.items()

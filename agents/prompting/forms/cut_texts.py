@@ -1,21 +1,21 @@
-"""Texts that a grammar cut off, ended at a whole word.
+"""Ends texts that a grammar has cut off at their last whole word.
 
-A server that turns the schema into a grammar closes a text at its longest, in the middle of a word
-if need be, and memory must not say "the lanter". The reply as it came stays in its call's record.
+A server that turns the schema into a grammar ends a text at its maximum length, even within a word,
+and memory must not say "the lanter". The record of the call keeps the original reply.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 _ELLIPSIS = "…"
-# A longer piece without a space is not a word: some languages do without spaces.
+# A longer piece without a space is no word, because some languages have no spaces.
 _LONGEST_WORD = 30
 
 
 def end_at_words(value: Any, schema: Mapping[str, Any]) -> Any:
-    """The value, in which each text that fills its `maxLength` ends with its last whole word."""
+    """Return the value with each text that fills its `maxLength` ended at its last whole word."""
     match value:
-        # A longer one shows that no grammar held it.
+        # A longer text shows that the server used no grammar.
         case str() if len(value) == schema.get("maxLength"):
             return _end_at_word(value)
         case dict():

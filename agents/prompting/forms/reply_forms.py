@@ -1,4 +1,4 @@
-"""The form in which agents 0 and 8 are asked to write, as their model's facts say: JSON or XML."""
+"""Chooses JSON or XML as the form in which agents 0 and 8 write, by the facts of their model."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -16,16 +16,14 @@ _RELIABLE = ("high", "very_high")
 
 
 def form_for(facts: ModelFacts) -> Form:
-    """XML only where no JSON schema helps and the model is better at XML than at JSON."""
+    """Choose XML only if no JSON schema can be sent and the model writes XML better than JSON."""
     is_better_at_xml = _RANKS.index(facts.xml_reliability) > _RANKS.index(facts.json_reliability)
     return "xml" if is_better_at_xml and not facts.json_schema else "json"
 
 
 def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:
-    """What the prompt's end says of the form; "" where the agent's own prompt is enough.
-
-    That one shows the shape as JSON, so a model that is to write XML is always told.
-    """
+    """Return the text that ends a request with a reminder of the form; "" if none is needed. The
+    agent's instructions show the shape as JSON, so a model that has to write XML needs the text."""
     if form_for(facts) == "xml":
         return render_prompt("format_reminder_xml", shape=describe_as_xml(shape))
     if facts.json_schema or facts.json_reliability in _RELIABLE:
@@ -36,9 +34,9 @@ def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:
 def read_reply(
     text: str, shape: type[Shape], check: Check, *, form: Form = "json", is_last_try: bool = False
 ) -> Reading:
-    """The reply as a payload that `check` accepts, read in the form asked for, else in the other.
+    """Read a reply that `check` accepts, in the form that was asked for or else in the other one.
 
-    Raises InvalidReply, which speaks of the form that the reply has, and never anything else.
+    Raises InvalidReply, with a message about the form that the reply has, and no other error.
     """
     readers: dict[Form, Callable[[], Reading]] = {
         "json": lambda: read_json(text, check, is_last_try=is_last_try),

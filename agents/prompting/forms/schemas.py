@@ -1,8 +1,8 @@
-"""What agents 0 and 8 return: shapes, the JSON schemas sent to a model, the check of a payload.
+"""The objects that agents 0 and 8 return: their shapes, JSON schemas and checks.
 
-A payload is kept as it was returned; the models here only say whether it is acceptable.
-They accept what means the same (a number where text is due, null where nothing is to be said) and
-never fill in what is missing.
+A payload is stored as it was returned; these models only decide whether it is acceptable. They
+accept other spellings of the same value (a number instead of text, null instead of nothing) and
+never fill in missing values.
 """
 
 import json
@@ -21,25 +21,25 @@ from sessions.roster import Character
 
 Payload = dict[str, Any]
 
-# How deep lists and objects may stand in one another; the shapes need five levels.
+# The greatest depth of nested lists and objects; the shapes need five levels.
 MAX_DEPTH = 20
 _MAX_PROBLEMS = 5
 
 
 class InvalidReply(UnusableReply):
-    """A reply that is not what was asked for; the message tells a model what to mend."""
+    """A reply that does not have the form asked for; the message tells the model what to repair."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read from a reply; `remark` says what had to be mended, "" where nothing had."""
+    """The payload of a reply; `remark` says what had to be mended, "" if nothing had."""
 
     payload: Payload
     remark: str = ""
 
 
 def _as_text(value: object) -> object:
-    """A JSON scalar as text; anything else is left for the validator to refuse."""
+    """Convert null and booleans to text; the validator converts numbers and refuses the rest."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -89,7 +89,7 @@ class RosterEntry(_Shape):
 
 
 class WorldChapterLock(_Shape):
-    """Agent 0's block: what Tab 1 says, made small."""
+    """Agent 0's block: a summary of Tab 1."""
 
     memory_type: Literal["world_chapter_lock"]
     world: World
@@ -118,7 +118,7 @@ class MajorEvent(_Shape):
 
 
 class CharacterAction(_Shape):
-    # The GM's own people act too, and have no slot.
+    # People of the GM act, too, and have no slot.
     agent_slot: Annotated[int | None, WithJsonSchema({"type": "integer"})]
     name: Text
     did: Text
@@ -152,7 +152,7 @@ class Thread(_Shape):
 
 
 class TurnDelta(_Shape):
-    """Agent 8's block: what is new or changed in one chunk of play."""
+    """Agent 8's block: what is new or changed in one stretch of play."""
 
     memory_type: Literal["turn_delta"]
     range: ChunkRange
@@ -169,8 +169,8 @@ class TurnDelta(_Shape):
 
 Shape = WorldChapterLock | TurnDelta
 
-# What a small model is held to, so that it ends: characters of a text, entries of a list. Even one
-# that fills all of it stays below its output limit.
+# The limits for a small model, so that it comes to an end: characters of a text and entries of a
+# list. An object that fills all of them stays below the output limit.
 _TIGHT_LENGTH = 80
 _TIGHT_LENGTHS = {
     "premise": 200,
@@ -180,7 +180,7 @@ _TIGHT_LENGTHS = {
     "canon_locks": 120,
     "event": 120,
     "did": 100,
-    # Of a contradiction both facts.
+    # A contradiction states two facts.
     "contradictions_or_questions": 200,
     "thread": 100,
     "name": 40,
@@ -210,22 +210,22 @@ _TIGHT_LISTS = {
 
 
 def json_schema_for(model: type[BaseModel], *, tight: bool = False) -> dict[str, Any]:
-    """The shape as a JSON schema without references, every key required.
+    """Return the shape as a JSON schema without references, with every key required.
 
-    Only keywords that the strict modes of hosted servers take. `tight` adds bounds of length for
-    servers that turn the schema into a grammar (llama.cpp): without them a small model runs on
-    to the output limit.
+    It uses only keywords that the strict modes of hosted servers take. `tight` adds limits of
+    length for servers that turn the schema into a grammar (llama.cpp), because a small model would
+    otherwise write up to its output limit.
     """
     source = model.model_json_schema()
     return _plain_schema(source, source.get("$defs", {}), name="", tight=tight)
 
 
 def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict[str, Any]:
-    """Agent 0's schema for this roster, so that a model that follows it cannot misname anybody."""
+    """Return agent 0's schema for this roster, by which a model cannot misname anybody."""
     schema = json_schema_for(WorldChapterLock, tight=tight)
     agents = schema["properties"]["agents"]
     if tight:
-        # A list of schemas is what llama.cpp's grammars take for a list of fixed entries.
+        # llama.cpp's grammars take a list of schemas as a list with these entries in this order.
         agents["items"] = [_roster_entry([character]) for character in roster]
         agents.pop("maxItems")
     else:
@@ -236,8 +236,8 @@ def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict
 def delta_schema_for(
     first: int, last: int, roster: Sequence[Character], *, tight: bool = False
 ) -> dict[str, Any]:
-    """Agent 8's schema for these prompts, so that a model that follows it names no others; slot 0
-    is for whoever has none."""
+    """Return agent 8's schema, by which a model can name only these prompts and slots. Slot 0
+    stands for people without a slot."""
     schema = json_schema_for(TurnDelta, tight=tight)
     chunk = schema["properties"]["range"]["properties"]
     chunk["from_marker"] = {"type": "string", "enum": [str(first)]}
@@ -261,7 +261,7 @@ def check_payload(payload: Payload, model: type[BaseModel]) -> None:
 
 
 def check_roster(payload: Payload, roster: Sequence[Character]) -> None:
-    """Raise InvalidReply when agent 0's payload does not name the chapter's characters."""
+    """Raise InvalidReply unless agent 0's payload names exactly the chapter's characters."""
     expected = [(one.slot, one.color, one.name) for one in roster]
     found = [
         (entry.slot, entry.color, entry.name)
@@ -276,7 +276,7 @@ def check_roster(payload: Payload, roster: Sequence[Character]) -> None:
 
 
 def _loosely(entry: tuple[int, str, str]) -> tuple[int, str, str]:
-    """A name counts as spelled in either way: as it is, and as the prompt had to write it."""
+    """Return the entry with the name as the request had to write it, for a tolerant comparison."""
     slot, color, name = entry
     written = without_forgeries(" ".join(name.split()))
     return slot, color.strip().casefold(), written.casefold()
@@ -286,7 +286,7 @@ def _roster_entry(roster: Sequence[Character]) -> dict[str, Any]:
     properties = {
         "slot": {"type": "integer", "enum": [one.slot for one in roster]},
         "color": {"type": "string", "enum": [one.color for one in roster]},
-        # Two characters may bear one name; an enumeration may not name it twice.
+        # Two characters may have one name, but an enumeration must not repeat it.
         "name": {"type": "string", "enum": list(dict.fromkeys(one.name for one in roster))},
     }
     return {
@@ -300,7 +300,7 @@ def _roster_entry(roster: Sequence[Character]) -> dict[str, Any]:
 def _plain_schema(
     node: dict[str, Any], definitions: dict[str, Any], *, name: str, tight: bool
 ) -> dict[str, Any]:
-    """Pydantic's schema of one field, reduced to what every server understands."""
+    """Reduce pydantic's schema of one field to keywords that every server understands."""
     if "$ref" in node:
         target = definitions[node["$ref"].rpartition("/")[2]]
         return _plain_schema(target, definitions, name=name, tight=tight)
@@ -330,7 +330,7 @@ def _plain_schema(
 
 
 def check_storable(payload: Payload) -> None:
-    """Refuse what no database takes as JSON: NUL, lone surrogates, NaN, endless nesting."""
+    """Refuse values that no database takes as JSON: NUL, lone surrogates, NaN, endless nesting."""
     pending: list[tuple[Any, int]] = [(payload, 1)]
     while pending:
         value, depth = pending.pop()
@@ -351,7 +351,7 @@ def _is_not_text(value: str) -> bool:
 
 
 def _describe(details: ErrorDetails) -> str:
-    """One problem in words, led by where it is; never with the text itself."""
+    """Describe one problem after its place, without repeating the text itself."""
     where = ".".join(str(part) for part in details["loc"]) or "the object"
     bounds = details.get("ctx", {})
     match details["type"]:

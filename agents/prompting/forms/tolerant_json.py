@@ -1,15 +1,15 @@
-"""The one JSON object in a reply: read as it stands, else mended with care.
+"""Reads the one JSON object in a reply, and mends it with care if it is malformed.
 
-Each step is taken only where the one before found no object: JSON as it is, whatever fence or prose
-stands around it; then without trailing commas; then mended by json-repair (missing commas, other
+The steps are these, each taken only if the one before found no object: read valid JSON, without the
+fence or prose around it; remove trailing commas; mend with json-repair (missing commas, other
 quotes, comments).
 
-On the first try a mended object is taken only if it has every word of the reply's, and one that
-breaks off is refused unless only closing brackets are missing: asked again, a model writes a
-shorter one that is whole. On the last try what can be read is better than nothing, so both are
-taken. Even then an entry that was cut is left out, because half a sentence may say the opposite,
-and a key that was not reached stays missing, because an empty list would say that nothing was
-new; the check refuses such an object. What was left out stays readable in the call's record.
+On the first try a mended object is accepted only if it has every word of the reply. One that breaks
+off is refused unless only closing brackets are missing, because a model that is asked again writes
+a shorter, complete object. On the last try both are accepted. Even then a cut entry is left out,
+because half a sentence may say the opposite. A key that was not reached stays missing, because an
+empty list would say that nothing was new, and the check refuses such an object. The record of the
+call keeps what was left out.
 """
 
 import json
@@ -27,24 +27,24 @@ from agents.prompting.forms.schemas import MAX_DEPTH, InvalidReply, Payload, Rea
 Check = Callable[[Payload], None]
 FoundT = TypeVar("FoundT")
 
-# How many opening braces are tried as the start of the object; a reply is no reply after that.
+# The most opening braces that are tried as the start of the object.
 _MAX_STARTS = 50
-# Longer replies are not mended: an agent's own is shorter, and mending takes time that grows with
-# the square of the length.
+# Longer replies are not mended. An agent's own reply is shorter, and the time for mending grows
+# with the square of the length.
 _MAX_CHARACTERS = 20_000
 
 _CLOSING = {"{": "}", "[": "]"}
 _KEY_FIRST = re.compile(r"""\{\s*["'\u201c]?memory_type""")
 _WORD = re.compile(r"\w+")
-# As json-repair's log tells of them.
+# Matches a comment in json-repair's log.
 _COMMENT = re.compile(r" comment: (.*), ignoring$", re.DOTALL)
 _LITERALS = {"null", "none", "true", "false"}
-# What json-repair may stumble over in a text that is no JSON at all.
+# The errors that json-repair may raise for a text that is not JSON at all.
 _MENDING_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 def read_json(text: str, check: Check, *, is_last_try: bool) -> Reading:
-    """The object, once `check` accepts it; raises InvalidReply."""
+    """Return the object if `check` accepts it; raise InvalidReply otherwise."""
     if "{" not in text:
         raise InvalidReply("the reply holds no JSON object")
     payload = _read_strictly(text)
@@ -64,16 +64,16 @@ def read_json(text: str, check: Check, *, is_last_try: bool) -> Reading:
 
 
 def count_lost_words(text: str, payload: Payload) -> int:
-    """How many words of the text are not among the payload's keys and values."""
+    """Count the words of the text that are not among the payload's keys and values."""
     return (_words(_unescape(text)) - _words(_spoken(payload))).total()
 
 
 @dataclass(frozen=True)
 class _Source:
-    """An object that is no JSON as it stands, from its opening brace on.
+    """The text of an object that is not valid JSON, from its opening brace on.
 
-    Up to `whole` its entries are complete; `open_brackets` are those that are not closed there.
-    One that is too deep is read no further, and so is cut as well.
+    Its entries are complete up to `whole`, and `open_brackets` are the ones open there. An object
+    that is nested too deeply is read no further, so it counts as cut, too.
     """
 
     text: str
@@ -93,8 +93,8 @@ class _Source:
 
 
 def _read_strictly(text: str) -> Payload | None:
-    # A model that thinks aloud may show pieces first, and of a broken object its parts are read:
-    # only the reply itself says what it is.
+    # A model that thinks aloud may write other objects first, and a broken object may have valid
+    # ones inside. Only the reply itself has a memory_type.
     return _only_one([one for one in _objects_in(text) if "memory_type" in one])
 
 
@@ -105,8 +105,8 @@ def _only_one(found: list[FoundT]) -> FoundT | None:
 
 
 def _objects_in(text: str) -> Iterator[Payload]:
-    """The JSON objects in the text that no other one contains."""
-    # Lenient about line breaks inside strings, which small models write.
+    """Yield the JSON objects in the text that are not inside another one."""
+    # The decoder accepts line breaks inside strings, which small models write.
     decoder = json.JSONDecoder(strict=False)
     at = 0
     for _ in range(_MAX_STARTS):
@@ -122,7 +122,7 @@ def _objects_in(text: str) -> Iterator[Payload]:
 
 
 def _find_object(text: str) -> _Source | None:
-    """What was meant as the reply's object; None when nothing of the text is."""
+    """Find the object that is meant as the reply; None if there is none."""
     if "memory_type" not in text or len(text) > _MAX_CHARACTERS:
         return None
     found: list[_Source] = []
@@ -144,14 +144,14 @@ def _find_object(text: str) -> _Source | None:
 
 
 class _Scan:
-    """Walks through an object that may be malformed, to see where it and its entries end."""
+    """Scans an object that may be malformed, to find where it and its entries end."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
         self._at = start
         self._open: list[str] = []
         self._quote = ""
-        # The last character outside of texts that is no space, and where it stands.
+        # The last character outside of strings that is not a space, and its position.
         self._before, self._before_at = "", start
         self._trailing_commas: list[int] = []
         self._whole, self._open_at_whole = start, ""
@@ -198,14 +198,14 @@ class _Scan:
         self._before, self._before_at = character, self._at
 
     def _without_trailing_commas(self) -> str:
-        """The text with spaces in their place: what needs no guessing is not left to it."""
+        """Replace trailing commas by spaces, so that json-repair need not guess."""
         characters = list(self._text)
         for at in self._trailing_commas:
             characters[at] = " "
         return "".join(characters)
 
     def _ends_text(self) -> bool:
-        """A quote that no comma or bracket follows is one that the model did not escape."""
+        """Return whether a quote ends its string, which a comma, a colon or a bracket shows."""
         rest = self._text[self._at + 1 : self._at + 200].lstrip()
         return not rest or rest[0] in ",:}]\"'/#"
 
@@ -217,19 +217,19 @@ class _Scan:
             self._note_whole_entry(self._at + 1)
 
     def _note_whole_entry(self, end: int) -> None:
-        # What stands deeper is part of an entry, and no entry of its own.
+        # Anything deeper is only a part of an entry.
         if self._open in (["{"], ["{", "["]):
             self._whole, self._open_at_whole = end, "".join(self._open)
 
 
 def _mend(source: _Source, *, is_last_try: bool) -> Reading | None:
-    """The malformed object as far as it may be taken on this try."""
+    """Mend the malformed object as far as this try allows."""
     if source.is_cut and not (is_last_try or source.lacks_only_brackets):
         return None
     payload, comments = _repair(source.without_cut_entry if source.is_cut else source.text)
     if payload is None:
         return None
-    # Before its words are counted, level by level.
+    # The check comes before the words are counted, because the count descends into each level.
     check_storable(payload)
     lost = max(count_lost_words(source.text, payload) - comments, 0)
     if lost and not is_last_try:
@@ -239,7 +239,7 @@ def _mend(source: _Source, *, is_last_try: bool) -> Reading | None:
 
 
 def _repair(text: str) -> tuple[Payload | None, int]:
-    """The object, as json-repair reads it if need be, and how many words were comments."""
+    """Parse the object, with json-repair if needed, and count the words in its comments."""
     with suppress(ValueError, RecursionError):
         return json.loads(text, strict=False), 0
     try:

@@ -1,12 +1,12 @@
-"""A shape asked for in XML tags, and read back from whatever a model makes of it.
+"""Describes a shape as XML, and reads it from the XML that a model writes.
 
-The reader knows the shape, so it needs no well-formed document: tags that the shape does not name
-are passed over, a tag that is not closed ends where the next one belongs elsewhere, and what
-stands around the outermost tag is ignored. A scanner of its own, because parsers of XML refuse
-all that, and because one that knows neither DTDs nor entities beyond HTML's fixed list of
-characters cannot be made to expand anything.
+The reader knows the shape, so the text need not be well-formed. Tags that the shape does not name
+are skipped. A tag that is not closed ends where the next tag belongs elsewhere. Text around the
+outermost tag is ignored. This module has its own scanner, because XML parsers refuse such text, and
+because a scanner without DTDs, and with only HTML's fixed entities, cannot be made to expand
+anything.
 
-A list is a tag with an `item` for each entry; the same tag repeated for each entry is read too.
+A list is a tag with an `item` for each entry; a tag that is repeated for each entry is read, too.
 """
 
 import html
@@ -31,13 +31,13 @@ _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,9}")
 
 
 def root_tag(model: type[Shape]) -> str:
-    """The outermost tag, which stands for `memory_type`."""
+    """Return the outermost tag, which stands for `memory_type`."""
     name: str = get_args(model.model_fields["memory_type"].annotation)[0]
     return name
 
 
 def describe_as_xml(model: type[Shape]) -> str:
-    """The shape as one line of XML with "..." for each text and 0 for each number."""
+    """Return the shape as one line of XML, with "..." for each text and 0 for each number."""
     return describe_element(root_tag(model), json_schema_for(model))
 
 
@@ -59,17 +59,17 @@ def describe_element(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def read_element(text: str, name: str, schema: Mapping[str, Any]) -> Payload:
-    """What stands inside of an element of this schema, as far as its tags belong there."""
+    """Read the content of an element by its schema, ignoring tags that do not belong there."""
     tree = _Tree(name, dict(schema))
     tree.read(f"<{name}>{text}</{name}>")
     return _object(tree.root)
 
 
 def read_xml(text: str, model: type[Shape], check: Check, *, is_last_try: bool) -> Reading:
-    """The payload in the reply's tags, once `check` accepts it; raises InvalidReply.
+    """Return the payload in the reply's tags if `check` accepts it; raise InvalidReply otherwise.
 
-    One that breaks off inside an entry is refused unless this is the last try, when that entry is
-    left out. A list that was not reached stays missing.
+    A reply that breaks off inside an entry is refused. On the last try that entry is left out
+    instead. A list that was not reached stays missing.
     """
     root = root_tag(model)
     text = _UNFINISHED_TAG.sub("", text)
@@ -102,7 +102,7 @@ class _Element:
     schema: dict[str, Any]
     texts: list[str] = field(default_factory=list)
     children: list["_Element"] = field(default_factory=list)
-    # Their names, so that each tag is not compared with all that stand before it.
+    # The names of the children, so that a new tag need not be compared with each child.
     names: set[str] = field(default_factory=set)
 
     @property
@@ -110,31 +110,31 @@ class _Element:
         return "".join(self.texts).strip()
 
     def schema_of(self, name: str) -> dict[str, Any] | None:
-        """What a tag of this name would be inside this element; None where it does not belong."""
+        """Return the schema of a tag inside this element; None if it does not belong here."""
         properties: dict[str, Any] = self.schema.get("properties", {})
         if self.schema["type"] == "array":
             entry: dict[str, Any] = self.schema["items"]
             if name == _ITEM:
                 return entry
-            # An entry's own tags, where the tag of the entry was forgotten.
+            # The model may have forgotten the entry's own tag.
             properties = entry.get("properties", {})
         elif name in self.names and properties[name]["type"] != "array":
-            # Given once already: this one belongs to the next entry.
+            # The tag is there already, so this one belongs to the next entry.
             return None
         known: dict[str, Any] | None = properties.get(name)
         return known
 
 
 class _Tree:
-    """The elements of one reply, found by walking over its tags."""
+    """The elements of one reply, found by scanning its tags."""
 
     def __init__(self, root: str, schema: dict[str, Any]) -> None:
         self.root = _Element(root, schema)
         self._open: list[_Element] = []
         self._is_done = False
-        # A tag beside those of the shape, while it is open: what stands in it is none of the reply.
+        # An open tag that the shape does not name; text inside it is no part of the reply.
         self._unknown = ""
-        # Texts that stand where the shape has none.
+        # Texts at places where the shape has none.
         self.passed_over: list[str] = []
 
     @property
@@ -155,7 +155,7 @@ class _Tree:
         self._take_text(_unescape(text[at:]))
 
     def drop_cut_entry(self) -> None:
-        """Leave out what was open at the end: an entry of a list, or else the whole of its key."""
+        """Leave out what was open at the end: an entry of a list, or else the whole key."""
         of_root = self._open[1]
         if of_root.schema["type"] != "array" or of_root.text:
             self.root.children.remove(of_root)
@@ -194,14 +194,14 @@ class _Tree:
                 return
         parent = self._open[-1]
         if parent.schema["type"] == "array":
-            # An item by another name, such as <theme>.
+            # The model gave the item another name, such as <theme>.
             self._push(parent, _Element(name, parent.schema["items"]))
         elif parent.schema["type"] == "object" and not self._unknown:
             self._unknown = name
 
     def _push(self, parent: _Element, element: _Element) -> _Element:
         if parent.texts:
-            # What looked like the only entry of a list stands beside others.
+            # The text looked like the only entry of a list, but other entries follow.
             self.passed_over += parent.texts
             parent.texts = []
         parent.children.append(element)
@@ -221,7 +221,7 @@ class _Tree:
 
 
 def _unescape(text: str) -> str:
-    """With its references resolved; as it stands where a number in one is too long to be read."""
+    """Resolve character references, or return the text unchanged if a number in one is too long."""
     try:
         return html.unescape(text)
     except ValueError:
@@ -259,5 +259,5 @@ def _entries(element: _Element) -> list[Any]:
 
 
 def _is_blank(element: _Element) -> bool:
-    """Whether nothing was written: how a model that was shown the tags says that there is none."""
+    """Return whether the element is empty, by which a model says that there is nothing."""
     return not element.text and all(map(_is_blank, element.children))

@@ -1,7 +1,7 @@
-"""Reads an answer with tool calls while it is written: what of it is shown, and what is called.
+"""Reads an answer with tool calls while it arrives, and separates shown text from calls.
 
-Calls are read only from what the model itself writes in this answer. One that is not whole, or not
-of the form that was asked for, is none.
+Only calls that the model writes in this answer are read. A call that is incomplete or has another
+form than was asked for is no call.
 """
 
 import json
@@ -25,8 +25,8 @@ from agents.providers.tool_calls import (
     arguments_text,
 )
 
-# By how much of itself an unfinished object grows until it is read again: with each piece anew,
-# that would take time that grows with the square of its length.
+# The part by which an unfinished object has to grow before it is read again. Reading it at each
+# piece would take time that grows with the square of its length.
 _GROWTH = 1 / 64
 _OBJECT = re.compile(r"\s*+(?:```\w*+\s*+)?\{")
 _MAY_BECOME_ONE = re.compile(r"\s*+(?:`{1,3}\w{0,9}+\s*+)?")
@@ -37,7 +37,7 @@ BROKEN_CALL = "A call broke off before its end and was not made."
 
 @dataclass(frozen=True)
 class AnswerEnd:
-    """What the end of an answer brings. `problem` is for the model, "" where all could be read."""
+    """What the end of an answer adds. `problem` is told to the model; "" if all could be read."""
 
     text: str = ""
     calls: Sequence[ToolCall] = ()
@@ -46,10 +46,10 @@ class AnswerEnd:
 
 class AnswerReader(Protocol):
     def take(self, piece: str) -> str:
-        """The text to show now, in the pieces in which the answer arrives."""
+        """Take a piece of the answer as it arrives, and return the text to show now."""
 
     def end(self) -> AnswerEnd:
-        """Once, when the answer is over."""
+        """Finish the answer; to be called once."""
 
 
 def reader_for(form: ToolForm, tools: Sequence[Tool]) -> AnswerReader:
@@ -62,7 +62,7 @@ def reader_for(form: ToolForm, tools: Sequence[Tool]) -> AnswerReader:
 
 
 class PlainAnswer:
-    """All of it is text: the server gives the calls apart."""
+    """An answer that is only text, because the server sends calls separately."""
 
     def take(self, piece: str) -> str:
         return piece
@@ -72,7 +72,7 @@ class PlainAnswer:
 
 
 class JsonAnswer:
-    """One object with a text and a list of calls; what begins otherwise is text alone."""
+    """One object with a text and a list of calls; any other answer is only text."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -93,7 +93,7 @@ class JsonAnswer:
         if not _OBJECT.match(answer):
             return AnswerEnd(self._show(answer))
         try:
-            # Lenient about line breaks inside of texts, which small models write.
+            # The decoder accepts line breaks inside strings, which small models write.
             said, _ = json.JSONDecoder(strict=False).raw_decode(answer, answer.index("{"))
         except (ValueError, RecursionError):
             return AnswerEnd(self._show(self._read_text()), problem=NO_OBJECT)
@@ -114,7 +114,7 @@ class JsonAnswer:
         return text if isinstance(text, str) else ""
 
     def _show(self, text: str) -> str:
-        """What is new in the text; nothing, where it does not go on from what was shown."""
+        """Return the new part of the text; nothing if the text does not continue what was shown."""
         if not text.startswith(self._shown):
             return ""
         new = text[len(self._shown) :]
@@ -129,13 +129,13 @@ _LONGEST_TAG = 200
 
 
 class XmlAnswer:
-    """Text with calls in it. Of a call nothing is shown, not even one that breaks off."""
+    """Text with calls in it. Calls are not shown, nor is one that breaks off."""
 
     def __init__(self, parameters: Mapping[str, Mapping[str, Any]]) -> None:
         self._parameters = parameters
-        # What may be the beginning of a call, or the beginning of its end.
+        # The end of the text so far if it may begin a call, or end one.
         self._held = ""
-        # The open call, None between calls, and what stands in it; None where that is too long.
+        # The name of the open call, None between calls; and its content, None if that is too long.
         self._name: str | None = None
         self._inside: list[str] | None = []
         self._length = 0
@@ -154,13 +154,13 @@ class XmlAnswer:
         return AnswerEnd(text, _bounded(self._calls), BROKEN_CALL if is_broken else "")
 
     def _step(self, shown: list[str]) -> bool:
-        """Take what is whole of what is held; False when more has to come first."""
+        """Take the complete part of the held text; False if more text has to arrive first."""
         return self._step_in_text(shown) if self._name is None else self._step_in_call()
 
     def _step_in_text(self, shown: list[str]) -> bool:
         at = self._held.find(_BEGIN)
         if at < 0:
-            # The end may be the first letters of one.
+            # The last characters may begin a call.
             last = max(len(self._held) - len(_BEGIN) + 1, 0)
             at = self._held.find("<", last)
             if at < 0 or not _BEGIN.startswith(self._held[at:]):
@@ -221,6 +221,6 @@ def _call_in(said: object) -> ToolCall:
 
 
 def _bounded(calls: Sequence[ToolCall]) -> list[ToolCall]:
-    """As many as are run, and one more that says of the rest that they are not."""
+    """Return the calls that may be run, and one more that says that the rest is not run."""
     more = [ToolCall("", calls[MOST_CALLS].name, "{}", TOO_MANY)] if calls[MOST_CALLS:] else []
     return [*calls[:MOST_CALLS], *more]

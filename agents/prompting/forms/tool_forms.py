@@ -1,4 +1,4 @@
-"""The form in which an agent's model is asked to call tools, what it is told of it, its schema."""
+"""The form of tool calls for an agent's model, with the text and the schema that describe it."""
 
 import json
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from agents.prompting.tools import Tool, ToolForm
 
 
 def tool_form_for(facts: ModelFacts, preferred: ToolForm) -> ToolForm:
-    """The form that the agent prefers if its model can, else that of JSON and XML which the model
-    is better at."""
+    """Return the agent's preferred form if its model can write it. Otherwise return JSON or XML,
+    whichever the model writes better."""
     if preferred == "native" and facts.tools:
         return "native"
     if preferred == "xml" and facts.xml_reliability != "low":
@@ -24,7 +24,7 @@ def tool_form_for(facts: ModelFacts, preferred: ToolForm) -> ToolForm:
 
 
 def tools_layer(form: ToolForm, tools: Sequence[Tool]) -> Layer:
-    """What the system message says of the tools; empty where the server tells the model."""
+    """Return the layer that explains the tools; empty if the server explains them to the model."""
     if form == "native":
         return Layer("TOOLS", (), role="system")
     describe = _as_json if form == "json" else _as_xml
@@ -34,7 +34,7 @@ def tools_layer(form: ToolForm, tools: Sequence[Tool]) -> Layer:
 
 
 def answer_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """Of the JSON object. The text is its first key, so that it is shown while it is written."""
+    """Return the schema of the JSON object; its text comes first, to be shown while it arrives."""
     call = [
         _object(name={"type": "string", "enum": [tool.name]}, arguments=tool.schema.parameters)
         for tool in tools
