@@ -1,7 +1,7 @@
 """What the user does to the world without a model: a move on a map, a thing picked up."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from django.db import transaction
 from django.utils import timezone
@@ -12,9 +12,12 @@ from sessions.exceptions import TurnInFlight, WrongState
 from sessions.models import Change, Session
 from sessions.world import NewChange, add_changes
 
+# What an act does to the world as it is when the chapter's row is locked.
+Deed = Callable[[Session], Sequence[NewChange]]
+
 
 @transaction.atomic
-def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
+def act(session_id: uuid.UUID, changes: Sequence[NewChange] | Deed) -> list[Change]:
     """Change the world at once, after the latest turn, which is closed to other attempts from then
     on; a broken attempt is set aside.
 
@@ -34,7 +37,10 @@ def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
     turn = chapter.turns.select_related("chosen").order_by("-number").first()
     if turn is None:
         raise WrongState("Nothing has happened yet that this could follow. Send a prompt first.")
-    made = add_changes(turn.chosen, changes, run_id=None)
+    new = changes(chapter) if callable(changes) else changes
+    if not new:
+        return []
+    made = add_changes(turn.chosen, new, run_id=None)
     set_broken_aside(chapter)
     now = timezone.now()
     Session.objects.filter(pk=chapter.pk).update(last_played_at=now, updated_at=now)

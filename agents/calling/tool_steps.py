@@ -92,6 +92,8 @@ class ToolWriting:
     reader: int | None = None
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
+    # Words at which a small model is stopped.
+    stop: Sequence[str] = ()
     # What the steps so far add to the prompt, the text so far, and all changes.
     _said: list[Layer] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
@@ -145,6 +147,7 @@ class ToolWriting:
             self.session_id,
             self._layers,
             json_schema=answer_schema(self.agent.tools) if is_json else None,
+            stop=self.stop,
             tools=[tool.schema for tool in self.agent.tools] if is_native else (),
             attempt_id=self.attempt_id,
             job_id=self.job_id,

@@ -33,7 +33,7 @@ def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Atte
 def compose_start(chapter: Session, agent_slot: int) -> list[Layer]:
     """All of the next prompt to this character but the user's words, to warm a cache with."""
     attempt = answer_to(chapter, agent_slot)
-    return _compose(agent_of(attempt), Subject(chapter, attempt.actor))
+    return _compose(agent_of(attempt), Subject(chapter, attempt.actor, attempt=attempt))
 
 
 def read_ahead(chapter: Session) -> None:
