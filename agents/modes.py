@@ -103,8 +103,10 @@ class Mode:
     # The world before the first turn, and the world after a change.
     initial_state: Callable[[Session], Any] = _adds_nothing
     apply_change: Callable[[Any, Any], Any] = lambda state, change: state
-    # Who acts without being asked; None waits for the user.
+    # Who acts after a commit without being asked, and in how many turns in a row at most;
+    # None waits for the user.
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
+    most_turns_alone: int = 0
     # In the transaction that commits the attempt, and again, while it is chosen, in the one that
     # stores the next prompt: an attempt that was edited by hand has no commit of its own.
     after_commit: Callable[[Attempt], None] = _adds_nothing

@@ -78,9 +78,13 @@ def open_prompt(
     chapter = get_chapter_to_change(session_id)
     writer = answers(chapter, actor)
     check_cast(chapter, writer.actor, witnesses)
+    key = clean_key(submission_key)
+    if not words.strip() and chapter.attempts.filter(submission_key=key, words="").exists():
+        # It was made without words before, also where nobody sent it.
+        writer = writer._replace(needs_words=False)
     prompt = Attempt(
         session=chapter,
-        submission_key=clean_key(submission_key),
+        submission_key=key,
         actor=writer.actor,
         agent=writer.agent,
         words=_words_for(writer, words),

@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from django.db import Error as DatabaseError
 from django.db import transaction
@@ -30,7 +31,9 @@ from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.storage import describe
 from sessions.access import get_chapter
 from sessions.attempts import (
+    Answers,
     OpenedAttempt,
+    Writer,
     broken_attempt,
     open_prompt,
     open_reroll,
@@ -41,7 +44,7 @@ from sessions.breaking import INTERRUPTED, KEPT, extend_broken_text, fail_attemp
 from sessions.committing import commit_attempt
 from sessions.exceptions import ChapterError, WrongState
 from sessions.log_lines import current_ids, go_on_working_for
-from sessions.models import Attempt, Event
+from sessions.models import Attempt, Event, Session
 from sessions.world import NewChange, store_changes, take_results
 
 logger = logging.getLogger(__name__)
@@ -151,9 +154,11 @@ def finished_text(agent: Agent, reply: Reply) -> str:
 
 
 @transaction.atomic
-def _open_prompt(session_id: uuid.UUID, **sent: object) -> OpenedAttempt:
+def _open_prompt(
+    session_id: uuid.UUID, *, answers: Answers = who_answers, **sent: Any
+) -> OpenedAttempt:
     """Store the prompt, and ask for what a choice or an import has left lacking."""
-    opened = open_prompt(session_id, answers=who_answers, **sent)  # type: ignore[arg-type]
+    opened = open_prompt(session_id, answers=answers, **sent)
     chapter = opened.attempt.session
     # Memory that catches up is written on with each prompt that is committed.
     if opened.must_run:
@@ -163,23 +168,31 @@ def _open_prompt(session_id: uuid.UUID, **sent: object) -> OpenedAttempt:
     return opened
 
 
-async def store_and_start(open_attempt: Open, prepare: Prepare) -> OpenedAttempt:
+async def store_and_start(
+    open_attempt: Open, prepare: Prepare, *, turns_alone: int = 0
+) -> OpenedAttempt:
     """Store an attempt, and start a task of its own that writes it.
 
-    The task comes to its end also when the client leaves meanwhile.
+    The task comes to its end also when the client leaves meanwhile. `turns_alone` counts the turns
+    since the user's own with this one.
     """
     stored: asyncio.Future[OpenedAttempt] = asyncio.get_running_loop().create_future()
     # An empty context: the reply must not share the request's thread, which ends with it.
     context = contextvars.Context()
     context.run(go_on_working_for, **current_ids())
-    task = asyncio.create_task(_store_and_write(open_attempt, prepare, stored), context=context)
+    task = asyncio.create_task(
+        _store_and_write(open_attempt, prepare, stored, turns_alone), context=context
+    )
     _at_work.add(task)
     task.add_done_callback(_at_work.discard)
     return await stored
 
 
 async def _store_and_write(
-    open_attempt: Open, prepare: Prepare, stored: "asyncio.Future[OpenedAttempt]"
+    open_attempt: Open,
+    prepare: Prepare,
+    stored: "asyncio.Future[OpenedAttempt]",
+    turns_alone: int,
 ) -> None:
     """One task for both: a new one for the reply would wait for its turn among all the others."""
     try:
@@ -199,6 +212,34 @@ async def _store_and_write(
     if writing is not None:
         go_on_working_for(session_id=attempt.session_id, attempt_id=attempt.pk)
         await _write_reply(attempt, writing, live)
+        if not attempt.is_trial and not (live.committed and await _go_on(attempt, turns_alone)):
+            await warm_next_reply(attempt.session_id)
+
+
+async def _go_on(attempt: Attempt, turns_alone: int) -> bool:
+    """Have whoever acts next without being asked act; False where the user's turn has come."""
+    if turns_alone >= mode_of(attempt.session).most_turns_alone:
+        return False
+    try:
+        await store_and_start(partial(_open_next, attempt), _prepare, turns_alone=turns_alone + 1)
+    except (ChapterError, DatabaseError) as error:
+        # Also because the user was faster, or the chapter ends.
+        logger.info("nobody acts after attempt %s: %s", attempt.pk, type(error).__name__)
+        return False
+    return True
+
+
+def _open_next(attempt: Attempt) -> OpenedAttempt:
+    """Store the attempt that follows this one without a prompt; raises WrongState for none."""
+
+    def acts(chapter: Session, _actor: int | None) -> Writer:
+        writer = mode_of(chapter).acts_next(chapter)
+        if writer is None or attempt.turn is None or attempt.turn.number != chapter.prompt_index:
+            raise WrongState("Nobody acts without being asked now.")
+        return writer._replace(needs_words=False)
+
+    key = f"after {attempt.pk}"
+    return _open_prompt(attempt.session_id, actor=None, words="", submission_key=key, answers=acts)
 
 
 def _open_and_prepare(
@@ -261,8 +302,6 @@ async def _write_reply(attempt: Attempt, writing: Writing | Exception, live: Liv
         if LIVE_REPLIES.get(attempt.pk) is live:
             del LIVE_REPLIES[attempt.pk]
         live.finish()
-    if not attempt.is_trial:
-        await warm_next_reply(attempt.session_id)
 
 
 async def _write_or_fail(attempt: Attempt, writing: Writing | Exception, live: LiveReply) -> None:
