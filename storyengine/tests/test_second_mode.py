@@ -4,6 +4,7 @@ Each part is played through the API, with a provider that says what the test wro
 """
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -33,6 +34,8 @@ from storyengine.api.tests.calling import (
     in_loop,
     reply_is_running,
 )
+from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.importing import import_chapter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
 
@@ -250,6 +253,18 @@ class TestTools:
         assert not chapter.changes.exists()
         assert len(provider.history) == 1
 
+    def test_a_dry_run_shows_what_the_first_step_would_be_sent(
+        self, chapter: Session, provider: ScriptedProvider, form: ToolForm
+    ) -> None:
+        body = {"agent_slot": 2, "user_text": "Go on."}
+        layers = call("POST", address(chapter, "dry-run"), body).json()["layers"]
+        provider.enqueue(says(form, "I climb."))
+        played(chapter, 2)
+        [sent] = provider.history
+        assert "\n\n".join(message.content for message in sent.messages) == "\n\n".join(
+            layer["text"] for layer in layers
+        )
+
     def test_one_layer_cannot_be_tried_otherwise(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -315,6 +330,18 @@ class TestActs:
         assert act(chapter, litres=10).status_code == 201
         assert_problem(act(chapter, litres=10), 422, "invalid-input")
         assert light_of(chapter).oil == 15
+
+    def test_nobody_acts_without_end_in_one_turn(
+        self, chapter: Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sessions.acts.MAX_ACTS_OF_A_TURN", 2)
+        answers = [act(chapter, litres=1) for _ in range(3)]
+        assert [answer.status_code for answer in answers[:2]] == [201, 201]
+        assert "go on with the story" in assert_problem(answers[2], 409, "wrong-state")["detail"]
+        assert light_of(chapter).oil == 7
+
+    def test_before_the_first_turn_there_is_nothing_to_follow(self) -> None:
+        assert_problem(act(make_active_chapter(mode="lighthouse"), litres=1), 409, "wrong-state")
 
     def test_it_waits_while_a_reply_is_written(
         self, chapter: Session, provider: ScriptedProvider
@@ -395,6 +422,32 @@ class TestLateResults:
         assert changes(chapter, 3) == [("lighthouse.tide_came", {"level": 1})]
         # Asked for again with each prompt, it is worked out once.
         assert Job.objects.filter(attempt_id=edit.json()["attempt_id"]).count() == 1
+
+
+def test_a_copy_from_a_file_has_all_of_it_and_goes_on(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    provider.enqueue("The sea is calm.")
+    played(chapter, None, "")
+    run_jobs()
+    provider.enqueue(
+        says("native", "I call.", ("hail", {"name": "Ann"}), ("feel", {})),
+        "*thinks* At last.\n\n*signal* Come.\n\n*sea* A wave.\n\n*aside* Quick.",
+    )
+    played(chapter)
+    assert act(chapter, litres=3).status_code == 201
+    copy = import_chapter(written(chapter))
+    assert json.loads(written(copy))["chapter"] == json.loads(written(chapter))["chapter"]
+    assert light_of(copy) == light_of(chapter)
+    run_jobs()
+    provider.enqueue("I wait.")
+    played(copy)
+    # Taken before, it is not taken again.
+    assert changes(copy, 3) == []
+
+
+def written(chapter: Session) -> bytes:
+    return export_chapter(chapter.pk).to_json()
 
 
 class TestActingAlone:

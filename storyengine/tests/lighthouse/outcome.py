@@ -21,6 +21,8 @@ def _event(speaker: int | None, paragraph: str) -> NewEvent:
         return NewEvent(rest, speaker, witnesses=[])
     if mark == "*signal*":
         return NewEvent(rest, speaker, kind=SIGNAL, shown={"flashes": len(rest)})
+    if mark == "*sea*":
+        return NewEvent(rest)
     if mark == "*forged*":
         return NewEvent(rest, speaker, kind="lighthouse.undeclared")
     return NewEvent(paragraph, speaker)
