@@ -226,6 +226,13 @@ async def _go_on(attempt: Attempt, turns_alone: int) -> bool:
         # Also because the user was faster, or the chapter ends.
         logger.info("nobody acts after attempt %s: %s", attempt.pk, type(error).__name__)
         return False
+    except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)
+        logger.error(
+            "who acts after attempt %s met an error of the program:\n%s",
+            attempt.pk,
+            traceback_of(error),
+        )
+        return False
     return True
 
 
