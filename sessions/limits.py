@@ -23,6 +23,8 @@ CHANGE_NAME_CHAR_LIMIT = 60
 # The payload of a change as JSON.
 CHANGE_CHAR_LIMIT = 20_000
 MAX_ATTEMPTS_OF_A_TURN = 50
+# The changes that acts make between one turn and the next.
+MAX_ACTS_OF_A_TURN = 500
 MAX_AGENTS = 7
 # The most people without a panel on Tab 1.
 MAX_PEOPLE = 20

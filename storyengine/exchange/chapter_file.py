@@ -117,7 +117,7 @@ class PersonChange(Part):
 class ResultEntry(Part):
     """The result of a job beside play for an attempt, whether a run has taken it or not."""
 
-    job_kind: Annotated[Term, Field(max_length=10)]
+    job_kind: Annotated[Term, Field(max_length=40)]
     turn: Number
     attempt: Number = Field(description="The place of the attempt that asked.")
     kind: Term = Field(description="The kind of the change that it becomes.")
