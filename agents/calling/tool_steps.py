@@ -5,6 +5,7 @@ agents/calling/calls.py. Tools run on the event loop, where Django refuses every
 only what the caller has read for their reader, so they can reach nothing else.
 """
 
+import asyncio
 import json
 import logging
 import uuid
@@ -18,6 +19,7 @@ from agents.calling import rates
 from agents.calling.calls import (
     Compose,
     OnText,
+    PreparedCall,
     Reply,
     let_reply_through,
     let_through,
@@ -155,18 +157,36 @@ class ToolWriting:
         )
         answer = reader_for(self._form, self.agent.tools)
         show = _Shown(self._parts, on_text)
-        is_reply = self.attempt_id is not None
-        let = let_reply_through if is_reply else let_through
-        call = await in_database(let, self.session_id, prepare)
+        call = await self._let_through(prepare)
         try:
             reply = await make_call(call, on_text=lambda piece: show.add(answer.take(piece)))
         finally:
             # Text that was held back is kept, too, if the reply broke off.
             end = answer.end()
             show.add(end.text)
-            if is_reply:
+            if self._is_reply:
                 rates.reply_is_over(self.session_id)
         return reply, end
+
+    @property
+    def _is_reply(self) -> bool:
+        return self.attempt_id is not None
+
+    async def _let_through(self, prepare: Callable[[], PreparedCall]) -> PreparedCall:
+        """Return the prepared call, once consent and caps allow it."""
+        let = let_reply_through if self._is_reply else let_through
+        asked = asyncio.ensure_future(in_database(let, self.session_id, prepare))
+        try:
+            return await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            # The thread goes on after a stop, and then counts a reply that nobody writes.
+            if self._is_reply:
+                asked.add_done_callback(self._stop_counting)
+            raise
+
+    def _stop_counting(self, asked: "asyncio.Future[PreparedCall]") -> None:
+        if not asked.cancelled() and asked.exception() is None:
+            rates.reply_is_over(self.session_id)
 
     def _layers(self) -> list[Layer]:
         """Return the layers, with the tools after the instructions and the steps at the end."""

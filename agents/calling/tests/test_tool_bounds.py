@@ -2,6 +2,9 @@
 
 import asyncio
 import logging
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -33,6 +36,7 @@ from agents.prompting.tools import (
 )
 from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
+from agents.tests.calling import LONG
 from sessions.models import Session
 from sessions.tests.factories import add_attempt, make_active_chapter
 
@@ -119,6 +123,36 @@ class TestStopping:
         assert len(provider.history) == 1
         assert "".join(world.shown) == "I look."
         assert not rates._replies
+
+    def test_a_stop_while_a_step_is_let_through_leaves_no_reply_counted(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        begun, go_on, counted = threading.Event(), threading.Event(), threading.Event()
+
+        def let_through(session_id: uuid.UUID, _prepare: object) -> object:
+            begun.set()
+            go_on.wait(LONG)
+            rates._replies[session_id] += 1
+            counted.set()
+            return object()
+
+        async def scenario() -> None:
+            writing = world.writing(explorer(), attempt_id=uuid.uuid4())
+            task = asyncio.ensure_future(writing.write())
+            await asyncio.to_thread(begun.wait, LONG)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            go_on.set()
+            await asyncio.to_thread(counted.wait, LONG)
+            async with asyncio.timeout(LONG):
+                while rates._replies:
+                    await asyncio.sleep(0)
+
+        with ThreadPoolExecutor(1) as threads:
+            monkeypatch.setattr("agents.running.database.database_threads", threads)
+            monkeypatch.setattr("agents.calling.tool_steps.let_reply_through", let_through)
+            async_to_sync(scenario)()
 
 
 class TestAgency:
