@@ -151,15 +151,15 @@ def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> s
     """Why the reply to this prompt cannot be tried again; "" if it can."""
     if reason := why_not_changeable(chapter, prompt_index):
         return f"It cannot be tried again with a changed prompt: {reason}"
-    if latest_turn(chapter).chosen.agent in {one.name for one in all_agents() if one.tools}:
-        return (
-            "It cannot be tried again with a changed prompt: it was written in steps, each with a "
-            "prompt of its own."
-        )
     if behind.chosen is None or not behind.chosen.is_chosen:
         return (
             "It cannot be tried again with a changed prompt: the call that it came from is not "
             "recorded."
+        )
+    if behind.chosen.artifact.agent in {one.name for one in all_agents() if one.tools}:
+        return (
+            "It cannot be tried again with a changed prompt: it was written in steps, each with a "
+            "prompt of its own."
         )
     return ""
 

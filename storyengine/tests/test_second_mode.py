@@ -472,19 +472,33 @@ class TestActingAlone:
         provider.enqueue("One.", Script("Two is long.", gate=gate, gate_at=1), "Three.")
 
         async def scenario() -> Any:
-            await acall("POST", address(chapter, "prompt"), self.WATCH)
+            await acall("POST", address(chapter, "prompt"), {**self.WATCH, "agent_slot": 2})
             await reply_is_running()
             stopped = await acall("POST", address(chapter, "stop"))
             await nobody_writes()
             return stopped
 
         pending = in_loop(scenario).json()["pending_turn"]
-        assert (pending["agent_slot"], pending["user_text"]) == (2, "")
+        assert (pending["agent_slot"], pending["user_text"]) == (1, "")
         assert Session.objects.get(pk=chapter.pk).prompt_index == 1
         # What nobody sent can be retried all the same, and they go on from there.
         provider.queue.clear()
         provider.enqueue("Two.")
-        assert played(chapter, 2, "", key=pending["submission_key"])[0]["text"] == "Two."
+        assert played(chapter, 1, "", key=pending["submission_key"])[0]["text"] == "Two."
+
+    def test_a_failure_ends_it(self, chapter: Session, provider: ScriptedProvider) -> None:
+        provider.enqueue("One.", "Two.", "Three.", ProviderTimeout("Too slow."), "Four.")
+
+        async def scenario() -> Any:
+            await acall("POST", address(chapter, "prompt"), self.WATCH)
+            await nobody_writes()
+            failed = await acall("POST", address(chapter, "reroll"), {})
+            await nobody_writes()
+            return failed
+
+        assert_problem(in_loop(scenario), 502, "turn-failed")
+        assert Session.objects.get(pk=chapter.pk).prompt_index == 3
+        assert len(provider.history) == 4
 
     def test_whoever_is_not_to_act_waits(
         self, chapter: Session, provider: ScriptedProvider
