@@ -22,6 +22,7 @@ def check_modes(
     faults = [*loaded.faults, *_faults_of_agents(loaded.modes), *_faults_of_layers(loaded.modes)]
     faults += _faults_of_kinds("event", (mode.event_kinds for mode in loaded.modes))
     faults += _faults_of_kinds("change", (mode.change_kinds for mode in loaded.modes))
+    faults += _faults_of_setups(loaded.modes)
     if DEFAULT_MODE not in {mode.name for mode in loaded.modes}:
         faults.append(
             Fault(
@@ -86,6 +87,22 @@ def _faults_of_layers(modes: Iterable[Mode]) -> list[Fault]:
                 )
             )
     return faults
+
+
+def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
+    """A chapter begins before anybody has set it up."""
+    return [
+        Fault(
+            "agents.E008",
+            f"The setup of {mode.name} has fields without a default: {', '.join(required)}.",
+            "Give each a default, which a chapter has that nobody has set up yet.",
+        )
+        for mode in modes
+        if mode.setup
+        and (
+            required := [name for name, one in mode.setup.model_fields.items() if one.is_required()]
+        )
+    ]
 
 
 def _faults_of_kinds(what: str, kinds: Iterable[Iterable[str]]) -> list[Fault]:

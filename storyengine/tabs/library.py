@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.model_access import provider_label
-from agents.modes import begin_chapter
+from agents.modes import Stage, begin_chapter, find_mode, has_stage
 from sessions.access import get_chapter
 from sessions.chapters import (
     copy_setup,
@@ -25,13 +25,6 @@ from sessions.states import State
 from storyengine.web.render import HttpRequest, go, nothing_new, show
 
 CHAPTERS_A_PAGE = 50
-
-_TAB_OF_STATE = {
-    State.DRAFT_TAB1: "pages:world",
-    State.RESETTING: "pages:world",
-    State.ENDED: "pages:draft",
-    State.NARRATING: "pages:draft",
-}
 
 
 @require_safe
@@ -58,16 +51,13 @@ def library(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def new_chapter(request: HttpRequest) -> HttpResponse:
-    chapter = begin_chapter(request.POST.get("title", ""))
-    return go(request, reverse("pages:world", args=[chapter.pk]))
+    return go(request, _first_address(begin_chapter(request.POST.get("title", ""))))
 
 
 @require_safe
 def open_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """A chapter's address leads to the tab that its state makes the interesting one."""
-    chapter = get_chapter(session_id)
-    tab = _TAB_OF_STATE.get(State(chapter.state), "pages:play")
-    return HttpResponseRedirect(reverse(tab, args=[session_id]))
+    return HttpResponseRedirect(_address(get_chapter(session_id)))
 
 
 @require_POST
@@ -80,8 +70,7 @@ def rename(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    chapter = copy_setup(session_id)
-    return go(request, reverse("pages:world", args=[chapter.pk]))
+    return go(request, _first_address(copy_setup(session_id)))
 
 
 @require_safe
@@ -104,5 +93,22 @@ def delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def reset(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    chapter = reset_chapter(session_id)
-    return go(request, reverse("pages:world", args=[chapter.pk]))
+    return go(request, _first_address(reset_chapter(session_id)))
+
+
+def _address(chapter: Session) -> str:
+    """The tab that the chapter's state makes the interesting one, of those that its mode has."""
+    if chapter.state in (State.ENDED, State.NARRATING):
+        told = (has_stage(chapter.mode, one) for one in (Stage.MEMORY, Stage.NARRATION))
+        # Of a mode that is not installed all tabs are shown.
+        if any(told) or find_mode(chapter.mode) is None:
+            return reverse("pages:draft", args=[chapter.pk])
+    elif chapter.state in (State.DRAFT_TAB1, State.RESETTING):
+        return reverse("pages:world", args=[chapter.pk])
+    return reverse("pages:play", args=[chapter.pk])
+
+
+def _first_address(chapter: Session) -> str:
+    """Where a new chapter begins: on Tab 1, or in play where its mode has nothing to set up."""
+    tab = "pages:world" if has_stage(chapter.mode, Stage.SET_UP) else "pages:play"
+    return reverse(tab, args=[chapter.pk])
