@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from django.conf import settings
+from django.utils.module_loading import module_has_submodule
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -25,6 +27,7 @@ from agents.prompting.forms.schemas import InvalidReply, check_storable
 from agents.prompting.layers import Layer, Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject, compose
 from agents.running.job_kinds import JobKind, declare_job_kind
+from memory.stretches import StretchRule, declare_stretches
 from sessions.access import get_chapter
 from sessions.attempts import Writer
 from sessions.chapters import SetupChange, create_chapter, save_setup
@@ -80,6 +83,7 @@ class Mode:
     change_kinds: frozenset[str] = frozenset()
     event_kinds: frozenset[str] = frozenset()
     job_kinds: Mapping[str, JobKind] = field(default_factory=dict)
+    stretches: StretchRule = field(default_factory=StretchRule)
     # What it adds to Tab 1, stored and in files; each field has a default.
     setup: type[BaseModel] | None = None
     # The world before the first turn, and the world after a change.
@@ -102,12 +106,26 @@ class Fault:
 
 @dataclass(frozen=True)
 class Loaded:
-    modes: tuple[Mode, ...]
+    by_app: Mapping[str, Mode]
     faults: tuple[Fault, ...]
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        return tuple(self.by_app.values())
 
 
 def all_modes() -> tuple[Mode, ...]:
     return load_modes(tuple(settings.MODES)).modes
+
+
+def modules_of_modes(name: str) -> dict[str, ModuleType]:
+    """The modules of this name, such as `urls`, of those modes whose folders have one, by the name
+    of the mode."""
+    return {
+        mode.name: import_module(f"{app}.{name}")
+        for app, mode in load_modes(tuple(settings.MODES)).by_app.items()
+        if module_has_submodule(import_module(app), name)
+    }
 
 
 def find_mode(name: str) -> Mode | None:
@@ -246,7 +264,7 @@ def load_modes(apps: tuple[str, ...]) -> Loaded:
             continue
         if not isinstance(mode, Mode):
             faults.append(_no_mode(app, "its MODE is no Mode"))
-        elif mode.name in modes:
+        elif mode.name in {one.name for one in modes.values()}:
             faults.append(
                 Fault(
                     "agents.E002",
@@ -255,10 +273,11 @@ def load_modes(apps: tuple[str, ...]) -> Loaded:
                 )
             )
         else:
-            modes[mode.name] = mode
+            modes[app] = mode
             guard_elements(mode.elements)
+            declare_stretches(mode.name, mode.stretches)
             faults += _declare_jobs(mode)
-    return Loaded(tuple(modes.values()), tuple(faults))
+    return Loaded(modes, tuple(faults))
 
 
 @lru_cache(maxsize=16)

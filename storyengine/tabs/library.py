@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.model_access import provider_label
-from agents.modes import Stage, begin_chapter, find_mode, has_stage
+from agents.modes import Stage, all_modes, begin_chapter, find_mode, has_stage
 from sessions.access import get_chapter
 from sessions.chapters import (
     copy_setup,
@@ -20,7 +20,7 @@ from sessions.chapters import (
     reset_chapter,
 )
 from sessions.limits import TITLE_CHAR_LIMIT
-from sessions.models import Session
+from sessions.models import DEFAULT_MODE, Session
 from sessions.states import State
 from storyengine.web.render import HttpRequest, go, nothing_new, show
 
@@ -44,6 +44,7 @@ def library(request: HttpRequest) -> HttpResponse:
         "host": host,
         "is_allowed": is_allowed(host),
         "title_limit": TITLE_CHAR_LIMIT,
+        "has_modes": len(all_modes()) > 1,
         "is_embedded": settings.LLM == "embedded",
     }
     return show(request, "library/library.html", context)
@@ -51,7 +52,14 @@ def library(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def new_chapter(request: HttpRequest) -> HttpResponse:
-    return go(request, _first_address(begin_chapter(request.POST.get("title", ""))))
+    title, mode = request.POST.get("title", ""), request.POST.get("mode", DEFAULT_MODE)
+    return go(request, _first_address(begin_chapter(title, mode=mode)))
+
+
+@require_safe
+def choose_mode(request: HttpRequest) -> HttpResponse:
+    """The ways to play, where there are several, before a chapter is begun."""
+    return show(request, "library/modes.html", {"modes": all_modes()})
 
 
 @require_safe

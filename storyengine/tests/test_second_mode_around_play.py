@@ -12,12 +12,23 @@ from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field
 from pytest_django import Settings
 
+from agents.flows.ending import find_setback
 from agents.mode_checks import check_modes
+from agents.models import Job
 from agents.modes import Mode, Stage, setup_of
+from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
+from agents.running.jobs import due_jobs
+from agents.running.work import work_on
+from agents.tests.replies import answer_in_form
 from agents.tests.second_mode import EXPLORER, install
+from memory.blocks import counting_deltas
+from memory.stretches import StretchRule
+from memory.telling.prompt_memory import recall
 from sessions.access import get_chapter
-from sessions.models import Session
+from sessions.acts import act
+from sessions.models import Attempt, Session
+from sessions.world import NewChange, add_changes
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
@@ -235,3 +246,163 @@ class TestStages:
         # There is no Tab 3, so that the chapter opens on Tab 2.
         opened = client.get(reverse("pages:chapter", args=[key]))
         assert opened["Location"] == reverse("pages:play", args=[key])
+
+
+class TestMemory:
+    """A scene is over at every third turn, where the narrator's reply says so."""
+
+    @pytest.fixture
+    def told(self, provider: ScriptedProvider) -> list[str]:
+        """What agent 8 was sent of the stretches, in order."""
+        sent: list[str] = []
+
+        def answer(request: ModelRequest) -> str:
+            words = " ".join(message.content for message in request.messages)
+            if "turn_delta" in request.messages[0].content:
+                sent.append(words)
+            return answer_in_form(request)
+
+        provider.fallback = answer
+        return sent
+
+    def play(self, client: Client, provider: ScriptedProvider, key: str, *, until: int) -> None:
+        chapter = get_chapter(UUID(key))
+        for number in range(chapter.prompt_index + 1, until + 1):
+            play(client, provider, key, f"Beat {number}.")
+            work_on_all()
+
+    def test_a_stretch_ends_with_a_scene_and_is_the_narrator_s(
+        self,
+        client: Client,
+        provider: ScriptedProvider,
+        told: list[str],
+        with_mode: Install,
+    ) -> None:
+        rule = StretchRule(ended_by=frozenset({"scene_over"}), for_characters=False)
+        with_mode(replace(EXPLORER, stretches=rule, after_commit=end_third))
+        key = begin(client)
+        self.play(client, provider, key, until=11)
+        chapter = get_chapter(UUID(key))
+        stretches = [
+            (one.from_prompt_index, one.to_prompt_index, one.audience)
+            for one in counting_deltas(chapter)
+        ]
+        assert stretches == [(1, 3, []), (4, 6, []), (7, 9, [])]
+        assert chapter.last_summarized_prompt_index == 9
+        assert len(told) == 3
+        assert "Beat 4." in told[1]
+        assert "Beat 3." not in told[1]
+        # No character is told of what the narrator and the user remember.
+        assert chapter.differs_by_reader
+        for slot in chapter.selected_agent_slots:
+            assert recall(chapter, readers=[slot]) == []
+        assert len(recall(chapter)) == 3
+        # A copy reads as its origin, and goes on as it does.
+        copy = import_chapter(json.dumps(file_of(key)).encode())
+        assert file_of(copy.pk)["chapter"] == file_of(key)["chapter"]
+        self.play(client, provider, str(copy.pk), until=12)
+        copy.refresh_from_db()
+        assert copy.last_summarized_prompt_index == 12
+        fork = call(client, "post", f"/{key}/fork", {"number": 5}).json()["session_id"]
+        assert get_chapter(UUID(fork)).last_summarized_prompt_index == 3
+        self.play(client, provider, fork, until=6)
+        assert get_chapter(UUID(fork)).last_summarized_prompt_index == 6
+
+    def test_memory_follows_the_choice_of_where_a_scene_ends(
+        self,
+        client: Client,
+        provider: ScriptedProvider,
+        told: list[str],
+        with_mode: Install,
+    ) -> None:
+        rule = StretchRule(ended_by=frozenset({"scene_over"}))
+        with_mode(replace(EXPLORER, stretches=rule, after_commit=end_third))
+        key = begin(client)
+        self.play(client, provider, key, until=3)
+        assert get_chapter(UUID(key)).last_summarized_prompt_index == 3
+        first = call(client, "get", f"/{key}/turns/3").json()["attempts"][0]["attempt_id"]
+        # Another attempt at the turn goes on with the scene.
+        provider.enqueue("The fog goes on.")
+        assert call(client, "post", f"/{key}/reroll").status_code == 201
+        work_on_all()
+        assert get_chapter(UUID(key)).last_summarized_prompt_index == 0
+        answer = call(client, "post", f"/{key}/turns/3/choose", {"attempt_id": first})
+        assert answer.status_code == 200
+        assert get_chapter(UUID(key)).last_summarized_prompt_index == 3
+        other = call(client, "get", f"/{key}/turns/3").json()["attempts"][1]["attempt_id"]
+        call(client, "post", f"/{key}/turns/3/choose", {"attempt_id": other})
+        self.play(client, provider, key, until=6)
+        chapter = get_chapter(UUID(key))
+        stretches = [
+            (one.from_prompt_index, one.to_prompt_index) for one in counting_deltas(chapter)
+        ]
+        assert stretches == [(1, 6)]
+
+    def test_an_act_ends_a_stretch(
+        self,
+        client: Client,
+        provider: ScriptedProvider,
+        told: list[str],
+        with_mode: Install,
+    ) -> None:
+        rule = StretchRule(ended_by=frozenset({"scene_over"}))
+        with_mode(replace(EXPLORER, stretches=rule))
+        key = begin(client)
+        self.play(client, provider, key, until=2)
+        act(UUID(key), [NewChange("scene_over", {})])
+        assert not told
+        # It is asked for when the next prompt is stored.
+        self.play(client, provider, key, until=3)
+        chapter = get_chapter(UUID(key))
+        assert chapter.last_summarized_prompt_index == 2
+        # What fails of a scene is no failure of the chapter's end.
+        job = Job.objects.get(session=chapter)
+        Job.objects.filter(pk=job.pk).update(status=Job.Status.FAILED, error="No such model.")
+        job.refresh_from_db()
+        setback = find_setback(chapter, {Job.Kind.SUMMARIZE: job})
+        assert setback is not None
+        assert not setback.is_of_end
+
+
+def end_third(attempt: Attempt) -> None:
+    """A scene is over with the first attempt at every third turn."""
+    if attempt.turn and attempt.turn.number % 3 == 0 and attempt.kind == Attempt.Kind.PROMPT:
+        add_changes(attempt, [NewChange("scene_over", {})], run_id=attempt.run_id)
+
+
+def work_on_all() -> None:
+    while job_id := due_jobs().values_list("pk", flat=True).first():
+        work_on(job_id)
+
+
+class TestThePageThatOffersTheModes:
+    def test_one_mode_is_begun_at_once(self, client: Client) -> None:
+        library = client.get(reverse("pages:library")).content.decode()
+        assert reverse("pages:modes") not in library
+        client.post(reverse("pages:new"))
+        assert Session.objects.get().mode == "gamemaster"
+        assert reverse("pages:modes") not in client.get(reverse("pages:library")).content.decode()
+
+    def test_of_several_one_is_chosen(self, client: Client, with_mode: Install) -> None:
+        with_mode(EXPLORER)
+        for _ in range(2):
+            library = client.get(reverse("pages:library")).content.decode()
+            assert reverse("pages:modes") in library
+            assert f'action="{reverse("pages:new")}"' not in library
+            begin(client)
+        offered = client.get(reverse("pages:modes")).content.decode()
+        for text in ("Game Master", "You tell a character what happens", EXPLORER.sentence):
+            assert text in offered
+        answer = client.post(reverse("pages:new"), {"mode": "explorer"})
+        chapter = Session.objects.order_by("-created_at")[0]
+        assert (chapter.mode, chapter.state) == ("explorer", "ACTIVE")
+        assert answer["Location"] == reverse("pages:world", args=[chapter.pk])
+        with_mode(replace(EXPLORER, stages=frozenset({Stage.PLAY})))
+        answer = client.post(reverse("pages:new"), {"mode": "explorer"})
+        assert answer["Location"].endswith("/play")
+
+    def test_one_that_is_not_there_is_refused(self, client: Client) -> None:
+        answer = client.post(reverse("pages:new"), {"mode": "sailor"})
+        assert answer.status_code == 422
+        assert "is no way to play that is installed here" in answer.content.decode()
+        assert not Session.objects.exists()
