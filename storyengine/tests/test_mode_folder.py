@@ -42,6 +42,9 @@ assert Berth.objects.count() == 0
 assert render_prompt("harbour.pilot") == "You pilot ships into the harbour."
 made = client.post("/api/session", {"mode": "harbour"}, content_type="application/json")
 assert (made.status_code, made.json()["state"]) == (201, "ACTIVE"), made.content
+from agents.modes import modules_of_modes
+scenarios = {name: one.SCENARIO for name, one in modules_of_modes("chaos").items()}
+assert scenarios == {"gamemaster": {"names_actor": True}, "harbour": {"names_actor": False}}
 assert "You bring ships in." in client.get("/chapters/modes").content.decode()
 """
 
