@@ -1,5 +1,7 @@
 """Refusals of the agents layer that a GM can read."""
 
+from collections.abc import Sequence
+
 from agents.providers.exceptions import ProviderError
 from sessions.exceptions import ChapterError, InvalidInput
 
@@ -31,6 +33,19 @@ class BudgetSpent(ChapterError):
 
     status = 429
     title = "Budget spent"
+
+
+class BadSetup(InvalidInput):
+    """What a way to play is to add to Tab 1 is not as its model has it.
+
+    `problems` are the place of each field, the keys and places that lead to it, and what is wrong.
+    """
+
+    def __init__(self, problems: Sequence[tuple[tuple[int | str, ...], str]]) -> None:
+        self.problems = problems
+        place, problem = problems[0]
+        where = ".".join(str(part)[:100] for part in place) or "the setup"
+        super().__init__(f"{where}: {problem}. Nothing was changed.")
 
 
 class PromptTooLong(InvalidInput):

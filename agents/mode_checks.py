@@ -23,6 +23,7 @@ def check_modes(
     faults += _faults_of_tools(loaded.modes)
     faults += _faults_of_kinds("event", (mode.event_kinds for mode in loaded.modes))
     faults += _faults_of_kinds("change", (mode.change_kinds for mode in loaded.modes))
+    faults += _faults_of_setups(loaded.modes)
     if DEFAULT_MODE not in {mode.name for mode in loaded.modes}:
         faults.append(
             Fault(
@@ -101,6 +102,22 @@ def _faults_of_tools(modes: Iterable[Mode]) -> list[Fault]:
         for agent in mode.agents
         for tool in agent.tools
         for kind in sorted(tool.change_kinds - mode.change_kinds - {PERSON})
+    ]
+
+
+def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
+    """A chapter begins before anybody has set it up."""
+    return [
+        Fault(
+            "agents.E009",
+            f"The setup of {mode.name} has fields without a default: {', '.join(required)}.",
+            "Give each a default, which a chapter has that nobody has set up yet.",
+        )
+        for mode in modes
+        if mode.setup
+        and (
+            required := [name for name, one in mode.setup.model_fields.items() if one.is_required()]
+        )
     ]
 
 

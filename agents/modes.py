@@ -4,30 +4,40 @@
 else reaches a mode through this module.
 """
 
+import json
 import math
 import random
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from django.conf import settings
-from pydantic import BaseModel
+from django.utils.module_loading import module_has_submodule
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
+from agents.exceptions import BadSetup
 from agents.prompting.declarations import ENGINE_AGENTS, Agent
 from agents.prompting.escaping import guard_elements
+from agents.prompting.forms.schemas import InvalidReply, check_storable
 from agents.prompting.layers import Layer, Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject, compose
 from agents.prompting.tools import ToolArguments
 from agents.providers.exceptions import EmptyReply
 from agents.running.job_kinds import JobKind, declare_job_kind
+from memory.stretches import StretchRule, declare_stretches
 from sessions import chance
+from sessions.access import get_chapter
 from sessions.attempts import Writer
-from sessions.chapters import create_chapter
+from sessions.chapters import SetupChange, create_chapter, save_setup
 from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
+from sessions.limits import MODE_SETUP_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, PERSON, SAID, THOUGHT, Attempt, Change, Session
 from sessions.world import NewChange, changes_that_count, fold_world
 
@@ -98,7 +108,8 @@ class Mode:
     change_kinds: frozenset[str] = frozenset()
     event_kinds: frozenset[str] = frozenset()
     job_kinds: Mapping[str, JobKind] = field(default_factory=dict)
-    # What a file holds of its setup.
+    stretches: StretchRule = field(default_factory=StretchRule)
+    # What it adds to Tab 1, stored and in files; each field has a default.
     setup: type[BaseModel] | None = None
     # The world before the first turn, and the world after a change.
     initial_state: Callable[[Session], Any] = _adds_nothing
@@ -110,8 +121,6 @@ class Mode:
     # In the transaction that commits the attempt, and again, while it is chosen, in the one that
     # stores the next prompt: an attempt that was edited by hand has no commit of its own.
     after_commit: Callable[[Attempt], None] = _adds_nothing
-    # From a chapter to a new one with the same setup.
-    hand_on: Callable[[Session, Session], None] = _adds_nothing
 
 
 @dataclass(frozen=True)
@@ -125,12 +134,26 @@ class Fault:
 
 @dataclass(frozen=True)
 class Loaded:
-    modes: tuple[Mode, ...]
+    by_app: Mapping[str, Mode]
     faults: tuple[Fault, ...]
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        return tuple(self.by_app.values())
 
 
 def all_modes() -> tuple[Mode, ...]:
     return load_modes(tuple(settings.MODES)).modes
+
+
+def modules_of_modes(name: str) -> dict[str, ModuleType]:
+    """The modules of this name, such as `urls`, of those modes whose folders have one, by the name
+    of the mode."""
+    return {
+        mode.name: import_module(f"{app}.{name}")
+        for app, mode in load_modes(tuple(settings.MODES)).by_app.items()
+        if module_has_submodule(import_module(app), name)
+    }
 
 
 def find_mode(name: str) -> Mode | None:
@@ -173,6 +196,43 @@ def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
             "Nothing was made."
         )
     return create_chapter(title, mode=mode, is_in_play=Stage.LOCK not in declared.stages)
+
+
+def setup_of(chapter: Session) -> BaseModel | None:
+    """What the mode adds to Tab 1 of this chapter; None where it adds nothing.
+
+    Raises BadSetup where what is stored is not as the mode has it now, and WrongState.
+    """
+    return check_setup(mode_of(chapter), chapter.tab1.mode_setup)
+
+
+def save_mode_setup(session_id: uuid.UUID, content: dict[str, Any]) -> Session:
+    """Save all that the mode adds to Tab 1; what is left out gets its default.
+
+    Raises BadSetup (nothing is saved), and WrongState once Tab 1 is frozen.
+    """
+    setup = check_setup(mode_of(get_chapter(session_id)), content)
+    stored = setup.model_dump(mode="json") if setup else {}
+    return save_setup(session_id, SetupChange(mode_setup=stored))
+
+
+def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
+    """The content as the mode's model has it; raises BadSetup."""
+    try:
+        check_storable(content)
+    except InvalidReply as error:
+        raise BadSetup([((), str(error))]) from None
+    if len(json.dumps(content, ensure_ascii=False)) > MODE_SETUP_CHAR_LIMIT:
+        raise BadSetup([((), f"it is longer than {MODE_SETUP_CHAR_LIMIT:,} characters of JSON")])
+    if mode.setup is None:
+        if content:
+            raise BadSetup([((), f"{mode.title} adds nothing to Tab 1")])
+        return None
+    try:
+        return mode.setup.model_validate(content)
+    except ValidationError as error:
+        found: list[ErrorDetails] = error.errors(include_url=False, include_input=False)
+        raise BadSetup([(one["loc"], one["msg"]) for one in found]) from None
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:
@@ -270,7 +330,7 @@ def load_modes(apps: tuple[str, ...]) -> Loaded:
             continue
         if not isinstance(mode, Mode):
             faults.append(_no_mode(app, "its MODE is no Mode"))
-        elif mode.name in modes:
+        elif mode.name in {one.name for one in modes.values()}:
             faults.append(
                 Fault(
                     "agents.E002",
@@ -279,10 +339,11 @@ def load_modes(apps: tuple[str, ...]) -> Loaded:
                 )
             )
         else:
-            modes[mode.name] = mode
+            modes[app] = mode
             guard_elements(mode.elements)
+            declare_stretches(mode.name, mode.stretches)
             faults += _declare_jobs(mode)
-    return Loaded(tuple(modes.values()), tuple(faults))
+    return Loaded(modes, tuple(faults))
 
 
 @lru_cache(maxsize=16)

@@ -66,7 +66,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> 
     """Play until all faults were met, or the time is over, and look into the database."""
     started = time.monotonic()
     client = Client(stack.program, Journal())
-    driver = Driver(stack, client)
+    driver = Driver(stack, client, stack.read_scenarios())
     found = Found(seed, len(faults))
     step = 0
     try:

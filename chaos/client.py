@@ -11,6 +11,7 @@ from typing import Any
 from bench.http_calls import BenchError, Server, StreamEvent, call, stream
 from bench.session_data import Setup
 from chaos.journal import Journal, Key, Reply, Violation, Words
+from chaos.scenarios import GAME_MASTER, Scenario
 
 # Whoever waits so long for an answer was left hanging.
 ANSWER_SECONDS = 60
@@ -41,13 +42,15 @@ class Client:
         self.violations: list[Violation] = []
         self.broken = False
 
-    def create(self, setup: Setup) -> str:
+    def create(self, setup: Setup, scenario: Scenario = GAME_MASTER) -> str:
         """A chapter with its setup; an empty id when it was not to be had."""
-        created = self.send("POST", "/api/session", {})
+        created = self.send("POST", "/api/session", {"mode": scenario.mode})
         if created.status != 201:
             return ""
         session_id = str(created.body["session_id"])
-        return session_id if self.save_setup(session_id, setup).status == 200 else ""
+        of_mode = self.send("PUT", f"/api/session/{session_id}/setup", scenario.setup)
+        is_set_up = of_mode.status == self.save_setup(session_id, setup).status == 200
+        return session_id if is_set_up else ""
 
     def save_setup(self, session_id: str, setup: Setup) -> Told:
         told = self.send("PUT", f"/api/session/{session_id}/tab1", setup.as_tab1())

@@ -15,6 +15,7 @@ from bench.http_calls import BenchError
 from bench.session_data import beat_text, small_setup_of, synthetic_session
 from chaos.client import POLL_SECONDS, Client, Told
 from chaos.journal import Key, Violation, Words
+from chaos.scenarios import Scenario
 from chaos.schedule import MODEL_FAULTS, Fault
 from chaos.stack import Stack
 
@@ -33,8 +34,11 @@ FOLLOW_SHARE = 0.5
 
 
 class Driver:
-    def __init__(self, stack: Stack, client: Client) -> None:
+    def __init__(self, stack: Stack, client: Client, scenarios: Sequence[Scenario]) -> None:
         self._stack = stack
+        # Chapters take turns with them.
+        self._scenarios = scenarios
+        self._scenario = scenarios[0]
         self._client = client
         self._session = synthetic_session(1)
         self._chapters = 0
@@ -72,7 +76,7 @@ class Driver:
         deadline = time.monotonic() + 3 * PATIENCE_SECONDS
         while self._chapter and time.monotonic() < deadline:
             document = self._settled()
-            if document is None or document["narrative_drafts"]:
+            if document is None or self._is_done(document):
                 return
             self._do(document, self._next_verb(document))
         if self._chapter:
@@ -90,7 +94,7 @@ class Driver:
                 self._client.violations.append(violation)
                 raise BenchError(f"The chapter {self._chapter} is stuck: {detail}")
             time.sleep(POLL_SECONDS)
-        if document["narrative_drafts"] and self._length:
+        if self._is_done(document) and self._length:
             self._chapter = ""
             return self._settled()
         return document
@@ -99,9 +103,15 @@ class Driver:
         self._chapters += 1
         self._length = self._chance.randint(SHORTEST, LONGEST)
         self._open = self._asked_fork = None
+        self._scenario = self._scenarios[self._chapters % len(self._scenarios)]
         setup = small_setup_of(self._session, self._chapters)
-        self._chapter = self._client.create(setup)
+        self._chapter = self._client.create(setup, self._scenario)
         return bool(self._chapter)
+
+    def _is_done(self, document: dict[str, Any]) -> bool:
+        """Without narration a chapter is done when it is ended."""
+        is_ended = document["state"] == "ENDED" and not self._scenario.is_narrated
+        return is_ended or bool(document["narrative_drafts"])
 
     def _next_verb(self, document: dict[str, Any]) -> str:
         if document["state"] == "DRAFT_TAB1":
@@ -114,6 +124,9 @@ class Driver:
 
     def _with_model_fault(self, fault: Fault, document: dict[str, Any], verb: str) -> bool:
         agent = _agent_of(verb, document, self._chance)
+        if agent == 1 and not self._scenario.names_actor:
+            # Whoever answers has no number: the next call of any agent.
+            agent = None
         self._stack.queue_faults(MODEL_FAULTS[fault.kind], fault.repeats, agent)
         before = document["last_summarized_prompt_index"]
         self._do(document, verb)
@@ -250,7 +263,8 @@ class Driver:
 
     def _new_prompt(self, document: dict[str, Any]) -> tuple[Key, Words]:
         self._beats += 1
-        words = Words(document["next_agent_slot"], beat_text(self._beats))
+        actor = document["next_agent_slot"] if self._scenario.names_actor else None
+        words = Words(actor, beat_text(self._beats))
         return (self._chapter, uuid.uuid4().hex), words
 
     def _close_if_answered(self, *told: Told) -> None:
@@ -281,7 +295,7 @@ def _is_busy(document: dict[str, Any]) -> bool:
     )
 
 
-def _agent_of(verb: str, document: dict[str, Any], chance: random.Random) -> int:
+def _agent_of(verb: str, document: dict[str, Any], chance: random.Random) -> int | None:
     """Whose call the fault is for; 1 stands for any character."""
     if verb != "prompt":
         return {"lock": 0, "end": 8, "build-narrative": 9}[verb]

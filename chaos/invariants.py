@@ -115,11 +115,13 @@ def legal_state(chapter: Rows, _read_at: float) -> Iterator[str]:
         yield f"there is no such state: {state}"
     locks = sum(block["type"] == "world_chapter_lock" for block in chapter["blocks"])
     has_begun = state not in BEFORE_PLAY
-    if (bool(chapter["tab1_locked"]), locks) != (has_begun, int(has_begun)):
+    is_locked = has_begun and chapter["has_lock"]
+    if (bool(chapter["tab1_locked"]), locks) != (is_locked, int(is_locked)):
         yield f"{state} with tab1_locked {chapter['tab1_locked']} and {locks} first blocks"
     if not has_begun and (chapter["events"] or chapter["attempts"]):
         yield f"{state} with events or attempts"
-    if state in AFTER_PLAY and pointer != chapter["prompt_index"]:
+    is_behind = chapter["is_remembered"] and pointer != chapter["prompt_index"]
+    if state in AFTER_PLAY and is_behind:
         yield f"{state}, but memory covers {pointer} prompts of {chapter['prompt_index']}"
     if chapter["is_ending"] and state not in IN_PLAY:
         yield f"is_ending in {state}"
@@ -150,7 +152,7 @@ def memory_is_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
     What another attempt at the latest turn or a fork leaves lacking is asked for with the next
     prompt.
     """
-    if chapter["forked_at_prompt"] == chapter["prompt_index"] > 0:
+    if chapter["forked_at_prompt"] == chapter["prompt_index"] > 0 or not chapter["is_remembered"]:
         return
     first = chapter["last_summarized_prompt_index"] + 1
     last, latest = first + chapter["chunk_size_prompts"] - 1, chapter["prompt_index"]

@@ -9,7 +9,7 @@ from bench.session_data import Setup
 class Words:
     """A submission of the GM: what was sent to whom."""
 
-    agent_slot: int
+    agent_slot: int | None
     text: str
 
 

@@ -38,7 +38,11 @@ def read_rows() -> dict[str, Any]:
 
 
 def _rows_of(chapter: "Session") -> dict[str, Any]:
+    from agents.modes import Stage, has_stage
+
     return {
+        "has_lock": has_stage(chapter.mode, Stage.LOCK),
+        "is_remembered": has_stage(chapter.mode, Stage.MEMORY),
         "session_id": str(chapter.pk),
         "state": chapter.state,
         "prompt_index": chapter.prompt_index,

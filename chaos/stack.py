@@ -18,6 +18,7 @@ from bench.program import (
     wait_until,
 )
 from bench.servers import Servers, own_servers
+from chaos.scenarios import Scenario
 from chaos.schedule import KILLS_OF_PROGRAM, KILLS_OF_SERVERS
 
 START_SECONDS = 60
@@ -82,7 +83,7 @@ class Stack:
         except OSError:
             return False
 
-    def queue_faults(self, name: str, repeats: int, agent: int) -> None:
+    def queue_faults(self, name: str, repeats: int, agent: int | None) -> None:
         self._control({"clear": True, "faults": [name] * repeats, "agent": agent})
 
     def unmet_faults(self) -> int:
@@ -96,6 +97,12 @@ class Stack:
         command = [sys.executable, "-m", "chaos.rows"]
         rows: dict[str, Any] = json.loads(self.processes.run("rows", command).splitlines()[-1])
         return rows
+
+    def read_scenarios(self) -> list[Scenario]:
+        """Of the ways to play that the program has."""
+        command = [sys.executable, "-m", "chaos.scenarios"]
+        found = json.loads(self.processes.run("scenarios", command).splitlines()[-1])
+        return [Scenario(**one) for one in found]
 
     def _start_model(self) -> None:
         options = [

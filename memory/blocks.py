@@ -10,6 +10,7 @@ from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 from django.utils import timezone
 
 from memory.models import MemoryBlock
+from sessions.access import tell_readers_apart
 from sessions.models import Attempt, Session
 from sessions.states import State, try_move
 
@@ -130,6 +131,9 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
     if known.exists():
         return False
     MemoryBlock.objects.bulk_create(deltas)
+    for delta in deltas:
+        if one.attempt and delta.audience is not None:
+            tell_readers_apart(one.attempt.session, delta.audience)
     settle_pointer(one.session_id)
     return True
 

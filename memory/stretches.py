@@ -1,24 +1,30 @@
 """Decides which prompts each delta covers, and where a character's recent context begins.
 
 A stretch has as many prompts as the chapter says (`chunk_size_prompts`), counted from the summary
-pointer on. At the end of a chapter the remaining prompts are one stretch.
+pointer on. At the end of a chapter the remaining prompts are one stretch. A way to play may end a
+stretch early, at a turn with a change that it names, and may have all stretches written for the
+narrator and the user alone.
 """
 
 import math
 import uuid
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import F, Q
+
+from memory.blocks import stretch_starts
 from memory.keeping import KeptRecent
 from sessions.models import Session
 from sessions.record import chosen_events
+from sessions.world import changes_that_count
 
-# Now and then play leaves one stretch behind, and a failure one more. More of them are written only
-# after the GM has accepted their calls. Few stretches have to be accepted, too, if they take more
-# calls than they have prompts: in play a prompt has one set of witnesses, in a file it may have
-# many.
+# Now and then play leaves one stretch behind, and a failure one more. More prompts than these have
+# are covered only after the GM has accepted the calls. Fewer have to be accepted, too, if they take
+# more calls than they have prompts: a prompt has one set of witnesses in play, and may have many in
+# a file.
 STRETCHES_UNASKED = 2
 # Numbers in ascending order: the witnesses of an event, or the characters who know a block.
 Audience = tuple[int, ...]
@@ -31,21 +37,68 @@ class Stretch:
     first: int
     last: int
 
-    def is_whole(self, chapter: Session) -> bool:
-        """Return whether the stretch has full length; the last one of a chapter may be shorter."""
-        return self.last - self.first + 1 == chapter.chunk_size_prompts
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True)
+class StretchRule:
+    """Where the stretches of a way to play end, and for whom their blocks are written.
+
+    A stretch ends early at a turn whose chosen attempt has a change of a kind in `ended_by`. Unless
+    it is `for_characters`, a stretch is one block, for the narrator and the user alone.
+    """
+
+    ended_by: frozenset[str] = frozenset()
+    for_characters: bool = True
+
+
+# By the name of the way to play, which declares it (see agents.modes).
+_rules: dict[str, StretchRule] = {}
+_RULE = StretchRule()
+
+
+def declare_stretches(mode: str, rule: StretchRule) -> None:
+    _rules[mode] = rule
 
 
 def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
     """Return the stretches that memory does not cover yet, in order."""
-    stretches, size = [], chapter.chunk_size_prompts
-    first = chapter.last_summarized_prompt_index + 1
-    while (last := first + size - 1) <= chapter.prompt_index:
-        stretches.append(Stretch(first, last))
-        first = last + 1
-    if is_ending and first <= chapter.prompt_index:
-        stretches.append(Stretch(first, chapter.prompt_index))
+    first, size = chapter.last_summarized_prompt_index + 1, chapter.chunk_size_prompts
+    ends = _early_ends(chapter, first)
+    stretches = []
+    for number in range(first, chapter.prompt_index + 1):
+        is_at_end = is_ending and number == chapter.prompt_index
+        if number - first + 1 == size or number in ends or is_at_end:
+            stretches.append(Stretch(first, number))
+            first = number + 1
     return stretches
+
+
+def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None) -> bool:
+    """Whether a stretch ends there in play; the rest at the end of a chapter is shorter."""
+    if stretch.size == chapter.chunk_size_prompts:
+        return True
+    kinds = _rules.get(chapter.mode, _RULE).ended_by
+    ends = Q(run_id=None) | Q(run_id=F("attempt__run_id"))
+    changes = chapter.changes.filter(ends, attempt=last_attempt, kind__in=kinds)
+    return bool(kinds) and changes.exists()
+
+
+def told_to(chapter: Session, witnesses: Collection[int]) -> Audience:
+    """The audience of the block that tells what these witnessed."""
+    for_characters = _rules.get(chapter.mode, _RULE).for_characters
+    return tuple(sorted(set(witnesses))) if for_characters else ()
+
+
+def _early_ends(chapter: Session, first: int) -> set[int]:
+    """The prompts from the first on with which a stretch ends, however short it is."""
+    kinds = _rules.get(chapter.mode, _RULE).ended_by
+    if not kinds:
+        return set()
+    ends = changes_that_count(chapter).filter(kind__in=kinds, attempt__turn__number__gte=first)
+    return set(ends.values_list("attempt__turn__number", flat=True))
 
 
 def audiences_in(
@@ -62,7 +115,7 @@ def audiences_in(
 def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
     """Return the audiences of each stretch; the stretches must follow each other without gaps."""
     if not (stretches and chapter.differs_by_reader):
-        return [[tuple(chapter.everybodys_numbers)] for _ in stretches]
+        return [[told_to(chapter, chapter.everybodys_numbers)] for _ in stretches]
     state = (chapter.updated_at, tuple(stretches))
     kept = _kept_audiences.get(chapter.pk)
     if kept is None or kept[0] != state:
@@ -92,23 +145,21 @@ def _find_audiences(
         chapter, from_prompt=stretches[0].first, to_prompt=lasts[-1], last_attempt=last_attempt
     )
     for number, witnesses in events.values_list("prompt_index", "witnesses"):
-        found[bisect_right(lasts, number - 1)].add(tuple(sorted(set(witnesses))))
+        found[bisect_right(lasts, number - 1)].add(told_to(chapter, witnesses))
     return [sorted(audiences, key=lambda one: (-len(one), one)) for audiences in found]
 
 
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
     """Return all due stretches if the GM has to accept their calls first, and none otherwise."""
     stretches = due_stretches(chapter, is_ending=is_ending)
-    accepted, unaccepted, calls = chapter.accepted_calls, 0, 0
-    for audiences in audiences_of(chapter, stretches):
+    accepted, prompts, calls = chapter.accepted_calls, 0, 0
+    for stretch, audiences in zip(stretches, audiences_of(chapter, stretches), strict=True):
         if len(audiences) > accepted:
-            unaccepted += 1
+            prompts += stretch.size
             calls += len(audiences)
         accepted = max(accepted - len(audiences), 0)
-    is_unasked = (
-        unaccepted <= STRETCHES_UNASKED and calls <= STRETCHES_UNASKED * chapter.chunk_size_prompts
-    )
-    return [] if is_unasked else stretches
+    most = STRETCHES_UNASKED * chapter.chunk_size_prompts
+    return [] if max(prompts, calls) <= most else stretches
 
 
 def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
@@ -130,6 +181,8 @@ def catching_up(chapter: Session) -> CatchingUp | None:
     if not (due and chapter.accepted_calls):
         return None
     written = math.ceil(chapter.last_summarized_prompt_index / chapter.chunk_size_prompts)
+    if _rules.get(chapter.mode, _RULE).ended_by:
+        written = len(stretch_starts(chapter, None)) - 1
     return CatchingUp(written, written + due)
 
 

@@ -4,6 +4,7 @@ import re
 import uuid
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -28,6 +29,11 @@ LOCKED = (
     "Tab 1 is locked, so nothing was changed. Reset the chapter, "
     "or start a new chapter with this setup."
 )
+# Of a chapter in which play begins without a lock.
+PLAYED = (
+    "Tab 1 takes no changes after the first prompt, so nothing was changed. Reset the chapter, "
+    "or start a new chapter with this setup."
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class SetupChange:
     agent_public_text: TextsBySlot | None = None
     agent_identity_text_by_slot: TextsBySlot | None = None
     chunk_size_prompts: int | None = None
+    mode_setup: dict[str, Any] | None = None
 
 
 def create_chapter(
@@ -57,14 +64,14 @@ def create_chapter(
 def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
     """Save the changes to Tab 1; for each field the last change counts.
 
-    Raises TooLong or InvalidInput, without saving anything, and WrongState once Tab 1 is locked.
+    Raises TooLong or InvalidInput, without saving anything, and WrongState once Tab 1 is frozen.
     """
+    # Touching the row first makes two windows that save at once take turns on every database, and
+    # a first prompt wait.
+    Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
     chapter = get_chapter(session_id)
-    editable = Session.objects.filter(pk=session_id, state=State.DRAFT_TAB1)
-    # This update locks the row first, so that two windows that save at once take turns.
-    if not editable.update(updated_at=timezone.now()):
-        raise WrongState(LOCKED)
-    chapter = get_chapter(session_id)
+    if not is_setup_open(chapter):
+        raise WrongState(PLAYED if _has_no_lock(chapter) else LOCKED)
     texts = {
         "name": change.agent_names,
         "pronouns": change.agent_pronouns,
@@ -80,8 +87,18 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
     if change.chunk_size_prompts is not None:
         chapter.chunk_size_prompts = _check_chunk_size(change.chunk_size_prompts)
         chapter.save(update_fields=["chunk_size_prompts", "updated_at"])
+    if change.mode_setup is not None:
+        tab1.mode_setup = change.mode_setup
     tab1.save()
     return chapter
+
+
+def is_setup_open(chapter: Session) -> bool:
+    """Whether Tab 1 takes changes: before the lock or, in a mode without one, before the first
+    prompt is stored."""
+    if _has_no_lock(chapter) and chapter.state == State.ACTIVE:
+        return not chapter.attempts.exists()
+    return chapter.state == State.DRAFT_TAB1
 
 
 def rename_chapter(session_id: uuid.UUID, title: str) -> Session:
@@ -105,7 +122,11 @@ def copy_setup(session_id: uuid.UUID) -> Session:
         narrative_agent_definition_text=source.narrative_agent_definition_text,
         target_words=source.target_words,
     )
-    tab1 = Tab1Inputs(world_text=source.tab1.world_text, chapter_text=source.tab1.chapter_text)
+    tab1 = Tab1Inputs(
+        world_text=source.tab1.world_text,
+        chapter_text=source.tab1.chapter_text,
+        mode_setup=source.tab1.mode_setup,
+    )
     return _store_new(copy, tab1, copy_cast(source.cast))
 
 

@@ -20,6 +20,8 @@ REPLY_CHAR_LIMIT = 1_000_000
 SUBMISSION_KEY_CHAR_LIMIT = 100
 # The names of a change's kind and of its cause.
 CHANGE_NAME_CHAR_LIMIT = 60
+# What a way to play adds to Tab 1, as JSON.
+MODE_SETUP_CHAR_LIMIT = 100_000
 # The payload of a change as JSON.
 CHANGE_CHAR_LIMIT = 20_000
 MAX_ATTEMPTS_OF_A_TURN = 50

@@ -192,13 +192,15 @@ class Session(models.Model):
 
 
 class Tab1Inputs(models.Model):
-    """What the GM wrote on Tab 1; frozen once the chapter is locked."""
+    """What the GM wrote on Tab 1; see `sessions.chapters.is_setup_open`."""
 
     session = models.OneToOneField(
         Session, on_delete=models.CASCADE, primary_key=True, related_name="tab1"
     )
     world_text = models.TextField(blank=True)
     chapter_text = models.TextField(blank=True)
+    # What the way to play adds, as its own model has it; empty where nobody has saved any.
+    mode_setup = models.JSONField(default=dict, blank=True)
     saved_at = models.DateTimeField(auto_now=True)
 
     class Meta:

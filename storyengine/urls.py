@@ -2,6 +2,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
+from agents.modes import modules_of_modes
 from storyengine.access import views
 from storyengine.api.app import api
 from storyengine.operations import views as operations
@@ -17,4 +18,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
     path("", include("storyengine.tabs.urls")),
+    *(path(f"modes/{name}/", include(urls)) for name, urls in modules_of_modes("urls").items()),
 ]

@@ -11,6 +11,7 @@ from agents.flows.summarizing import queue_due_summary, settle_memory
 from agents.flows.warmup import stop_warmup
 from agents.models import Job
 from agents.running.jobs import latest_jobs
+from memory.stretches import is_asked_in_play
 from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import TurnInFlight, WrongState
 from sessions.models import Session
@@ -31,8 +32,8 @@ def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
     job = jobs.get(Job.Kind.SUMMARIZE)
     if job is None or job.status == Job.Status.DONE or not job.error:
         return None
-    # Only an end asks for a shorter stretch.
-    if job.stretch.is_whole(chapter):
+    # Whatever nothing asks for in play, the end asked for.
+    if is_asked_in_play(chapter, job.stretch, job.attempt_id):
         return Setback(job, is_of_end=False)
     # Whoever played on since wants no end: the failed piece is part of a later one.
     is_at_end = job.to_prompt_index == chapter.prompt_index

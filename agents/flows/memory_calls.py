@@ -30,7 +30,9 @@ from memory.stretches import (
     Stretch,
     calls_to_accept,
     count_calls,
+    due_stretches,
     stretches_to_accept,
+    told_to,
 )
 from sessions.exceptions import ChapterError
 from sessions.models import Session
@@ -101,7 +103,8 @@ def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | N
         estimate = _estimate(chapter, stretches)
     except (ModelNotReady, PromptTooLong):
         estimate = None
-    latest = None if stretches[-1].is_whole(chapter) else stretches[-1]
+    in_play = due_stretches(chapter, is_ending=False)
+    latest = None if stretches[-1] in in_play else stretches[-1]
     last = stretches[-1].last if latest is None else latest.first - 1
     calls = count_calls(chapter, stretches)
     return MemoryBehind(stretches[0].first, last, latest, calls, estimate, _seconds_of_a_call())
@@ -163,5 +166,5 @@ def _told_weights(chapter: Session, stretch: Stretch) -> dict[Audience, float]:
     events = chosen_events(chapter, from_prompt=stretch.first, to_prompt=stretch.last)
     weights: dict[Audience, float] = defaultdict(float)
     for text, witnesses in events.values_list("text", "witnesses"):
-        weights[tuple(sorted(set(witnesses)))] += weigh(text)
+        weights[told_to(chapter, witnesses)] += weigh(text)
     return weights

@@ -36,6 +36,7 @@ from memory.stretches import (
     count_calls,
     due_stretches,
     stretches_to_accept,
+    told_to,
 )
 from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
 from sessions.models import Session, Turn
@@ -62,7 +63,7 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
     # Whoever asked for the end was asked then.
     if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
-    # A summary that is unfinished, also a failed one, comes first: a later one would overlap it.
+    # A summary that is unfinished comes first: a later one would overlap it.
     stretch = _unfinished_stretch(chapter) or next(
         iter(due_stretches(chapter, is_ending=chapter.is_ending)), None
     )
@@ -84,19 +85,18 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
 
 
 def _unfinished_stretch(chapter: Session) -> Stretch | None:
-    """The stretch of the next summary where that was asked for and is not done.
+    """The stretch of the next summary where that waits or is being written.
 
-    What an end asked for and failed at is left out: it is part of a longer stretch once play has
-    gone on.
+    One that failed is left out: it is asked for again or, where an end asked for it, is part of a
+    longer stretch once play has gone on.
     """
-    jobs = chapter.jobs.filter(
-        status__in=(Job.Status.QUEUED, Job.Status.RUNNING, Job.Status.FAILED),
+    job = chapter.jobs.filter(
+        status__in=(Job.Status.QUEUED, Job.Status.RUNNING),
         kind=Job.Kind.SUMMARIZE,
         attempt__chosen_for__isnull=False,
         from_prompt_index=chapter.last_summarized_prompt_index + 1,
-    )
-    unfinished = (one.stretch for one in jobs if one.stretch.is_whole(chapter) or one.is_live)
-    return next(unfinished, None)
+    ).first()
+    return job.stretch if job else None
 
 
 def end_summarizing(session_id: uuid.UUID) -> None:
@@ -295,7 +295,7 @@ def told_pieces(
         stretch.first,
         stretch.last,
         last_attempt=last_attempt,
-        perceived=lambda witnesses: set(witnesses) == set(audience),
+        perceived=lambda witnesses: told_to(chapter, witnesses) == audience,
     )
 
 

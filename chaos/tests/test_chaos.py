@@ -15,6 +15,7 @@ from chaos.__main__ import Found, parse_options, play_until_met, print_found, ru
 from chaos.client import Client
 from chaos.driver import PATIENCE_SECONDS
 from chaos.journal import Journal, Violation
+from chaos.scenarios import GAME_MASTER
 from chaos.schedule import (
     CLIENT_FAULTS,
     KILLS_OF_PROGRAM,
@@ -170,5 +171,6 @@ def no_stack(**_: object) -> Iterator[Any]:
         kills=KILLS_OF_PROGRAM,
         program=None,
         processes=SimpleNamespace(end_of_logs=str),
+        read_scenarios=lambda: [GAME_MASTER],
         read_rows=lambda: {"read_at": 0.0, "chapters": []},
     )

@@ -13,6 +13,7 @@ from chaos import client as client_module
 from chaos.client import NOTHING, Client, Told
 from chaos.driver import Driver
 from chaos.journal import Journal, Key, Words
+from chaos.scenarios import GAME_MASTER, Scenario
 from chaos.schedule import Fault
 from chaos.stack import Stack, was_killed
 
@@ -80,7 +81,7 @@ class ScriptedStack:
 def is_met(
     kind: str, client: Client, stack: ScriptedStack | None = None, *, repeats: int = 1
 ) -> bool:
-    driver = Driver(cast(Stack, stack or ScriptedStack()), client)
+    driver = Driver(cast(Stack, stack or ScriptedStack()), client, [GAME_MASTER])
     return driver.step(Fault(1, kind, 4, repeats))
 
 
@@ -129,7 +130,7 @@ def test_two_tabs_are_two_requests_that_were_answered(verb: str) -> None:
 def test_words_that_another_tab_went_on_without_are_not_sent_for_ever() -> None:
     aside = Told(409, {"detail": "This prompt was set aside, because play went on without it."})
     client = ScriptedClient("prompt", [aside, aside])
-    driver = Driver(cast(Stack, ScriptedStack()), client)
+    driver = Driver(cast(Stack, ScriptedStack()), client, [GAME_MASTER])
     for _ in range(2):
         driver.step(Fault(1, "leave", 4))
     assert len(set(client.left)) == 1
@@ -175,7 +176,7 @@ class TestForks:
     def test_a_form_is_sent_again_until_it_was_answered_and_play_goes_on_in_the_fork(self) -> None:
         made = Told(201, {"session_id": "fork-1"})
         client = Forks("prompt", [NO_ANSWER, REFUSED, REFUSED, made])
-        driver = Driver(cast(Stack, ScriptedStack()), client)
+        driver = Driver(cast(Stack, ScriptedStack()), client, [GAME_MASTER])
         assert not driver.step(Fault(1, "twice", 4))
         assert client.journal.forks == {}
         assert driver.step(Fault(1, "twice", 5))
@@ -241,3 +242,26 @@ def test_a_process_that_had_ended_was_not_killed(is_reaped: bool) -> None:
             ended.wait()
         assert was_killed(processes, "running")
         assert not was_killed(processes, "ended")
+
+
+def test_a_mode_of_its_own_is_played_as_it_says() -> None:
+    """No actor is named, and without narration a chapter is done once it is ended."""
+    explorer = Scenario("explorer", names_actor=False, is_narrated=False)
+    made: list[object] = []
+
+    class Explorer(ScriptedClient):
+        def create(self, *told: object) -> str:
+            made.append(told[1])
+            return ID
+
+        def prompt(self, key: Key, words: Words, *, streams: bool = False) -> Told:
+            made.append(words.agent_slot)
+            return Told(201)
+
+        def read(self, session_id: str) -> dict[str, Any]:
+            is_first = made.count(explorer) == 1
+            return super().read(session_id) | {"state": "ENDED" if is_first else "ACTIVE"}
+
+    driver = Driver(cast(Stack, ScriptedStack()), Explorer("prompt"), [explorer])
+    driver.step(Fault(1, "kill-web", 4))
+    assert made == [explorer, explorer, None]

@@ -64,6 +64,8 @@ def chapter_rows(prompts: int = 9) -> Rows:
         "prompt_index": prompts,
         "last_summarized_prompt_index": 7,
         "tab1_locked": True,
+        "has_lock": True,
+        "is_remembered": True,
         "chunk_size_prompts": 7,
         "is_ending": False,
         "turn_in_flight": None,
@@ -361,3 +363,12 @@ def test_every_rule_notices_what_breaks_it(rule: str, number: int) -> None:
     chapter = deepcopy(chapter_rows())
     BREAKS[rule][number](chapter)
     assert rule in broken_rules(chapter)
+
+
+def test_a_chapter_without_lock_and_memory_needs_neither() -> None:
+    chapter = chapter_rows()
+    chapter.update(tab1_locked=False, last_summarized_prompt_index=0, blocks=[])
+    assert find_violations({"read_at": 0.0, "chapters": [chapter]}, Journal())
+    chapter.update(has_lock=False, is_remembered=False)
+    found = find_violations({"read_at": 0.0, "chapters": [chapter]}, Journal())
+    assert [one.rule for one in found] == []

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from itertools import accumulate
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,11 +56,38 @@ def test_stretches_are_counted_from_the_pointer_on(prompts: int, covered: int, s
     assert due == [
         Stretch(first, first + size - 1) for first in range(covered + 1, prompts - size + 2, size)
     ]
-    assert all(stretch.is_whole(chapter) for stretch in due)
     ending = due_stretches(chapter, is_ending=True)
     assert [number for one in ending for number in range(one.first, one.last + 1)] == list(
         range(covered + 1, prompts + 1)
     )
-    assert not any(stretch.is_whole(chapter) for stretch in ending[len(due) :])
+    assert ending[: len(due)] == due
+    assert all(stretch.size < size for stretch in ending[len(due) :])
     behind = catching_up(chapter)
     assert (behind.count - behind.written if behind else 0) == len(due)
+
+
+@given(
+    ends=st.sets(st.integers(1, 120)),
+    prompts=st.integers(0, 120),
+    covered=st.integers(0, 120),
+    size=sizes,
+    is_ending=st.booleans(),
+)
+def test_one_that_ends_early_leaves_no_gap(
+    ends: set[int], prompts: int, covered: int, size: int, is_ending: bool
+) -> None:
+    covered = min(covered, prompts)
+    chapter = Session(
+        prompt_index=prompts, last_summarized_prompt_index=covered, chunk_size_prompts=size
+    )
+    with patch("memory.stretches._early_ends", return_value=ends):
+        due = due_stretches(chapter, is_ending=is_ending)
+    told = [number for one in due for number in range(one.first, one.last + 1)]
+    last = due[-1].last if due else covered
+    assert told == list(range(covered + 1, last + 1))
+    assert all(one.size == size or one.last in ends for one in due if one.last < prompts)
+    assert all(one.size <= size for one in due)
+    assert not any(ends & set(range(one.first, one.last)) for one in due)
+    # What is left over is no stretch yet, and at the end there is nothing left.
+    assert not ends & set(range(last + 1, prompts + 1))
+    assert prompts - last < (1 if is_ending else size)

@@ -2,6 +2,7 @@
 
 from ninja.openapi.docs import Swagger
 
+from agents.modes import modules_of_modes
 from storyengine.api import background, calls, canon, chapters, consent, exchange, play, trials
 from storyengine.api.interface import JsonRenderer, ProblemAPI, StrictJsonParser
 from storyengine.api.problems import add_problem_handlers
@@ -26,3 +27,5 @@ api = ProblemAPI(
 add_problem_handlers(api)
 for module in (chapters, exchange, play, background, calls, trials, canon, consent):
     api.add_router("", module.router)
+for name, mode_api in modules_of_modes("api").items():
+    api.add_router(f"/modes/{name}", mode_api.router)

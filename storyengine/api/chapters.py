@@ -1,14 +1,14 @@
 """Chapters, and what the GM writes into them."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from ninja import Query, Router
+from ninja import Body, Query, Router
 from ninja.responses import Status
 
-from agents.modes import begin_chapter
+from agents.modes import begin_chapter, save_mode_setup, setup_of
 from sessions.access import get_chapter
 from sessions.chapters import (
     SetupChange,
@@ -101,6 +101,25 @@ def get_tab1(request: HttpRequest, session_id: UUID) -> Tab1Document:
 def put_tab1(request: HttpRequest, session_id: UUID, body: Tab1Body) -> Tab1Document:
     """Save the fields of Tab 1 that are sent; if one is refused, none is saved."""
     return tab1_document(save_setup(session_id, SetupChange(**dict(body))))
+
+
+@router.get("/session/{uuid:session_id}/setup", response={200: dict[str, Any], **CALL})
+def get_setup(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
+    """What the chapter's way to play adds to Tab 1; empty where it adds nothing."""
+    setup = setup_of(get_chapter(session_id))
+    return setup.model_dump(mode="json") if setup else {}
+
+
+@router.put("/session/{uuid:session_id}/setup", response={200: dict[str, Any], **WRITE})
+def put_setup(
+    request: HttpRequest, session_id: UUID, body: Annotated[dict[str, Any], Body()]
+) -> dict[str, Any]:
+    """Save all of it, until the lock or, in a way to play without one, until the first prompt.
+
+    Each way to play has fields of its own; what is left out gets its default.
+    """
+    saved: dict[str, Any] = save_mode_setup(session_id, body).tab1.mode_setup
+    return saved
 
 
 @router.put(

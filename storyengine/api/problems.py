@@ -12,7 +12,7 @@ from ninja.responses import NinjaJSONEncoder
 from pydantic import BaseModel, Field
 
 from agents.calling.consent import provider_host
-from agents.exceptions import BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
+from agents.exceptions import BadSetup, BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
 from agents.flows.memory_calls import CallsNotAccepted
 from sessions.exceptions import ChapterError, WrongState
 from storyengine.api.documents import CallsEstimateDocument, JobDocument, PendingTurn
@@ -165,6 +165,10 @@ def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
     if issubclass(kind, ConsentMissing):
         host = error.host if isinstance(error, ConsentMissing) else provider_host()
         more = {"host": host, "hint": CONSENT_HINT}
+    if isinstance(error, BadSetup):
+        places = error.problems[:MAX_FIELD_ERRORS]
+        entries = ({"loc": ("body", *loc), "msg": msg, "type": "setup"} for loc, msg in places)
+        more = {"errors": [_field_error(entry) for entry in entries]}
     if isinstance(error, CallsNotAccepted):
         more = {"calls": error.behind.calls, "hint": CALLS_HINT}
         if error.behind.estimate:

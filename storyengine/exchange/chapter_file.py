@@ -181,7 +181,9 @@ class UnansweredEntry(Part):
 
 class Chapter(ChapterParts):
     mode: str
-    mode_content: dict[str, Payload] = Field(description="What the mode adds.")
+    mode_content: dict[str, Payload] = Field(
+        description="What the mode adds: its `setup` on Tab 1."
+    )
     chunk_size_prompts: Annotated[int, Field(ge=MIN_CHUNK_SIZE_PROMPTS, le=MAX_CHUNK_SIZE_PROMPTS)]
     tab1: Tab1
     cast: Annotated[

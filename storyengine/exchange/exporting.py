@@ -135,7 +135,7 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
-        mode_content={},
+        mode_content={"setup": setup} if (setup := chapter.tab1.mode_setup) else {},
         seed=chapter.seed.hex,
         turns=_turns(chapter, turns, attempts, places, changes),
         results=[_result(one, places) for one in results],

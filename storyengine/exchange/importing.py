@@ -47,7 +47,8 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
     session = _session(chapter, fields)
     block_ids = _new_ids(chapter.memory_blocks)
     names = NewNames(chapter.turns, chapter.results)
-    tab1 = Tab1Inputs(session=session, **dict(chapter.tab1))
+    setup = chapter.mode_content.get("setup", {})
+    tab1 = Tab1Inputs(session=session, mode_setup=setup, **dict(chapter.tab1))
     cast = [
         CastMember(member_id=member_id, session=session, **dict(one))
         for member_id, one in zip(_new_ids(chapter.cast), chapter.cast, strict=True)

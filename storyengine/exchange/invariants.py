@@ -6,7 +6,8 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
-from agents.modes import Stage, find_agent, has_stage
+from agents.exceptions import BadSetup
+from agents.modes import Stage, check_setup, find_agent, find_mode, has_stage
 from sessions.limits import MAX_PEOPLE
 from sessions.models import DEFAULT_MODE, PERSON
 from storyengine.exchange.chapter_file import (
@@ -33,8 +34,7 @@ class WithSlots(Protocol):
 def check_invariants(chapter: Chapter) -> None:
     """Check the whole chapter. Raises BadChapterFile."""
     _check_cast(chapter)
-    if chapter.mode_content:
-        refuse("mode_content", f"must be empty, since {chapter.mode} adds nothing")
+    _check_mode_content(chapter)
     if chapter.state == "DRAFT_TAB1":
         _check_not_begun(chapter)
         return
@@ -48,6 +48,23 @@ def check_invariants(chapter: Chapter) -> None:
     is_remembered = has_stage(chapter.mode, Stage.MEMORY)
     if chapter.state == "ENDED" and not (prompts > 0 and (covered == prompts or not is_remembered)):
         refuse("state", "is ENDED, but memory does not cover every prompt")
+
+
+def _check_mode_content(chapter: Chapter) -> None:
+    mode = find_mode(chapter.mode)
+    if mode is None or mode.setup is None:
+        if chapter.mode_content:
+            refuse("mode_content", f"must be empty, since {chapter.mode} adds nothing")
+        return
+    if chapter.mode_content.keys() - {"setup"}:
+        refuse("mode_content", "may hold nothing but setup")
+    try:
+        check_setup(mode, chapter.mode_content.get("setup", {}))
+    except BadSetup as error:
+        # Of the words of the file those alone that the mode's own fields have.
+        [first, *_] = [*error.problems[0][0], ""]
+        place = f".{first}" if first in mode.setup.model_fields else ""
+        refuse(f"mode_content.setup{place}", f"is not as {chapter.mode} has it")
 
 
 def check_slots(slots: list[int], place: str) -> None:

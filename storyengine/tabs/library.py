@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.model_access import provider_label
-from agents.modes import begin_chapter
+from agents.modes import Stage, all_modes, begin_chapter, find_mode, has_stage
 from sessions.access import get_chapter
 from sessions.chapters import (
     copy_setup,
@@ -20,18 +20,11 @@ from sessions.chapters import (
     reset_chapter,
 )
 from sessions.limits import TITLE_CHAR_LIMIT
-from sessions.models import Session
+from sessions.models import DEFAULT_MODE, Session
 from sessions.states import State
 from storyengine.web.render import HttpRequest, go, nothing_new, show
 
 CHAPTERS_A_PAGE = 50
-
-_TAB_OF_STATE = {
-    State.DRAFT_TAB1: "pages:world",
-    State.RESETTING: "pages:world",
-    State.ENDED: "pages:draft",
-    State.NARRATING: "pages:draft",
-}
 
 
 @require_safe
@@ -51,6 +44,7 @@ def library(request: HttpRequest) -> HttpResponse:
         "host": host,
         "is_allowed": is_allowed(host),
         "title_limit": TITLE_CHAR_LIMIT,
+        "has_modes": len(all_modes()) > 1,
         "is_embedded": settings.LLM == "embedded",
     }
     return show(request, "library/library.html", context)
@@ -58,16 +52,20 @@ def library(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def new_chapter(request: HttpRequest) -> HttpResponse:
-    chapter = begin_chapter(request.POST.get("title", ""))
-    return go(request, reverse("pages:world", args=[chapter.pk]))
+    title, mode = request.POST.get("title", ""), request.POST.get("mode", DEFAULT_MODE)
+    return go(request, _first_address(begin_chapter(title, mode=mode)))
+
+
+@require_safe
+def choose_mode(request: HttpRequest) -> HttpResponse:
+    """The ways to play, where there are several, before a chapter is begun."""
+    return show(request, "library/modes.html", {"modes": all_modes()})
 
 
 @require_safe
 def open_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Redirect the address of a chapter to the tab that suits its state."""
-    chapter = get_chapter(session_id)
-    tab = _TAB_OF_STATE.get(State(chapter.state), "pages:play")
-    return HttpResponseRedirect(reverse(tab, args=[session_id]))
+    return HttpResponseRedirect(_address(get_chapter(session_id)))
 
 
 @require_POST
@@ -80,8 +78,7 @@ def rename(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    chapter = copy_setup(session_id)
-    return go(request, reverse("pages:world", args=[chapter.pk]))
+    return go(request, _first_address(copy_setup(session_id)))
 
 
 @require_safe
@@ -104,5 +101,22 @@ def delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def reset(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    chapter = reset_chapter(session_id)
-    return go(request, reverse("pages:world", args=[chapter.pk]))
+    return go(request, _first_address(reset_chapter(session_id)))
+
+
+def _address(chapter: Session) -> str:
+    """The tab that the chapter's state makes the interesting one, of those that its mode has."""
+    if chapter.state in (State.ENDED, State.NARRATING):
+        told = (has_stage(chapter.mode, one) for one in (Stage.MEMORY, Stage.NARRATION))
+        # Of a mode that is not installed all tabs are shown.
+        if any(told) or find_mode(chapter.mode) is None:
+            return reverse("pages:draft", args=[chapter.pk])
+    elif chapter.state in (State.DRAFT_TAB1, State.RESETTING):
+        return reverse("pages:world", args=[chapter.pk])
+    return reverse("pages:play", args=[chapter.pk])
+
+
+def _first_address(chapter: Session) -> str:
+    """Where a new chapter begins: on Tab 1, or in play where its mode has nothing to set up."""
+    tab = "pages:world" if has_stage(chapter.mode, Stage.SET_UP) else "pages:play"
+    return reverse(tab, args=[chapter.pk])

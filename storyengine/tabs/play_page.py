@@ -124,6 +124,10 @@ class PlayPage:
         return has_stage(self.chapter.mode, Stage.NARRATION)
 
     @property
+    def is_remembered(self) -> bool:
+        return has_stage(self.chapter.mode, Stage.MEMORY)
+
+    @property
     def running(self) -> PendingAttempt | None:
         return self.pending if self.pending and self.pending.attempt.is_running else None
 

@@ -15,11 +15,12 @@ from django.views.decorators.http import require_POST, require_safe
 from agents.calling.consent import is_allowed, provider_host
 from agents.flows.locking import request_lock
 from agents.models import Job
+from agents.modes import Stage, has_stage
 from agents.running.database import in_database
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
 from sessions.access import get_chapter
-from sessions.chapters import SetupChange, save_setup
+from sessions.chapters import SetupChange, is_setup_open, save_setup
 from sessions.example import fill_example, is_empty
 from sessions.exceptions import WrongState
 from sessions.limits import (
@@ -73,7 +74,8 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "name_limit": AGENT_NAME_CHAR_LIMIT,
         "pronouns_limit": PRONOUNS_CHAR_LIMIT,
         "public_limit": PUBLIC_TEXT_CHAR_LIMIT,
-        "is_editable": chapter.state == State.DRAFT_TAB1,
+        "is_editable": is_setup_open(chapter),
+        "has_lock": has_stage(chapter.mode, Stage.LOCK),
         "is_empty": is_empty(chapter),
         "has_forks": chapter.forks.exists(),
         "lock_error": _lock_error(chapter),
@@ -91,7 +93,7 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         save_setup(session_id, _read_change(request.POST))
     except WrongState as error:
         # While agent 0 works the lock may still fail, and then Tab 1 can be changed again.
-        if not get_chapter(session_id).tab1_locked:
+        if get_chapter(session_id).state in (State.DRAFT_TAB1, State.LOCKING):
             raise
         raise SetupLocked(
             "It has been started since, perhaps in another window, and Tab 1 takes no more "

@@ -52,7 +52,7 @@ def test_nothing_else_asks_the_environment() -> None:
     asking = re.compile(r"getenv|environ\.get\(|environ\[|read_(?:text|bool|int)\(\s*[\"']")
     sources = [
         path
-        for package in ("agents", "gamemaster", "memory", "sessions", "storyengine")
+        for package in ("agents", *settings.MODES, "memory", "sessions", "storyengine")
         for path in (BASE / package).rglob("*.py")
         if "tests" not in path.parts
     ]

@@ -49,7 +49,8 @@ def test_the_image_holds_no_settings_chapters_or_tests() -> None:
 LOAD_ALL = """
 import django, pkgutil, importlib
 django.setup()
-for package in ("agents", "gamemaster", "memory", "sessions", "storyengine"):
+from django.conf import settings
+for package in ("agents", *settings.MODES, "memory", "sessions", "storyengine"):
     path = importlib.import_module(package).__path__
     for found in pkgutil.walk_packages(path, f"{package}."):
         importlib.import_module(found.name)

@@ -36,16 +36,18 @@ from agents.running.watch import Watch
 from agents.running.work import work_on
 from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form, turn_delta, world_lock
+from memory import stretches
 from memory.blocks import counting_deltas, stretch_starts
 from memory.corrections import write_correction
 from memory.models import MemoryBlock
-from memory.stretches import Stretch, audiences_in
+from memory.stretches import Stretch, StretchRule, audiences_in
 from memory.tests.factories import add_lock
 from sessions.chapters import delete_chapter
 from sessions.models import Attempt, Session, Turn
 from sessions.record import chosen_events
 from sessions.states import State
 from sessions.tests.factories import add_reply, add_turn, make_active_chapter
+from sessions.world import NewChange, add_changes, changes_that_count
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +55,7 @@ RunJobs = Callable[[], int]
 MARK = re.compile(r"zq[0-9a-z]+")
 ROOM = 1_000_000
 SECRET = "zq7secret"
+SCENE_OVER = "scene_over"
 MODELS = [
     ("openai", "gpt-5.2", "full"),
     ("openai", "nobody-knows", "medium"),
@@ -239,9 +242,18 @@ def check_told_once(chapter: Session, provider: ScriptedProvider, *, failed: int
     assert chapter.last_summarized_prompt_index == 7
 
 
+@pytest.fixture
+def _scenes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stretch ends with a scene, too."""
+    rule = StretchRule(ended_by=frozenset({SCENE_OVER}))
+    monkeypatch.setitem(stretches._rules, "gamemaster", rule)
+
+
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["turn"] * 6 + ["again", "choose", "edit", "rule", "remember", "end"]),
+        st.sampled_from(
+            ["turn"] * 5 + ["scene", "again", "choose", "edit", "rule", "remember", "end"]
+        ),
         # Who is addressed, who perceives it or reads it, and which of several.
         st.integers(1, 3),
         st.none() | st.sets(st.integers(1, 3), min_size=1),
@@ -269,6 +281,8 @@ class Played:
         self.chapter.refresh_from_db()
         if step == "turn":
             self.play(slot, who)
+        elif step == "scene":
+            self.play(slot, who, ends_scene=True)
         elif step == "rule":
             readers = None if who is None else sorted(who)
             block = write_correction(self.chapter.pk, canon=f"so is {self.mark()}", readers=readers)
@@ -277,7 +291,7 @@ class Played:
         elif self.chapter.prompt_index == 0:
             return
         elif step == "again":
-            self.try_again(who, is_chosen=bool(which % 2))
+            self.try_again(who, is_chosen=bool(which % 2), ends_scene=which % 3 == 0)
         elif step == "choose":
             committed = self.latest.attempts.filter(status=Attempt.Status.COMMITTED)
             choose_reply(self.chapter.pk, self.latest.number, committed[which % len(committed)].pk)
@@ -286,7 +300,7 @@ class Played:
         elif step == "remember":
             remember_all()
         else:
-            request_end(self.chapter.pk)
+            request_end(self.chapter.pk, accept_calls=True)
             remember_all()
             reopen(self.chapter.pk)
 
@@ -294,22 +308,26 @@ class Played:
     def latest(self) -> Turn:
         return self.chapter.turns.latest("number")
 
-    def play(self, slot: int, who: set[int] | None) -> None:
+    def play(self, slot: int, who: set[int] | None, *, ends_scene: bool = False) -> None:
         chapter, number = self.chapter, self.chapter.prompt_index + 1
         witnesses = None if who is None else sorted({*who, slot})
         words, reply = f"Words {self.mark()}.", f"Reply {self.mark()}."
-        add_turn(chapter, number, words=words, reply=reply, actor=slot, witnesses=witnesses)
+        turn = add_turn(chapter, number, words=words, reply=reply, actor=slot, witnesses=witnesses)
+        if ends_scene:
+            end_scene(turn.chosen)
         chapter.prompt_index = number
         chapter.save()
         queue_due_summary(chapter)
 
-    def try_again(self, who: set[int] | None, *, is_chosen: bool) -> None:
+    def try_again(self, who: set[int] | None, *, is_chosen: bool, ends_scene: bool) -> None:
         chosen = self.latest.chosen
         witnesses = None if who is None else sorted({*who, chosen.actor or 0})
         text = f"Again {self.mark()}."
         attempt = add_reply(
             self.chapter, self.latest.number, text, is_chosen=False, witnesses=witnesses
         )
+        if ends_scene:
+            end_scene(attempt)
         if is_chosen:
             choose_reply(self.chapter.pk, self.latest.number, attempt.pk)
 
@@ -342,8 +360,10 @@ class Played:
             Stretch(one.from_prompt_index, one.to_prompt_index)
             for one in counting_deltas(self.chapter)
         ]
-        covered = 0
+        covered, ends = 0, ends_of_scenes(self.chapter)
         for stretch in dict.fromkeys(told):
+            assert stretch.size <= self.chapter.chunk_size_prompts
+            assert not ends & set(range(stretch.first, stretch.last))
             assert stretch.first == covered + 1
             covered = stretch.last
             audiences = audiences_in(self.chapter, stretch)
@@ -353,11 +373,20 @@ class Played:
         assert stretch_starts(self.chapter, None)[-1] == covered + 1
 
 
+def end_scene(attempt: Attempt) -> None:
+    add_changes(attempt, [NewChange(SCENE_OVER, {})], run_id=attempt.run_id)
+
+
+def ends_of_scenes(chapter: Session) -> set[int]:
+    return {one.attempt.turn.number for one in changes_that_count(chapter) if one.attempt.turn}
+
+
 def remember_all() -> None:
     while job_id := due_jobs().values_list("pk", flat=True).first():
         work_on(job_id)
 
 
+@pytest.mark.usefixtures("_scenes")
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
 def test_prompts_tell_what_was_witnessed_and_ruled_and_nothing_else(

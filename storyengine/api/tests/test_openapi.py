@@ -14,6 +14,7 @@ EXPECTED = {
     "/api/session/{session_id}/fork": {"post"},
     "/api/session/{session_id}": {"get", "patch", "delete"},
     "/api/session/{session_id}/tab1": {"get", "put"},
+    "/api/session/{session_id}/setup": {"get", "put"},
     "/api/session/{session_id}/lock": {"post"},
     "/api/session/{session_id}/prompt": {"post"},
     "/api/session/{session_id}/act": {"post"},

@@ -8,7 +8,7 @@ from django.urls.converters import IntConverter
 from storyengine.tabs.urls import of_a_chapter, urlpatterns
 
 READ = {
-    *("library", "chapter", "world", "lock-status", "play", "play-status", "stream"),
+    *("library", "modes", "chapter", "world", "lock-status", "play", "play-status", "stream"),
     *("transcript", "draft", "draft-status", "download-transcript", "download-everything"),
     *("download-draft", "export", "consent", "model-status", "canon", "question"),
     *("prompt-calls", "memory-calls", "draft-calls", "usage", "build-estimate"),

@@ -1,0 +1,5 @@
+"""What `python -m chaos` has to know of this way to play."""
+
+from typing import Any
+
+SCENARIO: dict[str, Any] = {"names_actor": True}

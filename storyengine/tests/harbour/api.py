@@ -1,0 +1,10 @@
+from django.http import HttpRequest
+from ninja import Router
+
+router = Router(tags=["Harbour"])
+
+
+@router.get("/tide", response=int)
+def get_tide(request: HttpRequest) -> int:
+    """How high the water stands."""
+    return 3

@@ -1,0 +1,3 @@
+from typing import Any
+
+SCENARIO: dict[str, Any] = {"names_actor": False}

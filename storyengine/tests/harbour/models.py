@@ -1,0 +1,12 @@
+from django.db import models
+
+
+class Berth(models.Model):
+    name = models.CharField(max_length=40)
+
+    class Meta:
+        # The folder's name where it is installed.
+        app_label = "harbour"
+
+    def __str__(self) -> str:
+        return self.name
