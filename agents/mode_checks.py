@@ -92,7 +92,7 @@ def _faults_of_layers(modes: Iterable[Mode]) -> list[Fault]:
 def _faults_of_tools(modes: Iterable[Mode]) -> list[Fault]:
     return [
         Fault(
-            "agents.E008",
+            "agents.E009",
             f"The tool {tool.name} of {agent.name} proposes changes of the kind "
             f'"{kind}", which {mode.name} does not declare.',
             "Name it among the change_kinds of the way to play.",
