@@ -11,7 +11,7 @@ from django.core.checks import CheckMessage, Tags, register
 
 from agents.modes import Fault, Mode, all_agents, load_modes
 from agents.prompting.declarations import ENGINE_AGENTS
-from sessions.models import DEFAULT_MODE
+from sessions.models import DEFAULT_MODE, PERSON
 
 
 @register(Tags.compatibility)
@@ -20,6 +20,7 @@ def check_modes(
 ) -> list[CheckMessage]:
     loaded = load_modes(tuple(settings.MODES))
     faults = [*loaded.faults, *_faults_of_agents(loaded.modes), *_faults_of_layers(loaded.modes)]
+    faults += _faults_of_tools(loaded.modes)
     faults += _faults_of_kinds("event", (mode.event_kinds for mode in loaded.modes))
     faults += _faults_of_kinds("change", (mode.change_kinds for mode in loaded.modes))
     faults += _faults_of_setups(loaded.modes)
@@ -102,6 +103,21 @@ def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
         and (
             required := [name for name, one in mode.setup.model_fields.items() if one.is_required()]
         )
+    ]
+
+
+def _faults_of_tools(modes: Iterable[Mode]) -> list[Fault]:
+    return [
+        Fault(
+            "agents.E009",
+            f"The tool {tool.name} of {agent.name} proposes changes of the kind "
+            f'"{kind}", which {mode.name} does not declare.',
+            "Name it among the change_kinds of the way to play.",
+        )
+        for mode in modes
+        for agent in mode.agents
+        for tool in agent.tools
+        for kind in sorted(tool.change_kinds - mode.change_kinds - {PERSON})
     ]
 
 

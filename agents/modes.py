@@ -6,8 +6,9 @@ else reaches a mode through this module.
 
 import json
 import math
+import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -26,14 +27,19 @@ from agents.prompting.escaping import guard_elements
 from agents.prompting.forms.schemas import InvalidReply, check_storable
 from agents.prompting.layers import Layer, Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject, compose
+from agents.prompting.tools import ToolArguments
+from agents.providers.exceptions import EmptyReply
 from agents.running.job_kinds import JobKind, declare_job_kind
 from memory.stretches import StretchRule, declare_stretches
+from sessions import chance
 from sessions.access import get_chapter
 from sessions.attempts import Writer
 from sessions.chapters import SetupChange, create_chapter, save_setup
+from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import MODE_SETUP_CHAR_LIMIT
-from sessions.models import DEFAULT_MODE, Attempt, Session
+from sessions.models import DEFAULT_MODE, PERSON, SAID, THOUGHT, Attempt, Change, Session
+from sessions.world import NewChange, changes_that_count, fold_world
 
 
 class Stage(StrEnum):
@@ -55,6 +61,20 @@ class AddedLayer:
     layer: LayerDeclaration
 
 
+@dataclass(frozen=True)
+class Act:
+    """Something that the user can do to the world without a model.
+
+    `run` gets the arguments as an instance of their model, and the world as it is now. It raises
+    InvalidInput where the world does not allow it.
+    """
+
+    name: str
+    sentence: str
+    arguments: type[ToolArguments]
+    run: Callable[[Any, Any], Sequence[NewChange]]
+
+
 def _adds_nothing(*_about: object) -> None:
     return None
 
@@ -64,9 +84,11 @@ class Mode:
     """A way to play.
 
     `title` and `sentence` are for the page that offers it. `answers` says who writes what comes of
-    a prompt to this member of the cast, or to nobody; it raises InvalidInput where nobody does.
-    `given` are the parts of a request that only this attempt knows, by the names of their layers,
-    and `cues` are texts at which a small model leaves its part.
+    a prompt to this member of the cast, or to nobody, and whether that takes words; it raises
+    InvalidInput where nobody does. `given` are the parts of a request that only this attempt knows,
+    by the names of their layers, and `cues` are texts at which a small model leaves its part.
+    `readable` is what the tools of the attempt's agent may know: it is asked for again in each
+    step, where the ORM may be used. `outcome` says what a text comes to: one event at least.
     """
 
     name: str
@@ -76,6 +98,9 @@ class Mode:
     answers: Callable[[Session, int | None], Writer]
     given: Callable[[Attempt], Mapping[str, Sequence[Piece]]]
     cues: Callable[[Attempt], list[str]] = lambda attempt: []
+    readable: Callable[[Attempt], Mapping[str, Any]] = lambda attempt: {}
+    outcome: Callable[[Attempt, str], Sequence[NewEvent]] = reply
+    acts: tuple[Act, ...] = ()
     stages: frozenset[Stage] = frozenset(Stage)
     added_layers: tuple[AddedLayer, ...] = ()
     # Elements of its agents' prompts that others' texts must not forge.
@@ -89,9 +114,12 @@ class Mode:
     # The world before the first turn, and the world after a change.
     initial_state: Callable[[Session], Any] = _adds_nothing
     apply_change: Callable[[Any, Any], Any] = lambda state, change: state
-    # Who acts without being asked; None waits for the user.
+    # Who acts after a commit without being asked, and in how many turns in a row at most;
+    # None waits for the user.
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
-    # In the transaction that commits the attempt.
+    most_turns_alone: int = 0
+    # In the transaction that commits the attempt, and again, while it is chosen, in the one that
+    # stores the next prompt: an attempt that was edited by hand has no commit of its own.
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
 
@@ -212,6 +240,44 @@ def who_answers(chapter: Session, actor: int | None) -> Writer:
     return mode_of(chapter).answers(chapter, actor)
 
 
+def world_now(chapter: Session) -> Any:
+    """The world as the chosen attempts and the acts have left it."""
+    return _fold(chapter, changes_that_count(chapter))
+
+
+def world_of(attempt: Attempt) -> Any:
+    """The world before the attempt's turn with what its run has done to it so far."""
+    return _fold(attempt.session, changes_that_count(attempt.session, attempt=attempt))
+
+
+def chance_of(attempt: Attempt, name: str) -> random.Random:
+    """The chance of the attempt's turn for what is drawn under this name."""
+    chapter = attempt.session
+    number = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
+    return chance.chance(chapter, number, name)
+
+
+def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
+    """What the text comes to, as the mode has it.
+
+    Raises EmptyReply for no text where the mode makes nothing else of it, and ValueError for a kind
+    of event that the mode does not declare.
+    """
+    mode = mode_of(attempt.session)
+    if mode.outcome is reply and not text.strip():
+        raise EmptyReply("The model acted and said nothing. Nothing was lost; try again.")
+    events = mode.outcome(attempt, text)
+    _check_kinds("event", (one.kind for one in events), {SAID, THOUGHT, *mode.event_kinds})
+    return events
+
+
+def check_changes(chapter: Session, changes: Sequence[NewChange]) -> Sequence[NewChange]:
+    """The same changes; raises ValueError for a kind that the chapter's mode does not declare."""
+    declared = mode_of(chapter).change_kinds
+    _check_kinds("change", (one.kind for one in changes), {PERSON, *declared})
+    return changes
+
+
 def all_agents() -> tuple[Agent, ...]:
     """The engine's own and those of every mode, first those with numbers."""
     return agents_of(tuple(settings.MODES))
@@ -285,6 +351,16 @@ def agents_of(apps: tuple[str, ...]) -> tuple[Agent, ...]:
     agents = [*ENGINE_AGENTS, *(agent for mode in load_modes(apps).modes for agent in mode.agents)]
     agents.sort(key=lambda agent: math.inf if agent.agent_id is None else agent.agent_id)
     return tuple(agents)
+
+
+def _fold(chapter: Session, changes: Iterable[Change]) -> Any:
+    mode = mode_of(chapter)
+    return fold_world(mode.initial_state(chapter), changes, mode.apply_change)
+
+
+def _check_kinds(what: str, kinds: Iterable[str], declared: set[str]) -> None:
+    if unknown := set(kinds) - declared:
+        raise ValueError(f"{len(unknown)} kinds of {what} are not the way to play's own.")
 
 
 def _no_mode(app: str, problem: str) -> Fault:

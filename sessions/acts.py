@@ -1,7 +1,7 @@
 """What the user does to the world without a model: a move on a map, a thing picked up."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from django.db import transaction
 from django.utils import timezone
@@ -9,17 +9,22 @@ from django.utils import timezone
 from sessions.access import get_chapter_to_change
 from sessions.attempts import free_from_dead_attempt, set_broken_aside
 from sessions.exceptions import TurnInFlight, WrongState
+from sessions.limits import MAX_ACTS_OF_A_TURN
 from sessions.models import Change, Session
 from sessions.world import NewChange, add_changes
 
+# What an act does to the world as it is when the chapter's row is locked.
+Deed = Callable[[Session], Sequence[NewChange]]
+
 
 @transaction.atomic
-def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
+def act(session_id: uuid.UUID, changes: Sequence[NewChange] | Deed) -> list[Change]:
     """Change the world at once, after the latest turn, which is closed to other attempts from then
     on; a broken attempt is set aside.
 
-    Refused with TurnInFlight while a reply is being written, and with WrongState outside play and
-    before the first turn. Raises InvalidInput for a change that cannot be stored.
+    Refused with TurnInFlight while a reply is being written, and with WrongState outside play,
+    before the first turn, and after very many acts in one turn. Raises InvalidInput for a change
+    that cannot be stored.
     """
     chapter = get_chapter_to_change(session_id)
     if chapter.is_ending or not chapter.is_playable:
@@ -34,7 +39,15 @@ def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
     turn = chapter.turns.select_related("chosen").order_by("-number").first()
     if turn is None:
         raise WrongState("Nothing has happened yet that this could follow. Send a prompt first.")
-    made = add_changes(turn.chosen, changes, run_id=None)
+    new = changes(chapter) if callable(changes) else changes
+    if not new:
+        return []
+    if turn.chosen.changes.filter(run_id=None).count() + len(new) > MAX_ACTS_OF_A_TURN:
+        raise WrongState(
+            f"You have acted {MAX_ACTS_OF_A_TURN} times since the last turn. Nothing was changed; "
+            "go on with the story first."
+        )
+    made = add_changes(turn.chosen, new, run_id=None)
     set_broken_aside(chapter)
     now = timezone.now()
     Session.objects.filter(pk=chapter.pk).update(last_played_at=now, updated_at=now)

@@ -32,10 +32,14 @@ _CLOSED = "you have acted in the world since, so this reply stays as it is."
 
 
 class Writer(NamedTuple):
-    """Who writes an attempt: the member of the cast who acts, if any, and the agent."""
+    """Who writes an attempt: the member of the cast who acts, if any, and the agent.
+
+    `needs_words` is False for one who goes on also where the user says nothing.
+    """
 
     actor: int | None
     agent: str = DEFAULT_AGENT
+    needs_words: bool = True
 
 
 # Who writes what comes of a prompt to this member of the cast, or to nobody.
@@ -70,15 +74,20 @@ def open_prompt(
     one after success, a new run after a failure, WrongState once it was set aside. Raises KeyReused
     for other words or another actor, and another ChapterError when the prompt is refused.
     """
-    words = _clean_words(words)
+    words = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     chapter = get_chapter_to_change(session_id)
     writer = answers(chapter, actor)
     check_cast(chapter, writer.actor, witnesses)
+    key = clean_key(submission_key)
+    if not words.strip() and chapter.attempts.filter(submission_key=key, words="").exists():
+        # It was made without words before, also where nobody sent it.
+        writer = writer._replace(needs_words=False)
     prompt = Attempt(
         session=chapter,
-        submission_key=clean_key(submission_key),
-        **writer._asdict(),
-        words=words,
+        submission_key=key,
+        actor=writer.actor,
+        agent=writer.agent,
+        words=_words_for(writer, words),
         witnesses=_with_actor(witnesses, writer.actor),
     )
     return _open(chapter, prompt, said=("words", "actor", "witnesses"))
@@ -104,15 +113,20 @@ def open_reroll(
     key = clean_key(submission_key)
     # What was sent already means what it meant then, also when another attempt is chosen now.
     like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
-    writer = Writer(like.actor, like.agent) if actor is None else answers(chapter, actor)
+    writer = Writer(like.actor, like.agent, needs_words=bool(like.words))
+    if actor is not None:
+        writer = answers(chapter, actor)
     check_cast(chapter, writer.actor, witnesses, before=turn.number)
+    if words is not None:
+        words = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     reroll = Attempt(
         session=chapter,
         turn=turn,
         kind=Attempt.Kind.REROLL,
         submission_key=key,
-        **writer._asdict(),
-        words=like.words if words is None else _clean_words(words),
+        actor=writer.actor,
+        agent=writer.agent,
+        words=_words_for(writer, like.words if words is None else words),
         witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, writer.actor),
     )
     given = {"words": words, "actor": actor, "witnesses": witnesses}
@@ -343,11 +357,13 @@ def _refusal(chapter: Session) -> ChapterError:
     return WrongState("This reply can no longer be written again: play has gone on.")
 
 
-def _clean_words(words: str) -> str:
-    text = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
-    if not text.strip():
+def _words_for(writer: Writer, words: str) -> str:
+    """Raises InvalidInput where there are none and the writer needs some."""
+    if words.strip():
+        return words
+    if writer.needs_words:
         raise InvalidInput("The prompt is empty. Write what happens, then send it.")
-    return text
+    return ""
 
 
 def check_cast(

@@ -23,7 +23,7 @@ from sessions.attempts import (
     set_broken_aside,
 )
 from sessions.breaking import run_of
-from sessions.events import NewEvent, write_events
+from sessions.events import NewEvent, reply, write_events
 from sessions.exceptions import InvalidInput, KeyReused, UnknownTurn, WrongState
 from sessions.limits import REPLY_CHAR_LIMIT
 from sessions.models import THOUGHT, Attempt, Event, Session, Turn
@@ -70,8 +70,7 @@ def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[
         setattr(attempt, name, value)
     took = (now - attempt.submitted_at) // timedelta(milliseconds=1)
     note_attempt(attempt, "attempt committed", prompt=turn.number, ms=took)
-    events = _said(attempt, outcome) if isinstance(outcome, str) else outcome
-    return write_events(attempt, events)
+    return write_events(attempt, reply(attempt, outcome) if isinstance(outcome, str) else outcome)
 
 
 @transaction.atomic
@@ -200,11 +199,6 @@ def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case
         default="next_agent_slot",
         output_field=models.PositiveSmallIntegerField(),
     )
-
-
-def _said(attempt: Attempt, text: str) -> list[NewEvent]:
-    """A reply of the one who answers."""
-    return [NewEvent(text, attempt.actor)]
 
 
 def _with_text(source: Attempt, text: str) -> list[NewEvent]:

@@ -29,6 +29,11 @@ class NewEvent:
     role: str = Event.Role.AGENT
 
 
+def reply(attempt: Attempt, text: str) -> list[NewEvent]:
+    """What a text comes to where nothing else is said of it: a reply of the one who answers."""
+    return [NewEvent(text, attempt.actor)]
+
+
 def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
     """Store the words of a committed attempt, unless it has none, and then what came of them.
 

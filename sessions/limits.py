@@ -25,6 +25,8 @@ MODE_SETUP_CHAR_LIMIT = 100_000
 # A change as JSON.
 CHANGE_CHAR_LIMIT = 20_000
 MAX_ATTEMPTS_OF_A_TURN = 50
+# The changes that acts make between one turn and the next.
+MAX_ACTS_OF_A_TURN = 500
 MAX_AGENTS = 7
 # The number of people of the world without a panel.
 MAX_PEOPLE = 20

@@ -31,7 +31,7 @@ from agents.prompting.forms.schemas import InvalidReply, check_payload
 from agents.prompting.forms.tool_answers import AnswerEnd, reader_for
 from agents.prompting.forms.tool_forms import answer_schema, tool_form_for, tools_layer
 from agents.prompting.layers import Layer, Piece, text_layer
-from agents.prompting.tools import ProposedChange, Tool, ToolContext, ToolResult
+from agents.prompting.tools import ProposedChange, Tool, ToolContext, ToolForm, ToolResult
 from agents.providers.base import ToolCall
 from agents.providers.exceptions import EmptyReply
 from agents.running.database import in_database
@@ -92,6 +92,8 @@ class ToolWriting:
     reader: int | None = None
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
+    # Words at which a small model is stopped.
+    stop: Sequence[str] = ()
     # What the steps so far add to the prompt, the text so far, and all changes.
     _said: list[Layer] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
@@ -100,8 +102,7 @@ class ToolWriting:
     _made: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        facts = facts_of(model_name(self.agent))
-        self._form = tool_form_for(facts, self.agent.tool_form)
+        self._form = _form_of(self.agent)
         self._tools = {tool.name: tool for tool in self.agent.tools}
 
     async def write(self, *, on_text: OnText | None = None, on_step: OnStep | None = None) -> Reply:
@@ -145,6 +146,7 @@ class ToolWriting:
             self.session_id,
             self._layers,
             json_schema=answer_schema(self.agent.tools) if is_json else None,
+            stop=self.stop,
             tools=[tool.schema for tool in self.agent.tools] if is_native else (),
             attempt_id=self.attempt_id,
             job_id=self.job_id,
@@ -167,10 +169,7 @@ class ToolWriting:
 
     def _layers(self) -> list[Layer]:
         """The prompt with the tools behind the instructions, and the steps so far at its end."""
-        layers = list(self.compose())
-        system = [layer for layer in layers if layer.role == "system"]
-        others = [layer for layer in layers if layer.role != "system"]
-        return [*system, tools_layer(self._form, self.agent.tools), *others, *self._said]
+        return [*with_tools(self.agent, self.compose()), *self._said]
 
     async def _run_all(self, calls: Sequence[ToolCall], number: int) -> tuple[CallRun, ...]:
         if not calls:
@@ -233,6 +232,19 @@ class ToolWriting:
             told = " ".join([run.sentence, *(remarks if run is step.runs[-1] else [])])
             layer = text_layer("TOOL_RESULTS", told, role="tool", has_heading=False)
             self._said.append(replace(layer, tool_call_id=run.call.call_id))
+
+
+def with_tools(agent: Agent, layers: Sequence[Layer]) -> list[Layer]:
+    """The layers of its prompt, and behind the instructions what its model is told of its tools."""
+    if not agent.tools:
+        return list(layers)
+    system = [layer for layer in layers if layer.role == "system"]
+    others = [layer for layer in layers if layer.role != "system"]
+    return [*system, tools_layer(_form_of(agent), agent.tools), *others]
+
+
+def _form_of(agent: Agent) -> ToolForm:
+    return tool_form_for(facts_of(model_name(agent)), agent.tool_form)
 
 
 @dataclass

@@ -5,10 +5,11 @@ import uuid
 from django.db import transaction
 
 from agents.flows.summarizing import cancel_waiting_summary, end_summarizing
-from agents.running.results import cancel_waiting_results
+from agents.modes import find_mode
+from agents.running.results import ask_again_for_results, cancel_waiting_results
 from memory.blocks import settle_pointer
 from sessions import committing
-from sessions.models import Attempt
+from sessions.models import Attempt, Session
 
 
 @transaction.atomic
@@ -38,3 +39,15 @@ def follow_choice(session_id: uuid.UUID) -> None:
     cancel_waiting_summary(session_id)
     cancel_waiting_results(session_id)
     end_summarizing(session_id)
+
+
+def ask_for_lacking_results(chapter: Session) -> None:
+    """Ask for the late results that a choice cancelled or that failed, and for what the latest
+    turn's chosen attempt has not asked for: it was edited by hand, or came from a file."""
+    ask_again_for_results(chapter.pk)
+    mode = find_mode(chapter.mode)
+    if mode is None or not mode.job_kinds:
+        return
+    latest = chapter.turns.select_related("chosen__turn").order_by("-number").first()
+    if latest is not None:
+        mode.after_commit(latest.chosen)

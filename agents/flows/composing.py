@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from agents.calling.model_access import known_facts, model_name
+from agents.calling.tool_steps import with_tools
 from agents.modes import agent_of, compose_for, mode_of, who_answers
 from agents.prompting.budget import input_budget, output_limit, read_weight_ahead
 from agents.prompting.declarations import Agent
@@ -33,7 +34,8 @@ def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Atte
 def compose_start(chapter: Session, agent_slot: int) -> list[Layer]:
     """All of the next prompt to this character but the user's words, to warm a cache with."""
     attempt = answer_to(chapter, agent_slot)
-    return _compose(agent_of(attempt), Subject(chapter, attempt.actor))
+    agent = agent_of(attempt)
+    return with_tools(agent, _compose(agent, Subject(chapter, attempt.actor, attempt=attempt)))
 
 
 def read_ahead(chapter: Session) -> None:

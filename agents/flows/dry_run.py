@@ -7,6 +7,7 @@ from decimal import Decimal
 from agents.calling.call_records import CallRecord, agent_label, shared_with_latest_call
 from agents.calling.calls import fit_prompt
 from agents.calling.model_access import known_facts, model_name
+from agents.calling.tool_steps import with_tools
 from agents.exceptions import PromptTooLong
 from agents.facts.model_list import Price
 from agents.facts.prices import FREE, price_of
@@ -88,7 +89,7 @@ def look_ahead(
     agent = agent_of(attempt)
     model, facts = model_name(agent), known_facts(agent)
     limit = output_limit(agent, facts)
-    layers = compose_reply(attempt)
+    layers = with_tools(agent, compose_reply(attempt))
     too_long = ""
     try:
         prompt = fit_prompt(agent, facts, lambda: layers)

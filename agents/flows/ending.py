@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
+from agents.flows.choosing import ask_for_lacking_results
 from agents.flows.memory_calls import accept_memory_calls, check_calls_accepted
 from agents.flows.summarizing import queue_due_summary, settle_memory
 from agents.flows.warmup import stop_warmup
 from agents.models import Job
 from agents.running.jobs import latest_jobs
-from agents.running.results import ask_for_cancelled_results
 from memory.stretches import is_asked_in_play
 from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import TurnInFlight, WrongState
@@ -58,7 +58,7 @@ def request_end(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session
             raise _refusal(chapter)
         if accept_calls:
             accept_memory_calls(chapter, is_ending=True)
-        ask_for_cancelled_results(session_id)
+        ask_for_lacking_results(chapter)
         settle_memory(session_id)
     stop_warmup(session_id)
     return get_chapter(session_id)

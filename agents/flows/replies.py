@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from django.db import Error as DatabaseError
 from django.db import transaction
@@ -13,23 +14,26 @@ from django.db import transaction
 from agents.calling.calls import PreparedCall, Reply, let_reply_through, make_call, prepare_call
 from agents.calling.model_access import is_small_model
 from agents.calling.rates import reply_is_over
-from agents.flows.choosing import follow_choice
+from agents.calling.tool_steps import Step, ToolWriting
+from agents.flows.choosing import ask_for_lacking_results, follow_choice
 from agents.flows.composing import compose_reply, cues_of, read_ahead
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
-from agents.modes import agent_of, mode_of, who_answers
+from agents.modes import agent_of, check_changes, mode_of, outcome_of, who_answers
 from agents.prompting.declarations import Agent
 from agents.prompting.prose import end_at_sentence, without_heading
 from agents.providers.exceptions import ProviderError
 from agents.running.claims import keep_claim
 from agents.running.database import in_database, in_database_patiently
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded
-from agents.running.results import ask_for_cancelled_results, finished_results
+from agents.running.results import finished_results
 from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.storage import describe
 from sessions.access import get_chapter
 from sessions.attempts import (
+    Answers,
     OpenedAttempt,
+    Writer,
     broken_attempt,
     open_prompt,
     open_reroll,
@@ -40,8 +44,8 @@ from sessions.breaking import INTERRUPTED, KEPT, extend_broken_text, fail_attemp
 from sessions.committing import commit_attempt
 from sessions.exceptions import ChapterError, WrongState
 from sessions.log_lines import current_ids, go_on_working_for
-from sessions.models import Attempt, Event
-from sessions.world import take_results
+from sessions.models import Attempt, Event, Session
+from sessions.world import NewChange, store_changes, take_results
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +58,12 @@ _at_work: set["asyncio.Task[None]"] = set()
 
 Open = Callable[[], OpenedAttempt]
 Prepare = Callable[[Attempt], PreparedCall]
+# How a reply is written: in one call that was let through, or in steps that ask for theirs.
+Writing = PreparedCall | ToolWriting
+
+
+class _EndedElsewhere(Exception):
+    """The run may no longer write to its attempt."""
 
 
 async def start_prompt(
@@ -144,39 +154,49 @@ def finished_text(agent: Agent, reply: Reply) -> str:
 
 
 @transaction.atomic
-def _open_prompt(session_id: uuid.UUID, **sent: object) -> OpenedAttempt:
+def _open_prompt(
+    session_id: uuid.UUID, *, answers: Answers = who_answers, **sent: Any
+) -> OpenedAttempt:
     """Store the prompt, and ask for what a choice or an import has left lacking."""
-    opened = open_prompt(session_id, answers=who_answers, **sent)  # type: ignore[arg-type]
+    opened = open_prompt(session_id, answers=answers, **sent)
     chapter = opened.attempt.session
     # Memory that catches up is written on with each prompt that is committed.
     if opened.must_run:
-        ask_for_cancelled_results(chapter.pk)
+        ask_for_lacking_results(chapter)
     if opened.must_run and not chapter.accepted_calls:
         queue_due_summary(chapter, notice_after=_SUMMARY_PAUSE_SECONDS)
     return opened
 
 
-async def store_and_start(open_attempt: Open, prepare: Prepare) -> OpenedAttempt:
+async def store_and_start(
+    open_attempt: Open, prepare: Prepare, *, turns_alone: int = 0
+) -> OpenedAttempt:
     """Store an attempt, and start a task of its own that writes it.
 
-    The task comes to its end also when the client leaves meanwhile.
+    The task comes to its end also when the client leaves meanwhile. `turns_alone` counts the turns
+    since the user's own with this one.
     """
     stored: asyncio.Future[OpenedAttempt] = asyncio.get_running_loop().create_future()
     # An empty context: the reply must not share the request's thread, which ends with it.
     context = contextvars.Context()
     context.run(go_on_working_for, **current_ids())
-    task = asyncio.create_task(_store_and_write(open_attempt, prepare, stored), context=context)
+    task = asyncio.create_task(
+        _store_and_write(open_attempt, prepare, stored, turns_alone), context=context
+    )
     _at_work.add(task)
     task.add_done_callback(_at_work.discard)
     return await stored
 
 
 async def _store_and_write(
-    open_attempt: Open, prepare: Prepare, stored: "asyncio.Future[OpenedAttempt]"
+    open_attempt: Open,
+    prepare: Prepare,
+    stored: "asyncio.Future[OpenedAttempt]",
+    turns_alone: int,
 ) -> None:
     """One task for both: a new one for the reply would wait for its turn among all the others."""
     try:
-        opened, call = await in_database(_open_and_prepare, open_attempt, prepare)
+        opened, writing = await in_database(_open_and_prepare, open_attempt, prepare)
     except asyncio.CancelledError:
         stored.cancel()
         raise
@@ -185,19 +205,55 @@ async def _store_and_write(
             stored.set_exception(error)
         return
     attempt, live = opened.attempt, LiveReply(task=asyncio.current_task())
-    if call is not None:
+    if writing is not None:
         LIVE_REPLIES[attempt.pk] = live
     if not stored.done():
         stored.set_result(opened)
-    if call is not None:
+    if writing is not None:
         go_on_working_for(session_id=attempt.session_id, attempt_id=attempt.pk)
-        await _write_reply(attempt, call, live)
+        await _write_reply(attempt, writing, live)
+        if not attempt.is_trial and not (live.committed and await _go_on(attempt, turns_alone)):
+            await warm_next_reply(attempt.session_id)
+
+
+async def _go_on(attempt: Attempt, turns_alone: int) -> bool:
+    """Have whoever acts next without being asked act; False where the user's turn has come."""
+    if turns_alone >= mode_of(attempt.session).most_turns_alone:
+        return False
+    try:
+        await store_and_start(partial(_open_next, attempt), _prepare, turns_alone=turns_alone + 1)
+    except (ChapterError, DatabaseError) as error:
+        # Also because the user was faster, or the chapter ends.
+        logger.info("nobody acts after attempt %s: %s", attempt.pk, type(error).__name__)
+        return False
+    except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)
+        logger.error(
+            "who acts after attempt %s met an error of the program:\n%s",
+            attempt.pk,
+            traceback_of(error),
+        )
+        return False
+    return True
+
+
+def _open_next(attempt: Attempt) -> OpenedAttempt:
+    """Store the attempt that follows this one without a prompt; raises WrongState for none."""
+
+    def acts(chapter: Session, _actor: int | None) -> Writer:
+        writer = mode_of(chapter).acts_next(chapter)
+        if writer is None or attempt.turn is None or attempt.turn.number != chapter.prompt_index:
+            raise WrongState("Nobody acts without being asked now.")
+        return writer._replace(needs_words=False)
+
+    key = f"after {attempt.pk}"
+    return _open_prompt(attempt.session_id, actor=None, words="", submission_key=key, answers=acts)
 
 
 def _open_and_prepare(
     open_attempt: Open, prepare: Prepare
-) -> tuple[OpenedAttempt, PreparedCall | Exception | None]:
-    """The stored attempt with its call, or with the error that ends it; None when it was answered.
+) -> tuple[OpenedAttempt, Writing | Exception | None]:
+    """The stored attempt with how it is written, or with the error that ends it; None when it was
+    answered.
 
     Raises DatabaseError, once the attempt is failed.
     """
@@ -207,6 +263,8 @@ def _open_and_prepare(
     attempt = opened.attempt
     try:
         take_results(attempt, finished_results(attempt.session_id))
+        if agent_of(attempt).tools:
+            return opened, _in_steps(attempt)
         return opened, let_reply_through(attempt.session_id, partial(prepare, attempt))
     except DatabaseError:
         fail_attempt(attempt, error=INTERRUPTED, partial_text="")
@@ -225,34 +283,43 @@ def _prepare(attempt: Attempt) -> PreparedCall:
     )
 
 
-async def _write_reply(attempt: Attempt, call: PreparedCall | Exception, live: LiveReply) -> None:
+def _in_steps(attempt: Attempt) -> ToolWriting:
+    return ToolWriting(
+        agent_of(attempt),
+        attempt.session_id,
+        partial(compose_reply, attempt),
+        partial(mode_of(attempt.session).readable, attempt),
+        reader=attempt.actor,
+        attempt_id=attempt.pk,
+        stop=cues_of(attempt),
+    )
+
+
+async def _write_reply(attempt: Attempt, writing: Writing | Exception, live: LiveReply) -> None:
     """However it ends, the attempt ends with it; where the database is away, with its lease."""
     try:
-        await _write_or_fail(attempt, call, live)
+        await _write_or_fail(attempt, writing, live)
     except DatabaseError as error:
         logger.error("attempt %s: the database failed: %s", attempt.pk, describe(error))
     except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)
         await _fail_unforeseen(attempt, live, error)
     finally:
-        if isinstance(call, PreparedCall):
+        if isinstance(writing, PreparedCall):
             reply_is_over(attempt.session_id)
         if LIVE_REPLIES.get(attempt.pk) is live:
             del LIVE_REPLIES[attempt.pk]
         live.finish()
-    if not attempt.is_trial:
-        await warm_next_reply(attempt.session_id)
 
 
-async def _write_or_fail(attempt: Attempt, call: PreparedCall | Exception, live: LiveReply) -> None:
+async def _write_or_fail(attempt: Attempt, writing: Writing | Exception, live: LiveReply) -> None:
     """Raises what nobody foresaw, and DatabaseError."""
     try:
         with keep_claim(attempt, live):
-            if not isinstance(call, PreparedCall):
-                raise call
+            if isinstance(writing, Exception):
+                raise writing
             if not attempt.is_trial:
                 await settle_warmup(attempt.session_id, attempt.actor)
-            reply = await make_call(call, on_text=live.append)
-            text = finished_text(agent_of(attempt), reply)
+            text = finished_text(agent_of(attempt), await _write(attempt, writing, live))
             if events := await in_database_patiently(_commit, attempt, text):
                 live.committed = ReplyEnded(attempt, events=events)
     except (ProviderError, ChapterError) as error:
@@ -264,9 +331,32 @@ async def _write_or_fail(attempt: Attempt, call: PreparedCall | Exception, live:
             partial_text=live.text,
             kind=type(error).__name__,
         )
+    except _EndedElsewhere:
+        await in_database_patiently(_leave_ended, attempt, live.text)
     except asyncio.CancelledError:
         await in_database(_settle_cancelled, attempt, live.text)
         raise
+
+
+async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> Reply:
+    if isinstance(writing, PreparedCall):
+        return await make_call(writing, on_text=live.append)
+
+    async def store(step: Step) -> None:
+        if not await in_database_patiently(_store_step, attempt, step):
+            raise _EndedElsewhere
+
+    return await writing.write(on_text=live.append, on_step=store)
+
+
+def _store_step(attempt: Attempt, step: Step) -> bool:
+    """Store what the step did to the world; False where the run may no longer write."""
+    changes = [
+        NewChange(change.kind, change.payload, cause=run.call.name, step=change.step)
+        for run in step.runs
+        for change in run.changes
+    ]
+    return not changes or store_changes(attempt, check_changes(attempt.session, changes))
 
 
 async def _fail_unforeseen(attempt: Attempt, live: LiveReply, error: Exception) -> None:
@@ -287,13 +377,17 @@ def _settle_cancelled(attempt: Attempt, text: str) -> None:
         extend_broken_text(attempt, text)
 
 
+def _leave_ended(attempt: Attempt, text: str) -> None:
+    logger.info("attempt %s ended elsewhere; its reply is not committed", attempt.pk)
+    extend_broken_text(attempt, text)
+
+
 @transaction.atomic
 def _commit(attempt: Attempt, text: str) -> list[Event] | None:
     """Commit the attempt and, in the same transaction, ask for the memory that is due then."""
-    events = commit_attempt(attempt, text)
+    events = commit_attempt(attempt, outcome_of(attempt, text))
     if events is None:
-        logger.info("attempt %s ended elsewhere; its reply is not committed", attempt.pk)
-        extend_broken_text(attempt, text)
+        _leave_ended(attempt, text)
         return None
     mode_of(attempt.session).after_commit(attempt)
     if attempt.kind == Attempt.Kind.PROMPT:

@@ -25,7 +25,7 @@ from agents.flows.choosing import choose_reply
 from agents.flows.composing import cues_of
 from agents.flows.replies import stop_running, store_and_start
 from agents.models import LLMArtifact
-from agents.modes import agent_of
+from agents.modes import agent_of, all_agents
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sent_layers import SentLayer
@@ -155,6 +155,11 @@ def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> s
         return (
             "It cannot be tried again with a changed prompt: the call that it came from is not "
             "recorded."
+        )
+    if behind.chosen.artifact.agent in {one.name for one in all_agents() if one.tools}:
+        return (
+            "It cannot be tried again with a changed prompt: it was written in steps, each with a "
+            "prompt of its own."
         )
     return ""
 

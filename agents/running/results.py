@@ -16,13 +16,19 @@ from agents.running.jobs import finish, queue_job
 from sessions.models import Attempt
 from sessions.world import LateResult
 
+_ENDED_WITHOUT = (Job.Status.CANCELLED, Job.Status.FAILED)
+
 
 def ask_for_result(attempt: Attempt, kind: str, result_kind: str, **fields: Any) -> Job:
     """Queue the job of this kind that works something out for a committed attempt.
 
-    Asked for again, it is the same job.
+    Asked for again, it is the same job, which is done once; one that was cancelled or failed is
+    queued again.
     """
     assert attempt.turn is not None, "Only a committed attempt asks for a result."
+    asked = Job.objects.filter(attempt=attempt, kind=kind, result_kind=result_kind).first()
+    if asked is not None and asked.status not in _ENDED_WITHOUT:
+        return asked
     return queue_job(
         attempt.session_id,
         kind,
@@ -58,8 +64,9 @@ def cancel_waiting_results(session_id: uuid.UUID) -> None:
     )
 
 
-def ask_for_cancelled_results(session_id: uuid.UUID) -> None:
-    """Queue the jobs again whose asker is chosen after all."""
-    cancelled = Job.objects.filter(session_id=session_id, status=Job.Status.CANCELLED)
-    for job in cancelled.filter(attempt__chosen_for__isnull=False).exclude(result_kind=""):
+def ask_again_for_results(session_id: uuid.UUID) -> None:
+    """Queue the jobs again whose asker is chosen after all, and those that failed: results of the
+    same kind that were asked for later wait for them."""
+    ended = Job.objects.filter(session_id=session_id, status__in=_ENDED_WITHOUT)
+    for job in ended.filter(attempt__chosen_for__isnull=False).exclude(result_kind=""):
         queue_job(session_id, job.kind, job.key)

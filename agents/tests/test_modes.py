@@ -10,6 +10,7 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from agents.calling.model_access import model_name
+from agents.calling.tests.exploring import GO
 from agents.flows.dry_run import look_ahead
 from agents.flows.tests.playing import play
 from agents.mode_checks import check_modes
@@ -102,6 +103,7 @@ def of_agent(**changes: Any) -> Mode:
         (other(change_kinds=frozenset({"moved"})), "agents.E006"),
         (other(event_kinds=frozenset({"seen"})), "agents.E006"),
         (other(job_kinds={"summarize": JOB}), "agents.E006"),
+        (of_agent(name="other.goer", tools=(GO,)), "agents.E009"),
     ],
 )
 def test_a_declaration_that_cannot_be_is_named_with_a_way_out(

@@ -5,6 +5,7 @@ import pytest
 from agents.modes import mode_of, who_answers
 from gamemaster.characters import CHARACTER_LAYERS, CHARACTERS, others_cues
 from gamemaster.mode import MODE
+from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt
 from sessions.roster import SLOTS
@@ -25,7 +26,7 @@ def test_all_characters_are_told_the_same_way() -> None:
 
 def test_whom_a_prompt_addresses_answers_it() -> None:
     chapter = make_active_chapter()
-    assert who_answers(chapter, 2) == (2, "character")
+    assert who_answers(chapter, 2) == Writer(2, "character")
     with pytest.raises(InvalidInput, match="names no agent that answers"):
         who_answers(chapter, None)
 

@@ -3,7 +3,7 @@
 Lengths are not declared here, because a line break counts as one however it is sent.
 """
 
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -68,7 +68,10 @@ class PromptBody(Body):
     agent_slot: int | None = Field(
         description="The character that answers; null where the way to play has none that does."
     )
-    user_text: str = Field(description="What happens; 1 to 5,000 characters.")
+    user_text: str = Field(
+        description="What happens; 1 to 5,000 characters, or none where the way to play goes on "
+        "without."
+    )
     witnesses: list[int] | None = Field(None, description=_WITNESSES)
 
 
@@ -78,6 +81,11 @@ class RerollBody(Body):
     agent_slot: int | None = Field(None, description="The character that answers.")
     user_text: str | None = Field(None, description="What happens; 1 to 5,000 characters.")
     witnesses: list[int] | None = Field(None, description=_WITNESSES)
+
+
+class ActBody(Body):
+    act: str = Field(description="The name of an act of the chapter's way to play.")
+    arguments: dict[str, Any] = Field({}, description="As that act declares them.")
 
 
 class ChooseBody(Body):

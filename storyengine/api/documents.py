@@ -276,6 +276,14 @@ class AttemptDocument(Document):
     )
 
 
+class ActAnswer(Document):
+    """What an act did to the world."""
+
+    session_id: UUID
+    prompt_index: int = Field(description="The turn that it followed, and closed.")
+    changes: list[ChangeDocument]
+
+
 class TurnDocument(Document):
     """A turn with all attempts at it, oldest first."""
 

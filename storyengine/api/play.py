@@ -8,13 +8,14 @@ from django.http.response import HttpResponseBase
 from ninja import Header, Router
 from ninja.responses import Status
 
+from agents.flows.acting import do_act
 from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.replies import keep_reply, start_prompt, start_reroll, stop_reply
 from sessions.attempts import OpenedAttempt
-from storyengine.api.bodies import ChooseBody, EditBody, PromptBody, RerollBody
-from storyengine.api.documents import SessionDocument, TurnAnswer, TurnDocument
+from storyengine.api.bodies import ActBody, ChooseBody, EditBody, PromptBody, RerollBody
+from storyengine.api.documents import ActAnswer, SessionDocument, TurnAnswer, TurnDocument
 from storyengine.api.problems import CALL, READ, WRITE, refusals
-from storyengine.api.reading import read_answer, read_turn, read_whole_session
+from storyengine.api.reading import read_act, read_answer, read_turn, read_whole_session
 from storyengine.api.streaming import await_answer, stream_answer
 
 router = Router(tags=["Play"])
@@ -126,6 +127,16 @@ def edit(
     """Replace the text of the latest reply by hand, as another attempt; calls no model."""
     attempt = edit_reply(session_id, number, body.text, submission_key=idempotency_key)
     return Status(201, read_answer(attempt))
+
+
+@router.post("/session/{uuid:session_id}/act", response={201: ActAnswer, **WRITE})
+def act(request: HttpRequest, session_id: UUID, body: ActBody) -> Status[ActAnswer]:
+    """Change the world without a model, as the way to play has it.
+
+    The latest turn takes no other attempt from then on. 422 for an act that the way to play does
+    not have, which names those that it has, and for arguments that do not fit.
+    """
+    return Status(201, read_act(session_id, do_act(session_id, body.act, body.arguments)))
 
 
 @router.post("/session/{uuid:session_id}/stop", response={200: SessionDocument, **CALL})

@@ -20,9 +20,10 @@ from sessions.attempts import pending_attempt
 from sessions.committing import find_turn
 from sessions.exceptions import UnknownChapter
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB1_CHAR_LIMIT, TAB2_CHAR_LIMIT
-from sessions.models import THOUGHT, Attempt, Event, Session
+from sessions.models import THOUGHT, Attempt, Change, Event, Session
 from sessions.record import chosen_events
 from storyengine.api.documents import (
+    ActAnswer,
     AttemptDocument,
     ChangeDocument,
     ConsentDocument,
@@ -122,6 +123,14 @@ def answer_of(attempt: Attempt, events: Sequence[Event]) -> TurnAnswer:
     )
 
 
+def read_act(session_id: UUID, changes: Sequence[Change]) -> ActAnswer:
+    return ActAnswer(
+        session_id=session_id,
+        prompt_index=get_chapter(session_id).prompt_index,
+        changes=[_change_document(one) for one in changes],
+    )
+
+
 def read_turn(session_id: UUID, number: int, *, with_thoughts: bool = False) -> TurnDocument:
     """All attempts at the turn, trials and broken ones too; raises UnknownTurn."""
     recover(session_id)
@@ -154,17 +163,19 @@ def _event_documents(events: Iterable[Event], *, with_thoughts: bool) -> list[Ev
 def _change_documents(attempt: Attempt) -> list[ChangeDocument]:
     """Those of its latest run, and the acts after it."""
     own = [one for one in attempt.changes.all() if one.run_id in (attempt.run_id, None)]
-    return [
-        ChangeDocument(
-            is_act=one.run_id is None,
-            kind=one.kind,
-            payload=one.payload,
-            cause=one.cause,
-            step=one.step,
-            created_at=one.created_at,
-        )
-        for one in sorted(own, key=lambda one: (one.run_id is None, one.position))
-    ]
+    in_order = sorted(own, key=lambda one: (one.run_id is None, one.position))
+    return [_change_document(one) for one in in_order]
+
+
+def _change_document(change: Change) -> ChangeDocument:
+    return ChangeDocument(
+        is_act=change.run_id is None,
+        kind=change.kind,
+        payload=change.payload,
+        cause=change.cause,
+        step=change.step,
+        created_at=change.created_at,
+    )
 
 
 def read_job(job_id: UUID) -> JobDocument:

@@ -117,7 +117,7 @@ class PersonChange(Part):
 class ResultEntry(Part):
     """What a job worked out beside play for the attempt that asked, taken or not."""
 
-    job_kind: Annotated[Term, Field(max_length=10)]
+    job_kind: Annotated[Term, Field(max_length=40)]
     turn: Number
     attempt: Number = Field(description="The place of the attempt that asked.")
     kind: Term = Field(description="The kind of the change that it becomes.")

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from agents.exceptions import BadSetup
 from agents.modes import Stage, check_setup, find_agent, find_mode, has_stage
 from sessions.limits import MAX_PEOPLE
-from sessions.models import PERSON
+from sessions.models import DEFAULT_MODE, PERSON
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,
@@ -193,8 +193,10 @@ def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: st
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
     _check_writer(attempt, chapter, place)
     _check_changes(attempt.changes, chapter, f"{place}.changes")
+    # In other ways to play, what somebody does can come to an event of which nobody speaks.
+    may_be_narrated = attempt.actor is None or chapter.mode != DEFAULT_MODE
     for at, event in enumerate(attempt.events):
-        _check_event(event, chapter, f"{place}.events[{at}]", may_be_narrated=attempt.actor is None)
+        _check_event(event, chapter, f"{place}.events[{at}]", may_be_narrated=may_be_narrated)
     roles = [event.role for event in attempt.events]
     # Somebody who acts without any words has no event of them.
     begin = ["user", "agent"] if attempt.words else ["agent"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from asgiref.sync import async_to_sync
 
+from agents.flows import replies
 from agents.flows.replies import start_prompt, start_reroll
 from agents.running.live import LIVE_REPLIES
 from sessions.models import Attempt, Session
@@ -21,6 +22,12 @@ async def replies_are_over() -> None:
     """Of all that are being written in this process, however they end."""
     tasks = [live.task for live in LIVE_REPLIES.values() if live.task]
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def nobody_writes() -> None:
+    """Until no reply is written in this process, and none follows by itself."""
+    while replies._at_work:
+        await asyncio.wait(set(replies._at_work))
 
 
 def play(

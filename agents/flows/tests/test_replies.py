@@ -23,6 +23,7 @@ from agents.providers.exceptions import (
 )
 from agents.providers.scripted import Script, ScriptedProvider
 from sessions.committing import commit_attempt
+from sessions.events import NewEvent
 from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
@@ -62,17 +63,17 @@ def test_a_reply_is_committed_when_the_database_is_back(
 ) -> None:
     tries = []
 
-    def commit(attempt: Attempt, text: str) -> object:
-        tries.append(text)
+    def commit(attempt: Attempt, outcome: Sequence[NewEvent]) -> object:
+        tries.append([event.text for event in outcome])
         if len(tries) < 3:
             raise OperationalError("database is locked")
-        return commit_attempt(attempt, text)
+        return commit_attempt(attempt, outcome)
 
     monkeypatch.setattr("agents.running.database.PAUSES", (0, 0))
     monkeypatch.setattr(replies, "commit_attempt", commit)
     provider.enqueue("I step in.")
     assert play(chapter).status == Attempt.Status.COMMITTED
-    assert tries == ["I step in."] * 3
+    assert tries == [["I step in."]] * 3
 
 
 def test_a_try_that_was_rolled_back_leaves_nothing_to_the_next(

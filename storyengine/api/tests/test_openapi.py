@@ -17,6 +17,7 @@ EXPECTED = {
     "/api/session/{session_id}/setup": {"get", "put"},
     "/api/session/{session_id}/lock": {"post"},
     "/api/session/{session_id}/prompt": {"post"},
+    "/api/session/{session_id}/act": {"post"},
     "/api/session/{session_id}/stop": {"post"},
     "/api/session/{session_id}/keep": {"post"},
     "/api/session/{session_id}/reroll": {"post"},

@@ -1,0 +1,43 @@
+"""An act: the user changes the world in a way that the mode declares, and no model is called."""
+
+import uuid
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel
+
+from agents.modes import Act, check_changes, mode_of, world_now
+from agents.prompting.forms.schemas import InvalidReply, check_payload
+from sessions import acts
+from sessions.access import get_chapter
+from sessions.exceptions import InvalidInput
+from sessions.models import Change, Session
+from sessions.world import NewChange
+
+
+def do_act(session_id: uuid.UUID, name: str, arguments: Mapping[str, Any]) -> list[Change]:
+    """Do the act of this name, and return the changes that it made.
+
+    Raises InvalidInput for an act that the mode does not declare, for arguments that do not fit and
+    for what the world does not allow, and what `sessions.acts.act` raises.
+    """
+    declared = {one.name: one for one in mode_of(get_chapter(session_id)).acts}
+    act = declared.get(name)
+    if act is None:
+        known = f"there is {', '.join(declared)}" if declared else "there is none"
+        raise InvalidInput(
+            f"{name[:60]!r} is no act of this way to play; {known}. Nothing was changed."
+        )
+    payload = dict(arguments)
+    try:
+        check_payload(payload, act.arguments)
+    except InvalidReply as invalid:
+        raise InvalidInput(f"The act {name} was not done: {invalid}.") from None
+    return acts.act(session_id, partial(_changes, act, act.arguments.model_validate(payload)))
+
+
+def _changes(act: Act, arguments: BaseModel, chapter: Session) -> list[NewChange]:
+    """What it comes to in the world as it is now, which no other act changes meanwhile."""
+    made = check_changes(chapter, act.run(arguments, world_now(chapter)))
+    return [NewChange(one.kind, one.payload, cause=act.name) for one in made]

@@ -1,0 +1,20 @@
+"""What the user does without a model."""
+
+from agents.modes import Act
+from agents.prompting.tools import ToolArguments
+from sessions.exceptions import InvalidInput
+from sessions.world import NewChange
+from storyengine.tests.lighthouse.state import OIL, TANK, Light
+
+
+class Refuelling(ToolArguments):
+    litres: int
+
+
+def refuel(arguments: Refuelling, light: Light) -> list[NewChange]:
+    if not 0 < light.oil + arguments.litres <= TANK:
+        raise InvalidInput(f"The tank holds {TANK} litres. Nothing was changed.")
+    return [NewChange(OIL, {"litres": arguments.litres})]
+
+
+REFUEL = Act("refuel", "Fills the tank.", Refuelling, refuel)

@@ -1,0 +1,65 @@
+"""The two who keep the lighthouse: each is an actor of its own, with the same agent and tools."""
+
+from agents.prompting.declarations import Agent, memory_layer
+from agents.prompting.layer_sources import (
+    character_memory,
+    given,
+    identity,
+    prompt_file,
+    recent_context,
+)
+from agents.prompting.layers import Piece
+from agents.prompting.sandwich import LayerDeclaration
+from sessions.attempts import Writer
+from sessions.models import Attempt, Session
+from storyengine.tests.lighthouse.narrator import NARRATOR
+from storyengine.tests.lighthouse.state import what_is_here
+from storyengine.tests.lighthouse.tools import TOOLS
+
+# At these words of the user the keepers go on by themselves.
+WATCH = "Keep watch"
+
+KEEPER = Agent(
+    None,
+    "lighthouse.keeper",
+    "Keeper of the light",
+    "gpt-4o",
+    output_tokens=500,
+    reasoning_tokens=1_000,
+    temperature=0.5,
+    layers=(
+        LayerDeclaration(
+            "SYSTEM",
+            prompt_file("storyengine.tests.lighthouse.keeper"),
+            role="system",
+            has_heading=False,
+        ),
+        LayerDeclaration("AGENT_IDENTITY", identity),
+        memory_layer("STRUCTURED_MEMORY", character_memory),
+        LayerDeclaration("WHAT_IS_HERE", what_is_here),
+        LayerDeclaration("RECENT_CONTEXT", recent_context),
+        LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
+    ),
+    tools=TOOLS,
+)
+
+
+def answers(chapter: Session, actor: int | None) -> Writer:
+    """Nobody has to say anything to the narrator; a keeper waits for words."""
+    if actor is None:
+        return Writer(None, NARRATOR.name, needs_words=False)
+    return Writer(actor, KEEPER.name, needs_words=actor == 1)
+
+
+def acts_next(chapter: Session) -> Writer | None:
+    """After the word to keep watch the two act in turn."""
+    turns = chapter.turns.select_related("chosen").order_by("-number")
+    latest = turns[0].chosen
+    began = next((one.chosen for one in turns if one.chosen.words), None)
+    if began is None or began.words != WATCH:
+        return None
+    return Writer(2 if latest.actor == 1 else 1, KEEPER.name)
+
+
+def words_of(attempt: Attempt) -> dict[str, list[Piece]]:
+    return {"USER_PROMPT": [Piece(attempt.words or "(You go on.)")]}

@@ -1,0 +1,33 @@
+"""A way to play that uses each part of a declaration once: two people keep a lighthouse."""
+
+from agents.modes import AddedLayer, Mode, Stage
+from agents.prompting.sandwich import LayerDeclaration
+from storyengine.tests.lighthouse.acts import REFUEL
+from storyengine.tests.lighthouse.keeper import KEEPER, acts_next, answers, words_of
+from storyengine.tests.lighthouse.narrator import NARRATOR
+from storyengine.tests.lighthouse.outcome import SIGNAL, outcome
+from storyengine.tests.lighthouse.state import CHANGE_KINDS, apply_change, first_light, what_is_here
+from storyengine.tests.lighthouse.tide import TIDE, TIDE_JOB, ask_for_tide
+from storyengine.tests.lighthouse.tools import readable
+
+MODE = Mode(
+    name="lighthouse",
+    title="Lighthouse",
+    sentence="Two people keep a lighthouse.",
+    agents=(KEEPER, NARRATOR),
+    answers=answers,
+    given=words_of,
+    readable=readable,
+    outcome=outcome,
+    acts=(REFUEL,),
+    stages=frozenset({Stage.SET_UP, Stage.PLAY, Stage.MEMORY}),
+    added_layers=(AddedLayer("memory", "FORMAT", LayerDeclaration("LAMP_LOG", what_is_here)),),
+    change_kinds=CHANGE_KINDS,
+    event_kinds=frozenset({SIGNAL}),
+    job_kinds={TIDE: TIDE_JOB},
+    initial_state=first_light,
+    apply_change=apply_change,
+    acts_next=acts_next,
+    most_turns_alone=2,
+    after_commit=ask_for_tide,
+)

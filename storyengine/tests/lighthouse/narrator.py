@@ -1,0 +1,27 @@
+"""Who tells what can be seen; no member of the cast acts then."""
+
+from agents.prompting.declarations import Agent
+from agents.prompting.layer_sources import given, prompt_file, recent_context
+from agents.prompting.sandwich import LayerDeclaration
+from storyengine.tests.lighthouse.state import what_is_here
+
+NARRATOR = Agent(
+    None,
+    "lighthouse.narrator",
+    "Narrator of what is seen",
+    "gpt-4o",
+    output_tokens=500,
+    reasoning_tokens=1_000,
+    temperature=0.5,
+    layers=(
+        LayerDeclaration(
+            "SYSTEM",
+            prompt_file("storyengine.tests.lighthouse.narrator"),
+            role="system",
+            has_heading=False,
+        ),
+        LayerDeclaration("WHAT_IS_HERE", what_is_here),
+        LayerDeclaration("RECENT_CONTEXT", recent_context),
+        LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
+    ),
+)

@@ -1,0 +1,47 @@
+"""The world: which lamps burn, how much oil is left, what the wind and the tide are like."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agents.modes import world_now, world_of
+from agents.prompting.layers import Piece, Tier
+from agents.prompting.sandwich import Subject
+from sessions.models import Change, Session
+
+LIT, OIL, WIND, TIDE_CAME = (f"lighthouse.{name}" for name in ("lit", "oil", "wind", "tide_came"))
+CHANGE_KINDS = frozenset({LIT, OIL, WIND, TIDE_CAME})
+# Litres.
+TANK = 20
+
+
+@dataclass(frozen=True)
+class Light:
+    lit: tuple[str, ...] = ()
+    oil: int = 5
+    wind: int | None = None
+    tides: tuple[int, ...] = ()
+
+
+def first_light(chapter: Session) -> Light:
+    return Light()
+
+
+def apply_change(light: Light, change: Change) -> Light:
+    payload = change.payload
+    if change.kind == LIT:
+        return replace(light, lit=(*light.lit, payload["lamp"]))
+    if change.kind == OIL:
+        return replace(light, oil=light.oil + payload["litres"])
+    if change.kind == WIND:
+        return replace(light, wind=payload["force"])
+    if change.kind == TIDE_CAME:
+        return replace(light, tides=(*light.tides, payload["level"]))
+    return light
+
+
+def what_is_here(subject: Subject, tier: Tier) -> Sequence[Piece]:
+    """A layer: the world as the attempt's run has it so far."""
+    attempt = subject.attempt
+    light: Light = world_of(attempt) if attempt else world_now(subject.chapter)
+    lamps = ", ".join(light.lit) or "none"
+    return [Piece(f"Lamps: {lamps}. Oil: {light.oil}. Wind: {light.wind}. Tides: {light.tides}.")]

@@ -1,0 +1,29 @@
+"""The tide, which a job works out beside play for the turn that asked."""
+
+from agents.models import Job
+from agents.running.database import in_database
+from agents.running.job_kinds import JobKind
+from agents.running.jobs import fail
+from agents.running.results import ask_for_result, finish_with_result
+from agents.running.watch import Watch
+from sessions.models import Attempt
+from storyengine.tests.lighthouse.state import TIDE_CAME
+
+TIDE = "lighthouse.tide"
+
+
+def ask_for_tide(attempt: Attempt) -> None:
+    """The narrator's turns ask for it."""
+    if attempt.actor is None:
+        ask_for_result(attempt, TIDE, TIDE_CAME)
+
+
+async def _work_out(job: Job, watch: Watch) -> None:
+    await in_database(finish_with_result, job, {"level": job.from_prompt_index})
+
+
+def _give_up(job: Job, error: Exception) -> None:
+    fail(job, str(error), cause=error)
+
+
+TIDE_JOB = JobKind(run=_work_out, give_up=_give_up)

@@ -1,0 +1,514 @@
+"""A second way to play is installed by MODES alone, and uses each part of a declaration once.
+
+Each part is played through the API, with a provider that says what the test wrote.
+"""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from agents.calling.tests.exploring import form as form
+from agents.calling.tests.exploring import native as native
+from agents.calling.tests.exploring import says, sent_text
+from agents.flows.tests.playing import nobody_writes
+from agents.mode_checks import check_modes
+from agents.models import Job
+from agents.modes import find_mode, world_now
+from agents.prompting.tools import ToolForm
+from agents.providers.exceptions import ProviderTimeout
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.running.database import in_database
+from sessions.breaking import stop_attempt
+from sessions.models import FIRST_NUMBER_IN_PLAY, Attempt, Session
+from sessions.tests.factories import make_active_chapter
+from sessions.transcript import read_transcript
+from storyengine.api.tests.calling import (
+    RunJobs,
+    acall,
+    address,
+    assert_problem,
+    call,
+    in_loop,
+    reply_is_running,
+)
+from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.importing import import_chapter
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
+
+APP = "storyengine.tests.lighthouse"
+
+
+@pytest.fixture(autouse=True)
+def _installed(settings: Settings) -> None:
+    """One line of settings: each app of MODES is an app of Django's too."""
+    settings.MODES = [*settings.MODES, APP]
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, APP]
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter(mode="lighthouse", selected_agent_slots=(1, 2))
+
+
+def prompt(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more: Any) -> Any:
+    key = more.pop("key", None)
+    headers = {"Idempotency_Key": key} if key else {}
+    body = {"agent_slot": slot, "user_text": words, **more}
+    return call("POST", address(chapter, "prompt"), body, **headers)
+
+
+def played(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more: Any) -> Any:
+    """The events of a turn that was committed, thoughts included."""
+    answer = prompt(chapter, slot, words, **more)
+    assert answer.status_code == 201, answer.content
+    return chosen(chapter, answer.json()["prompt_index"])["events"]
+
+
+def attempts(chapter: Session, number: int) -> Any:
+    return call("GET", address(chapter, f"turns/{number}") + "?thoughts=1").json()["attempts"]
+
+
+def chosen(chapter: Session, number: int) -> Any:
+    [attempt] = [one for one in attempts(chapter, number) if one["is_chosen"]]
+    return attempt
+
+
+def changes(chapter: Session, number: int) -> list[tuple[str, Any]]:
+    return [(one["kind"], one["payload"]) for one in chosen(chapter, number)["changes"]]
+
+
+def act(chapter: Session, name: str = "refuel", **arguments: Any) -> Any:
+    return call("POST", address(chapter, "act"), {"act": name, "arguments": arguments})
+
+
+def reroll(chapter: Session, **body: Any) -> Any:
+    answer = call("POST", address(chapter, "reroll"), body)
+    assert answer.status_code == 201, answer.content
+    return answer
+
+
+def light_of(chapter: Session) -> Any:
+    return world_now(Session.objects.get(pk=chapter.pk))
+
+
+def test_its_declaration_is_without_fault() -> None:
+    assert check_modes() == []
+    assert find_mode("lighthouse") is not None
+
+
+def test_two_actors_answer_as_themselves(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue("I climb.", "I row.")
+    played(chapter, 1)
+    played(chapter, 2)
+    assert [chosen(chapter, number)["agent_slot"] for number in (1, 2)] == [1, 2]
+    first, second = map(sent_text, provider.history)
+    assert "A ferrywoman." in first
+    assert "A priest." not in first
+    assert "A priest." in second
+    assert "I climb." in second
+
+
+class TestWithoutWords:
+    @pytest.mark.parametrize("slot", [None, 2])
+    def test_a_turn_goes_on_with_an_actor_or_with_none(
+        self, chapter: Session, provider: ScriptedProvider, slot: int | None
+    ) -> None:
+        provider.enqueue("Fog comes in.", "It thickens.")
+        [event] = played(chapter, slot, "")
+        assert (event["role"], event["agent_slot"], event["text"]) == (
+            "agent",
+            slot,
+            "Fog comes in.",
+        )
+        attempt = chosen(chapter, 1)
+        assert (attempt["agent_slot"], attempt["words"]) == (slot, "")
+        assert read_transcript(chapter).plain_text.startswith("1)\n\n")
+        reroll(chapter)
+        assert chosen(chapter, 1)["events"][0]["text"] == "It thickens."
+
+    def test_who_needs_words_is_not_asked_without(self, chapter: Session) -> None:
+        problem = assert_problem(prompt(chapter, 1, " \n"), 422, "invalid-input")
+        assert "The prompt is empty" in problem["detail"]
+
+    def test_a_re_roll_of_words_needs_some(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I climb.")
+        played(chapter)
+        answer = call("POST", address(chapter, "reroll"), {"user_text": ""})
+        assert_problem(answer, 422, "invalid-input")
+
+
+class TestEvents:
+    def test_a_turn_may_come_to_several_with_a_kind_and_a_form_of_their_own(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I climb.\n\n*signal* Keep off.")
+        [_, said, shown] = played(chapter)
+        assert (said["kind"], said["text"], said["shown"]) == ("said", "I climb.", None)
+        assert (shown["kind"], shown["text"]) == ("lighthouse.signal", "Keep off.")
+        assert shown["shown"] == {"flashes": 9}
+
+    def test_a_thought_is_its_thinker_s_alone(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I climb.\n\n*thinks* He lies.", "I row.", "I wait.")
+        assert played(chapter)[-1]["kind"] == "thought"
+        shown = call("GET", address(chapter)).json()["events"]
+        assert [event["text"] for event in shown] == ["Go on.", "I climb."]
+        played(chapter, 2)
+        played(chapter, 1)
+        _, other, thinker = map(sent_text, provider.history)
+        assert "He lies." not in other
+        assert "He lies." in thinker
+
+    def test_what_one_witnesses_is_told_to_nobody_else(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I climb.\n\n*aside* The key is under the stone.", "I row.", "I wait.")
+        played(chapter)
+        assert [event.witnesses for event in chapter.events.all()] == [[1, 2], [1, 2], [1]]
+        played(chapter, 2)
+        played(chapter, 1)
+        _, other, witness = map(sent_text, provider.history)
+        assert "I climb." in other
+        assert "under the stone" not in other
+        assert "under the stone" in witness
+
+    def test_a_kind_that_is_not_declared_is_not_stored(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("*forged* Boo.")
+        assert prompt(chapter).status_code == 502
+        assert not chapter.events.exists()
+
+
+class TestTools:
+    def test_a_call_changes_the_world_that_the_next_step_and_turn_are_told(
+        self, chapter: Session, provider: ScriptedProvider, form: ToolForm
+    ) -> None:
+        provider.enqueue(
+            says(form, "I light it.", ("light", {"lamp": "north"}), ("light", {"lamp": "south"})),
+            says(form, "It burns."),
+            says(form, "I see it."),
+        )
+        events = played(chapter)
+        assert [one["text"] for one in events[1:]] == ["I light it.", "It burns."]
+        lit = [("lighthouse.lit", {"lamp": name}) for name in ("north", "south")]
+        assert changes(chapter, 1) == lit
+        assert {(one["cause"], one["step"]) for one in chosen(chapter, 1)["changes"]} == {
+            ("light", 1)
+        }
+        played(chapter, 2)
+        before, after, next_turn = map(sent_text, provider.history)
+        assert "Lamps: none." in before
+        for told in (after, next_turn):
+            assert "Lamps: north, south." in told
+
+    def test_a_retry_begins_from_the_world_before(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        lights = says("native", "I light it.", ("light", {"lamp": "north"}))
+        provider.enqueue(lights, ProviderTimeout("Too slow."), lights, "It burns.")
+        assert_problem(prompt(chapter, key="k"), 502, "turn-failed")
+        assert light_of(chapter).lit == ()
+        played(chapter, key="k")
+        assert changes(chapter, 1) == [("lighthouse.lit", {"lamp": "north"})]
+        assert light_of(chapter).lit == ("north",)
+
+    def test_a_kept_reply_has_what_its_finished_steps_changed(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        lights = says("native", "I light it.", ("light", {"lamp": "north"}))
+        provider.enqueue(lights, ProviderTimeout("Too slow."))
+        problem = assert_problem(prompt(chapter), 502, "turn-failed")
+        assert problem["pending_turn"]["partial_text"] == "I light it."
+        assert call("POST", address(chapter, "keep")).status_code == 201
+        assert chosen(chapter, 1)["events"][-1]["text"] == "I light it."
+        assert light_of(chapter).lit == ("north",)
+
+    def test_a_reply_that_was_stopped_elsewhere_stores_no_further_step(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        gate = asyncio.Event()
+        lights = says("native", "I light it.", ("light", {"lamp": "north"}))
+        provider.enqueue(Script(lights.text, tool_calls=lights.tool_calls, gate=gate, gate_at=2))
+
+        async def scenario() -> Any:
+            sent = asyncio.create_task(
+                acall("POST", address(chapter, "prompt"), {"agent_slot": 1, "user_text": "Go."})
+            )
+            await reply_is_running()
+            # As another process does it.
+            await in_database(lambda: stop_attempt(Attempt.objects.get()))
+            gate.set()
+            return await sent
+
+        problem = assert_problem(in_loop(scenario), 409, "turn-stopped")
+        assert problem["pending_turn"]["partial_text"] == "I light it."
+        assert not chapter.changes.exists()
+        assert len(provider.history) == 1
+
+    def test_a_dry_run_shows_what_the_first_step_would_be_sent(
+        self, chapter: Session, provider: ScriptedProvider, form: ToolForm
+    ) -> None:
+        body = {"agent_slot": 2, "user_text": "Go on."}
+        layers = call("POST", address(chapter, "dry-run"), body).json()["layers"]
+        provider.enqueue(says(form, "I climb."))
+        played(chapter, 2)
+        [sent] = provider.history
+        assert "\n\n".join(message.content for message in sent.messages) == "\n\n".join(
+            layer["text"] for layer in layers
+        )
+
+    def test_one_layer_cannot_be_tried_otherwise(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I climb.")
+        played(chapter)
+        problem = assert_problem(call("GET", address(chapter, "trial")), 409, "wrong-state")
+        assert "written in steps" in problem["detail"]
+
+    def test_whoever_appears_takes_part_from_then_on(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(says("native", "I call.", ("hail", {"name": "Ann"})), "She lands.", "On.")
+        played(chapter)
+        [(kind, person)] = changes(chapter, 1)
+        assert (kind, person["name"], person["number"]) == ("person", "Ann", FIRST_NUMBER_IN_PLAY)
+        played(chapter, witnesses=[1, FIRST_NUMBER_IN_PLAY])
+        told = chapter.events.filter(prompt_index=2)
+        assert [event.witnesses for event in told] == [[1, FIRST_NUMBER_IN_PLAY]] * 2
+        assert "Ann" in sent_text(provider.history[-1])
+        answer = prompt(chapter, witnesses=[FIRST_NUMBER_IN_PLAY + 1])
+        assert_problem(answer, 422, "invalid-input")
+
+
+class TestActs:
+    @pytest.fixture(autouse=True)
+    def _begun(self, chapter: Session, provider: ScriptedProvider) -> None:
+        provider.enqueue("I climb.")
+        played(chapter)
+
+    def test_it_changes_the_world_without_a_model_and_closes_the_turn(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        answer = act(chapter, litres=10)
+        assert answer.status_code == 201
+        assert answer.json()["prompt_index"] == 1
+        [change] = answer.json()["changes"]
+        assert (change["kind"], change["payload"]) == ("lighthouse.oil", {"litres": 10})
+        assert (change["is_act"], change["cause"]) == (True, "refuel")
+        assert len(provider.history) == 1
+        assert chosen(chapter, 1)["changes"] == [change]
+        assert_problem(call("POST", address(chapter, "reroll"), {}), 409, "wrong-state")
+        played(chapter)
+        assert "Oil: 15." in sent_text(provider.history[-1])
+
+    def test_one_that_is_not_declared_is_refused_with_those_that_are(
+        self, chapter: Session
+    ) -> None:
+        problem = assert_problem(act(chapter, "sink"), 422, "invalid-input")
+        assert "'sink' is no act of this way to play; there is refuel." in problem["detail"]
+        other = make_active_chapter()
+        assert "there is none" in assert_problem(act(other), 422, "invalid-input")["detail"]
+
+    @pytest.mark.parametrize(
+        "arguments", [{}, {"litres": "much"}, {"litres": 1, "to": 2}, {"litres": 16}, {"\x00": 1}]
+    )
+    def test_arguments_that_do_not_fit_change_nothing(
+        self, chapter: Session, arguments: dict[str, Any]
+    ) -> None:
+        assert_problem(act(chapter, **arguments), 422, "invalid-input")
+        assert not chapter.changes.exists()
+
+    def test_each_knows_what_the_one_before_has_changed(self, chapter: Session) -> None:
+        assert act(chapter, litres=10).status_code == 201
+        assert_problem(act(chapter, litres=10), 422, "invalid-input")
+        assert light_of(chapter).oil == 15
+
+    def test_nobody_acts_without_end_in_one_turn(
+        self, chapter: Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sessions.acts.MAX_ACTS_OF_A_TURN", 2)
+        answers = [act(chapter, litres=1) for _ in range(3)]
+        assert [answer.status_code for answer in answers[:2]] == [201, 201]
+        assert "go on with the story" in assert_problem(answers[2], 409, "wrong-state")["detail"]
+        assert light_of(chapter).oil == 7
+
+    def test_before_the_first_turn_there_is_nothing_to_follow(self) -> None:
+        assert_problem(act(make_active_chapter(mode="lighthouse"), litres=1), 409, "wrong-state")
+
+    def test_it_waits_while_a_reply_is_written(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        gate = asyncio.Event()
+        provider.enqueue(Script("I climb down.", gate=gate, gate_at=1))
+
+        async def scenario() -> Any:
+            body = {"agent_slot": 1, "user_text": "Go."}
+            sent = asyncio.create_task(acall("POST", address(chapter, "prompt"), body))
+            await reply_is_running()
+            refuel = {"act": "refuel", "arguments": {"litres": 1}}
+            refused = await acall("POST", address(chapter, "act"), refuel)
+            gate.set()
+            assert (await sent).status_code == 201
+            return refused
+
+        assert_problem(in_loop(scenario), 409, "turn-in-flight")
+        assert light_of(chapter).oil == 5
+
+
+def test_another_attempt_has_the_same_luck(chapter: Session, provider: ScriptedProvider) -> None:
+    feels = says("native", "I feel it.", ("feel", {}))
+    provider.enqueue(feels, "Cold.", feels, "Icy.", feels, "Warm.")
+    played(chapter)
+    reroll(chapter)
+    played(chapter)
+    (first, again), (later,) = attempts(chapter, 1), attempts(chapter, 2)
+    assert first["changes"][0]["payload"] == again["changes"][0]["payload"]
+    assert later["changes"][0]["payload"] != again["changes"][0]["payload"]
+
+
+class TestLateResults:
+    @pytest.fixture(autouse=True)
+    def _asked(self, chapter: Session, provider: ScriptedProvider) -> None:
+        provider.enqueue("The sea is calm.")
+        played(chapter, None, "")
+
+    def test_the_next_run_takes_it_first_and_none_after(
+        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        assert run_jobs() == 1
+        provider.enqueue(says("native", "I light it.", ("light", {"lamp": "n"})), "It burns.")
+        played(chapter)
+        tide = ("lighthouse.tide_came", {"level": 1})
+        assert changes(chapter, 1) == []
+        assert changes(chapter, 2) == [tide, ("lighthouse.lit", {"lamp": "n"})]
+        assert "Tides: (1,)." in sent_text(provider.history[1])
+        provider.enqueue("Still.", "I wait.")
+        reroll(chapter)
+        assert changes(chapter, 2) == [tide]
+        played(chapter)
+        assert changes(chapter, 3) == []
+        assert light_of(chapter).tides == (1,)
+
+    def test_another_attempt_of_the_turn_that_asked_voids_it(
+        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        run_jobs()
+        provider.enqueue("I climb.", "I wait.")
+        reroll(chapter, agent_slot=2)
+        played(chapter)
+        assert changes(chapter, 2) == []
+        assert light_of(chapter).tides == ()
+
+    def test_an_edited_attempt_asks_with_the_next_prompt(
+        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        run_jobs()
+        edit = call("POST", address(chapter, "turns/1/edit"), {"text": "The sea is rough."})
+        assert edit.status_code == 201
+        assert Job.objects.count() == 1
+        provider.enqueue("I climb.", "I wait.")
+        played(chapter)
+        assert changes(chapter, 2) == []
+        assert run_jobs() == 1
+        played(chapter)
+        assert changes(chapter, 3) == [("lighthouse.tide_came", {"level": 1})]
+        # Asked for again with each prompt, it is worked out once.
+        assert Job.objects.filter(attempt_id=edit.json()["attempt_id"]).count() == 1
+
+
+def test_a_copy_from_a_file_has_all_of_it_and_goes_on(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    provider.enqueue("The sea is calm.")
+    played(chapter, None, "")
+    run_jobs()
+    provider.enqueue(
+        says("native", "I call.", ("hail", {"name": "Ann"}), ("feel", {})),
+        "*thinks* At last.\n\n*signal* Come.\n\n*sea* A wave.\n\n*aside* Quick.",
+    )
+    played(chapter)
+    assert act(chapter, litres=3).status_code == 201
+    copy = import_chapter(written(chapter))
+    assert json.loads(written(copy))["chapter"] == json.loads(written(chapter))["chapter"]
+    assert light_of(copy) == light_of(chapter)
+    run_jobs()
+    provider.enqueue("I wait.")
+    played(copy)
+    # Taken before, it is not taken again.
+    assert changes(copy, 3) == []
+
+
+def written(chapter: Session) -> bytes:
+    return export_chapter(chapter.pk).to_json()
+
+
+class TestActingAlone:
+    WATCH = {"agent_slot": 1, "user_text": "Keep watch"}
+
+    def test_they_go_on_by_themselves_as_often_as_the_mode_says(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("One.", "Two.", "Three.", "Four.")
+
+        async def scenario() -> None:
+            assert (await acall("POST", address(chapter, "prompt"), self.WATCH)).status_code == 201
+            await nobody_writes()
+
+        in_loop(scenario)
+        told = [(event.agent_slot, event.text) for event in chapter.events.all()]
+        assert told == [(None, "Keep watch"), (1, "One."), (2, "Two."), (1, "Three.")]
+        assert chosen(chapter, 2)["words"] == ""
+
+    def test_a_stop_ends_it(self, chapter: Session, provider: ScriptedProvider) -> None:
+        gate = asyncio.Event()
+        provider.enqueue("One.", Script("Two is long.", gate=gate, gate_at=1), "Three.")
+
+        async def scenario() -> Any:
+            await acall("POST", address(chapter, "prompt"), {**self.WATCH, "agent_slot": 2})
+            await reply_is_running()
+            stopped = await acall("POST", address(chapter, "stop"))
+            await nobody_writes()
+            return stopped
+
+        pending = in_loop(scenario).json()["pending_turn"]
+        assert (pending["agent_slot"], pending["user_text"]) == (1, "")
+        assert Session.objects.get(pk=chapter.pk).prompt_index == 1
+        # What nobody sent can be retried all the same, and they go on from there.
+        provider.queue.clear()
+        provider.enqueue("Two.")
+        assert played(chapter, 1, "", key=pending["submission_key"])[0]["text"] == "Two."
+
+    def test_a_failure_ends_it(self, chapter: Session, provider: ScriptedProvider) -> None:
+        provider.enqueue("One.", "Two.", "Three.", ProviderTimeout("Too slow."), "Four.")
+
+        async def scenario() -> Any:
+            await acall("POST", address(chapter, "prompt"), self.WATCH)
+            await nobody_writes()
+            failed = await acall("POST", address(chapter, "reroll"), {})
+            await nobody_writes()
+            return failed
+
+        assert_problem(in_loop(scenario), 502, "turn-failed")
+        assert Session.objects.get(pk=chapter.pk).prompt_index == 3
+        assert len(provider.history) == 4
+
+    def test_whoever_is_not_to_act_waits(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("One.", "Two.")
+
+        async def scenario() -> None:
+            body = {"agent_slot": 1, "user_text": "Go on."}
+            await acall("POST", address(chapter, "prompt"), body)
+            await nobody_writes()
+
+        in_loop(scenario)
+        assert len(provider.history) == 1
