@@ -1,4 +1,4 @@
-"""Checks the declarations of modes at the start, before a chapter needs them."""
+"""What is wrong with the declarations of ways to play, said before a chapter meets it."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -90,26 +90,11 @@ def _faults_of_layers(modes: Iterable[Mode]) -> list[Fault]:
     return faults
 
 
-def _faults_of_tools(modes: Iterable[Mode]) -> list[Fault]:
-    return [
-        Fault(
-            "agents.E008",
-            f"The tool {tool.name} of {agent.name} proposes changes of the kind "
-            f'"{kind}", which {mode.name} does not declare.',
-            "Name it among the change_kinds of the way to play.",
-        )
-        for mode in modes
-        for agent in mode.agents
-        for tool in agent.tools
-        for kind in sorted(tool.change_kinds - mode.change_kinds - {PERSON})
-    ]
-
-
 def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
     """A chapter begins before anybody has set it up."""
     return [
         Fault(
-            "agents.E009",
+            "agents.E008",
             f"The setup of {mode.name} has fields without a default: {', '.join(required)}.",
             "Give each a default, which a chapter has that nobody has set up yet.",
         )
@@ -118,6 +103,21 @@ def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
         and (
             required := [name for name, one in mode.setup.model_fields.items() if one.is_required()]
         )
+    ]
+
+
+def _faults_of_tools(modes: Iterable[Mode]) -> list[Fault]:
+    return [
+        Fault(
+            "agents.E009",
+            f"The tool {tool.name} of {agent.name} proposes changes of the kind "
+            f'"{kind}", which {mode.name} does not declare.',
+            "Name it among the change_kinds of the way to play.",
+        )
+        for mode in modes
+        for agent in mode.agents
+        for tool in agent.tools
+        for kind in sorted(tool.change_kinds - mode.change_kinds - {PERSON})
     ]
 
 

@@ -103,7 +103,7 @@ def of_agent(**changes: Any) -> Mode:
         (other(change_kinds=frozenset({"moved"})), "agents.E006"),
         (other(event_kinds=frozenset({"seen"})), "agents.E006"),
         (other(job_kinds={"summarize": JOB}), "agents.E006"),
-        (of_agent(name="other.goer", tools=(GO,)), "agents.E008"),
+        (of_agent(name="other.goer", tools=(GO,)), "agents.E009"),
     ],
 )
 def test_a_declaration_that_cannot_be_is_named_with_a_way_out(

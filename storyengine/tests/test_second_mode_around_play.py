@@ -191,7 +191,7 @@ class TestSetup:
 
         with_mode(replace(EXPLORER, setup=Needs))
         [fault] = check_modes()
-        assert fault.id == "agents.E009"
+        assert fault.id == "agents.E008"
         assert "explorer has fields without a default: season" in fault.msg
 
 
