@@ -1,4 +1,4 @@
-"""What is wrong with the declarations of ways to play, said before a chapter meets it."""
+"""Checks the declarations of modes at the start, before a chapter needs them."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -91,7 +91,7 @@ def _faults_of_layers(modes: Iterable[Mode]) -> list[Fault]:
 
 
 def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
-    """A chapter begins before anybody has set it up."""
+    """Return a fault for each setup with required fields, which a new chapter would lack."""
     return [
         Fault(
             "agents.E008",
