@@ -103,7 +103,7 @@ def write_answer(
 
 def why_not_now(chapter: Session) -> str:
     """Return why canon cannot be corrected in the chapter's state; "" if it can."""
-    if not chapter.tab1_locked:
+    if chapter.state in (State.DRAFT_TAB1, State.LOCKING):
         return (
             "There is no canon to correct before the chapter has begun: "
             "Tab 1 still says what is true."

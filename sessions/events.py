@@ -64,7 +64,8 @@ def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
         for position, one in enumerate([*words, *outcome])
     ]
     for row in rows:
-        tell_readers_apart(chapter, row.witnesses)
+        # A thought differs even where its thinker is all of the cast: the narrator has none of it.
+        tell_readers_apart(chapter, () if row.kind == THOUGHT else row.witnesses)
     return Event.objects.bulk_create(rows)
 
 

@@ -389,7 +389,8 @@ def _commit(attempt: Attempt, text: str) -> list[Event] | None:
     if events is None:
         _leave_ended(attempt, text)
         return None
-    mode_of(attempt.session).after_commit(attempt)
+    if not attempt.is_trial:
+        mode_of(attempt.session).after_commit(attempt)
     if attempt.kind == Attempt.Kind.PROMPT:
         queue_due_summary(attempt.session, notice_after=_SUMMARY_PAUSE_SECONDS)
     elif not attempt.is_trial:

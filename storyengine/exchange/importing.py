@@ -19,7 +19,17 @@ from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
 from sessions.importing import importing, store_groups, store_rows
-from sessions.models import Attempt, CastMember, Change, Event, Session, Tab1Inputs, Turn
+from sessions.models import (
+    PERSON,
+    THOUGHT,
+    Attempt,
+    CastMember,
+    Change,
+    Event,
+    Session,
+    Tab1Inputs,
+    Turn,
+)
 from sessions.states import State
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
@@ -108,12 +118,13 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
 
 def _differs_by_reader(chapter: Chapter) -> bool:
     cast = set(chapter.everybodys_numbers)
-    told = (
-        event.witnesses
-        for turn in chapter.turns
-        for attempt in turn.attempts
-        for event in attempt.events
-    )
+    attempts = [attempt for turn in chapter.turns for attempt in turn.attempts]
+    changes = (one for attempt in attempts for one in attempt.changes)
+    events = [event for attempt in attempts for event in attempt.events]
+    # Who appeared in play missed what was before, and a thought is its thinker's alone.
+    if any(one.kind == PERSON for one in changes) or any(one.kind == THOUGHT for one in events):
+        return True
+    told = (event.witnesses for event in events)
     known = (block.audience for block in chapter.memory_blocks if block.audience is not None)
     return any(not cast <= set(readers) for readers in (*told, *known))
 

@@ -241,3 +241,15 @@ def test_what_does_not_fit_together(
         import_chapter(json.dumps(file).encode())
     assert refusal in str(caught.value)
     assert Session.everything.count() == 1
+
+
+def test_who_appeared_takes_part_in_a_copy_though_nobody_thought_anything() -> None:
+    chapter = make_active_chapter()
+    add_lock(chapter, world_lock())
+    attempt = open_prompt(chapter.pk, actor=1, words="Who comes?", submission_key="1").attempt
+    assert store_changes(attempt, [NewChange(PERSON, {"name": "Old Jon"})])
+    assert commit_attempt(attempt, "Old Jon comes.")
+
+    copy = import_chapter(export_chapter(chapter.pk).to_json())
+
+    assert "Old Jon" in [one.name for one in everybody_at(copy)]
