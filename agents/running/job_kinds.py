@@ -4,7 +4,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agents.models import Job
+from agents.running.jobs import fail
 from agents.running.watch import Watch
+from sessions.exceptions import WrongState
 
 
 @dataclass(frozen=True)
@@ -24,5 +26,19 @@ def declare_job_kind(name: str, kind: JobKind) -> bool:
 
 
 def job_kind(name: str) -> JobKind:
-    """Return a declared kind. Raises KeyError if no installed app has declared it."""
-    return _declared[name]
+    """Return the kind; a job whose kind no installed app declares fails when its turn comes."""
+    return _declared.get(name, _UNKNOWN)
+
+
+async def _refuse(job: Job, _watch: Watch) -> None:
+    raise WrongState(
+        f'No installed way to play does work of the kind "{job.kind}". Nothing was changed; add '
+        "the way to play to MODES in the settings again to go on."
+    )
+
+
+def _give_up(job: Job, error: Exception) -> None:
+    fail(job, str(error), cause=error)
+
+
+_UNKNOWN = JobKind(run=_refuse, give_up=_give_up)

@@ -314,3 +314,14 @@ def test_a_database_that_refuses_repeats_no_text_in_the_log(
     assert "dark" not in caplog.text
     job.refresh_from_db()
     assert job.status == Job.Status.RUNNING
+
+
+def test_a_job_of_a_mode_that_is_not_installed_any_more_fails_alone() -> None:
+    chapter = make_active_chapter()
+    job = queue_job(chapter.pk, "gone.tide", "1")
+
+    work_on(job.pk)
+
+    job.refresh_from_db()
+    assert job.status == Job.Status.FAILED
+    assert "gone.tide" in job.error
