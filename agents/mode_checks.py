@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Tags, register
 
-from agents.modes import Fault, Mode, all_agents, load_modes
+from agents.modes import Fault, Mode, all_agents, installed
 from agents.prompting.declarations import ENGINE_AGENTS
 from sessions.models import DEFAULT_MODE, PERSON
 
@@ -18,7 +18,7 @@ from sessions.models import DEFAULT_MODE, PERSON
 def check_modes(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
-    loaded = load_modes(tuple(settings.MODES))
+    loaded = installed()
     faults = [*loaded.faults, *_faults_of_agents(loaded.modes), *_faults_of_layers(loaded.modes)]
     faults += _faults_of_tools(loaded.modes)
     faults += _faults_of_kinds("event", (mode.event_kinds for mode in loaded.modes))

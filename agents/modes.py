@@ -142,16 +142,20 @@ class Loaded:
         return tuple(self.by_app.values())
 
 
+def installed() -> Loaded:
+    """Return what the apps in `settings.MODES` declare, with the faults of their declarations."""
+    return load_modes(tuple(settings.MODES))
+
+
 def all_modes() -> tuple[Mode, ...]:
-    return load_modes(tuple(settings.MODES)).modes
+    return installed().modes
 
 
 def modules_of_modes(name: str) -> dict[str, ModuleType]:
-    """The modules of this name, such as `urls`, of those modes whose folders have one, by the name
-    of the mode."""
+    """Return the modules of this name, such as `urls`, by the name of the mode that has one."""
     return {
         mode.name: import_module(f"{app}.{name}")
-        for app, mode in load_modes(tuple(settings.MODES)).by_app.items()
+        for app, mode in installed().by_app.items()
         if module_has_submodule(import_module(app), name)
     }
 
@@ -161,7 +165,7 @@ def find_mode(name: str) -> Mode | None:
 
 
 def mode_of(chapter: Session) -> Mode:
-    """Raises WrongState where the chapter's mode is not installed."""
+    """Return the chapter's mode. Raises WrongState if it is not installed."""
     mode = find_mode(chapter.mode)
     if mode is None:
         raise WrongState(
@@ -172,13 +176,13 @@ def mode_of(chapter: Session) -> Mode:
 
 
 def has_stage(name: str, stage: Stage) -> bool:
-    """Of a mode that is not installed, False."""
+    """Return whether the mode has the stage; False for a mode that is not installed."""
     mode = find_mode(name)
     return mode is not None and stage in mode.stages
 
 
 def check_stage(chapter: Session, stage: Stage) -> None:
-    """Raises WrongState where the chapter's mode has no such stage."""
+    """Raise WrongState if the chapter's mode has no such stage."""
     mode = mode_of(chapter)
     if stage not in mode.stages:
         raise WrongState(
@@ -187,7 +191,7 @@ def check_stage(chapter: Session, stage: Stage) -> None:
 
 
 def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
-    """A new chapter of this mode; raises InvalidInput where it is not installed."""
+    """Create a chapter of this mode. Raises InvalidInput if the mode is not installed."""
     declared = find_mode(mode)
     if declared is None:
         known = ", ".join(one.name for one in all_modes())
@@ -199,17 +203,17 @@ def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
 
 
 def setup_of(chapter: Session) -> BaseModel | None:
-    """What the mode adds to Tab 1 of this chapter; None where it adds nothing.
+    """Return what the mode adds to the chapter's Tab 1; None if it adds nothing.
 
-    Raises BadSetup where what is stored is not as the mode has it now, and WrongState.
+    Raises BadSetup if the stored setup does not fit the mode's present model, and WrongState.
     """
     return check_setup(mode_of(chapter), chapter.tab1.mode_setup)
 
 
 def save_mode_setup(session_id: uuid.UUID, content: dict[str, Any]) -> Session:
-    """Save all that the mode adds to Tab 1; what is left out gets its default.
+    """Save the mode's setup on Tab 1; a field that is left out gets its default.
 
-    Raises BadSetup (nothing is saved), and WrongState once Tab 1 is frozen.
+    Raises BadSetup, without saving anything, and WrongState once Tab 1 is frozen.
     """
     setup = check_setup(mode_of(get_chapter(session_id)), content)
     stored = setup.model_dump(mode="json") if setup else {}
@@ -217,7 +221,7 @@ def save_mode_setup(session_id: uuid.UUID, content: dict[str, Any]) -> Session:
 
 
 def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
-    """The content as the mode's model has it; raises BadSetup."""
+    """Return the content as an instance of the mode's model. Raises BadSetup."""
     try:
         check_storable(content)
     except InvalidReply as error:
@@ -236,32 +240,32 @@ def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:
-    """Who writes what comes of a prompt to this member of the cast; raises InvalidInput."""
+    """Return who writes the reply to a prompt for this member of the cast. Raises InvalidInput."""
     return mode_of(chapter).answers(chapter, actor)
 
 
 def world_now(chapter: Session) -> Any:
-    """The world as the chosen attempts and the acts have left it."""
+    """Return the world after all chosen attempts and acts."""
     return _fold(chapter, changes_that_count(chapter))
 
 
 def world_of(attempt: Attempt) -> Any:
-    """The world before the attempt's turn with what its run has done to it so far."""
+    """Return the world before the attempt's turn with the changes of the attempt's own run."""
     return _fold(attempt.session, changes_that_count(attempt.session, attempt=attempt))
 
 
 def chance_of(attempt: Attempt, name: str) -> random.Random:
-    """The chance of the attempt's turn for what is drawn under this name."""
+    """Return the random numbers of the attempt's turn for the draw of this name."""
     chapter = attempt.session
     number = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
     return chance.chance(chapter, number, name)
 
 
 def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
-    """What the text comes to, as the mode has it.
+    """Return the events that the mode makes of the text.
 
-    Raises EmptyReply for no text where the mode makes nothing else of it, and ValueError for a kind
-    of event that the mode does not declare.
+    Raises EmptyReply for an empty text if the mode has no outcome of its own, and ValueError for a
+    kind of event that the mode does not declare.
     """
     mode = mode_of(attempt.session)
     if mode.outcome is reply and not text.strip():
@@ -272,26 +276,26 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
 
 
 def check_changes(chapter: Session, changes: Sequence[NewChange]) -> Sequence[NewChange]:
-    """The same changes; raises ValueError for a kind that the chapter's mode does not declare."""
+    """Return the changes. Raises ValueError for a kind that the chapter's mode does not declare."""
     declared = mode_of(chapter).change_kinds
     _check_kinds("change", (one.kind for one in changes), {PERSON, *declared})
     return changes
 
 
 def all_agents() -> tuple[Agent, ...]:
-    """The engine's own and those of every mode, first those with numbers."""
+    """Return the agents of the engine and of every mode; those with numbers come first."""
     return agents_of(tuple(settings.MODES))
 
 
 def find_agent(name: str, number: int | None = None) -> Agent | None:
-    """The agent of this name; of several, such as the characters, the one with the number."""
+    """Return the agent of this name; among several, as the characters, the one of the number."""
     named = [agent for agent in all_agents() if agent.name == name]
     numbered = (agent for agent in named if agent.agent_id == number)
     return next(numbered, named[0] if named else None)
 
 
 def agent_of(attempt: Attempt) -> Agent:
-    """Who writes the attempt; raises WrongState where that agent's mode is not installed."""
+    """Return the attempt's agent. Raises WrongState if the agent's mode is not installed."""
     agent = find_agent(attempt.agent, attempt.actor)
     if agent is None:
         raise WrongState(f'There is no agent "{attempt.agent}" here. Nothing was changed.')
@@ -299,7 +303,7 @@ def agent_of(attempt: Attempt) -> Agent:
 
 
 def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:
-    """The agent's layers with those that the chapter's mode adds to them."""
+    """Return the agent's layers together with the layers that the chapter's mode adds."""
     mode = find_mode(chapter.mode)
     added = [one for one in mode.added_layers if one.agent == agent.name] if mode else []
     if not added:
@@ -313,13 +317,13 @@ def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:
 
 
 def compose_for(agent: Agent, subject: Subject, tier: Tier) -> list[Layer]:
-    """The agent's prompt about this subject, layer by layer."""
+    """Compose the layers of the agent's request about this subject."""
     return compose(layers_of(agent, subject.chapter), subject, tier)
 
 
 @lru_cache(maxsize=16)
 def load_modes(apps: tuple[str, ...]) -> Loaded:
-    """The modes of these apps, each once; one that cannot be used is a fault and is left out."""
+    """Load the modes of these apps; a mode that cannot be used is left out and named as a fault."""
     modes: dict[str, Mode] = {}
     faults: list[Fault] = []
     for app in apps:

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from sessions.access import get_chapter_to_change
-from sessions.attempts import free_from_dead_attempt, set_broken_aside
+from sessions.attempts import find_latest_turn, free_from_dead_attempt, set_broken_aside
 from sessions.exceptions import TurnInFlight, WrongState
 from sessions.limits import MAX_ACTS_OF_A_TURN
 from sessions.models import Change, Session
@@ -35,7 +35,7 @@ def act(session_id: uuid.UUID, changes: Sequence[NewChange] | Deed) -> list[Chan
         raise TurnInFlight(
             "A reply is being written. Nothing was changed; wait for it, or stop it first."
         )
-    turn = chapter.turns.select_related("chosen").order_by("-number").first()
+    turn = find_latest_turn(chapter)
     if turn is None:
         raise WrongState("Nothing has happened yet that this could follow. Send a prompt first.")
     new = changes(chapter) if callable(changes) else changes

@@ -177,10 +177,15 @@ def start_keeping(attempt: Attempt) -> Attempt:
 
 def latest_turn(chapter: Session) -> Turn:
     """The turn to which there may be another attempt; raises WrongState before the first one."""
-    turn = chapter.turns.select_related("chosen").order_by("-number").first()
+    turn = find_latest_turn(chapter)
     if turn is None:
         raise WrongState("There is no reply to write again yet. Send a prompt first.")
     return turn
+
+
+def find_latest_turn(chapter: Session) -> Turn | None:
+    """Return the latest turn with its chosen attempt; None before the first one."""
+    return chapter.turns.select_related("chosen__turn").order_by("-number").first()
 
 
 def check_changeable(chapter: Session, number: int, *, in_flight: bool = False) -> None:

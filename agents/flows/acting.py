@@ -38,6 +38,6 @@ def do_act(session_id: uuid.UUID, name: str, arguments: Mapping[str, Any]) -> li
 
 
 def _changes(act: Act, arguments: BaseModel, chapter: Session) -> list[NewChange]:
-    """What it comes to in the world as it is now, which no other act changes meanwhile."""
+    """Return the act's changes to the present world; the chapter's row is locked meanwhile."""
     made = check_changes(chapter, act.run(arguments, world_now(chapter)))
     return [NewChange(one.kind, one.payload, cause=act.name) for one in made]

@@ -9,6 +9,7 @@ from agents.modes import find_mode
 from agents.running.results import ask_again_for_results, cancel_waiting_results
 from memory.blocks import settle_pointer
 from sessions import committing
+from sessions.attempts import find_latest_turn
 from sessions.models import Attempt, Session
 
 
@@ -48,6 +49,6 @@ def ask_for_lacking_results(chapter: Session) -> None:
     mode = find_mode(chapter.mode)
     if mode is None or not mode.job_kinds:
         return
-    latest = chapter.turns.select_related("chosen__turn").order_by("-number").first()
+    latest = find_latest_turn(chapter)
     if latest is not None:
         mode.after_commit(latest.chosen)

@@ -1,4 +1,4 @@
-"""What the agent who writes an attempt is told, as the chapter's mode declares it."""
+"""Composes the request of the agent who writes an attempt, as the chapter's mode declares it."""
 
 from dataclasses import replace
 
@@ -13,12 +13,12 @@ from sessions.models import Attempt, Session
 
 
 def cues_of(attempt: Attempt) -> list[str]:
-    """Where a small model leaves its part."""
+    """Return the texts at which a small model is stopped, because it leaves its role there."""
     return mode_of(attempt.session).cues(attempt)
 
 
 def compose_reply(attempt: Attempt) -> list[Layer]:
-    """The layers for the attempt's request: what came before its turn, and its words."""
+    """Compose the attempt's request from the turns before its own and from its words."""
     before = attempt.turn.number if attempt.turn else None
     given = mode_of(attempt.session).given(attempt)
     subject = Subject(attempt.session, attempt.actor, before, attempt, given=given)
@@ -26,20 +26,20 @@ def compose_reply(attempt: Attempt) -> list[Layer]:
 
 
 def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Attempt:
-    """What a prompt to this character would be stored as; without an id it is not stored."""
+    """Build the attempt that a prompt to this character would be stored as, without storing it."""
     writer = who_answers(chapter, agent_slot)
     return Attempt(session=chapter, actor=writer.actor, agent=writer.agent, words=words)
 
 
 def compose_start(chapter: Session, agent_slot: int) -> list[Layer]:
-    """All of the next prompt to this character but the user's words, to warm a cache with."""
+    """Compose the next request to this character without the user's words, to warm a cache."""
     attempt = answer_to(chapter, agent_slot)
     agent = agent_of(attempt)
     return with_tools(agent, _compose(agent, Subject(chapter, attempt.actor, attempt=attempt)))
 
 
 def read_ahead(chapter: Session) -> None:
-    """Have what the next prompt carries at hand: a GM who has sent a prompt waits for it."""
+    """Compose the next request ahead, so that its parts are cached when the GM sends a prompt."""
     compose_start(chapter, chapter.next_agent_slot)
     agent = agent_of(answer_to(chapter, chapter.next_agent_slot))
     read_weight_ahead(model_name(agent), agent.name)
