@@ -1,4 +1,4 @@
-"""Attempts are stored before a model is called: claimed, one at a time, for a chapter in play."""
+"""Stores attempts before any model is called. A chapter has one attempt in flight at a time."""
 
 import logging
 import uuid
@@ -34,7 +34,7 @@ _CLOSED = "you have acted in the world since, so this reply stays as it is."
 class Writer(NamedTuple):
     """Who writes an attempt: the member of the cast who acts, if any, and the agent.
 
-    `needs_words` is False for one who goes on also where the user says nothing.
+    `needs_words` is False for a writer who can also go on from an empty prompt.
     """
 
     actor: int | None
@@ -42,7 +42,7 @@ class Writer(NamedTuple):
     needs_words: bool = True
 
 
-# Who writes what comes of a prompt to this member of the cast, or to nobody.
+# Returns who answers a prompt to this member of the cast; None stands for nobody.
 Answers = Callable[[Session, int | None], Writer]
 
 
@@ -52,7 +52,7 @@ def _addressed(chapter: Session, actor: int | None) -> Writer:
 
 @dataclass(frozen=True)
 class OpenedAttempt:
-    """`must_run` is False when the same submission was answered before."""
+    """An attempt as stored; `must_run` is False if it was committed before."""
 
     attempt: Attempt
     must_run: bool
@@ -70,9 +70,10 @@ def open_prompt(
 ) -> OpenedAttempt:
     """Store the user's prompt as the attempt in flight; `answers` says who writes it.
 
-    Sent again under the same key it is the same attempt: TurnInFlight while it runs, the committed
-    one after success, a new run after a failure, WrongState once it was set aside. Raises KeyReused
-    for other words or another actor, and another ChapterError when the prompt is refused.
+    A prompt that is sent again under the same key is the same attempt: a committed attempt is
+    returned, and a broken attempt runs again. Raises TurnInFlight while the attempt runs,
+    WrongState once it was set aside, KeyReused if the key came with other words or another actor,
+    and another ChapterError if the prompt is refused.
     """
     words = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     chapter = get_chapter_to_change(session_id)
@@ -80,7 +81,7 @@ def open_prompt(
     check_cast(chapter, writer.actor, witnesses)
     key = clean_key(submission_key)
     if not words.strip() and chapter.attempts.filter(submission_key=key, words="").exists():
-        # It was made without words before, also where nobody sent it.
+        # A stored attempt without words may run again, also if its mode made it by itself.
         writer = writer._replace(needs_words=False)
     prompt = Attempt(
         session=chapter,
@@ -105,13 +106,13 @@ def open_reroll(
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn as the attempt in flight.
 
-    What is left out is as in the chosen attempt, and so is the agent. Refused as `open_prompt`
-    refuses, and once a turn has its fifty attempts.
+    An argument that is None is taken from the chosen attempt. Raises what `open_prompt` raises, and
+    WrongState once the turn has as many attempts as it may have.
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
     key = clean_key(submission_key)
-    # What was sent already means what it meant then, also when another attempt is chosen now.
+    # A re-roll that is sent again is filled as before, also when another attempt is chosen now.
     like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
     writer = Writer(like.actor, like.agent, needs_words=bool(like.words))
     if actor is not None:
@@ -139,9 +140,9 @@ def open_trial(
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn that runs beside play and is committed unchosen.
 
-    `source` is a committed attempt at that turn, and `given` says what is changed of its request.
-    A trial that failed or was stopped runs again under the same key. Raises KeyReused for another
-    change, and WrongState where no attempt at the turn could be chosen.
+    `source` is a committed attempt at that turn, and `given` says what is changed in its request.
+    A broken trial runs again under the same key. Raises KeyReused if the key came with another
+    change, and WrongState if no attempt at the turn could be chosen.
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
@@ -166,8 +167,8 @@ def open_trial(
 def start_keeping(attempt: Attempt) -> Attempt:
     """Put a broken attempt with text back in flight, so that its text can be committed.
 
-    It is the run that brought the text which is committed then, with what its finished steps
-    changed.
+    The attempt gets the id of the run that brought the text, so that the changes of this run count.
+    Raises WrongState if the attempt has no text.
     """
     if not attempt.partial_text.strip():
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
@@ -176,7 +177,7 @@ def start_keeping(attempt: Attempt) -> Attempt:
 
 
 def latest_turn(chapter: Session) -> Turn:
-    """The turn to which there may be another attempt; raises WrongState before the first one."""
+    """Return the latest turn. Raises WrongState before the first one."""
     turn = find_latest_turn(chapter)
     if turn is None:
         raise WrongState("There is no reply to write again yet. Send a prompt first.")
@@ -189,9 +190,9 @@ def find_latest_turn(chapter: Session) -> Turn | None:
 
 
 def check_changeable(chapter: Session, number: int, *, in_flight: bool = False) -> None:
-    """Raise WrongState where the turn's chosen attempt can no longer be changed by anybody.
+    """Raise WrongState if no other attempt at the turn can be made or chosen.
 
-    `in_flight` allows it beside an attempt that is running.
+    Raises TurnInFlight while an attempt is in flight, unless `in_flight` allows that.
     """
     if reason := why_not_changeable(chapter, number):
         raise WrongState(f"Nothing was changed: {reason}")
@@ -200,13 +201,13 @@ def check_changeable(chapter: Session, number: int, *, in_flight: bool = False) 
 
 
 def check_open(turn: Turn) -> None:
-    """Raises WrongState once an act has followed the turn."""
+    """Raise WrongState once an act has followed the turn."""
     if is_closed(turn.session, turn.number):
         raise WrongState(f"Nothing was changed: {_CLOSED}")
 
 
 def check_room_for_attempt(turn: Turn) -> None:
-    """Raises WrongState once the turn has as many attempts as it may have."""
+    """Raise WrongState once the turn has as many attempts as it may have."""
     if turn.attempts.count() >= MAX_ATTEMPTS_OF_A_TURN:
         raise WrongState(
             f"There are {MAX_ATTEMPTS_OF_A_TURN} replies to this prompt, and there can be no more. "
@@ -215,7 +216,7 @@ def check_room_for_attempt(turn: Turn) -> None:
 
 
 def why_not_changeable(chapter: Session, number: int) -> str:
-    """Why no other attempt at this turn can be made or chosen; "" where one can."""
+    """Return why no other attempt at this turn can be made or chosen; "" if one can."""
     if number != chapter.prompt_index:
         return "play has gone on, and only the latest reply can be replaced."
     if is_closed(chapter, number):
@@ -228,14 +229,17 @@ def why_not_changeable(chapter: Session, number: int) -> str:
 
 
 def pending_attempt(chapter: Session) -> Attempt | None:
-    """The attempt in flight, or the broken one that waits for the user; trials are neither."""
-    # There is one at most. Were an order asked for, SQLite would look through all attempts in it.
+    """Return the attempt in flight, or the broken attempt that waits for the user.
+
+    A trial is never returned.
+    """
+    # At most one row fits. With an ORDER BY, SQLite would search all attempts of the chapter.
     pending = chapter.attempts.filter(status__in=Attempt.PENDING, kind__in=Attempt.IN_PLAY)
     return next(iter(pending.order_by()[:1]), None)
 
 
 def attempts_set_aside(chapter: Session) -> list[Attempt]:
-    """The prompts that the user went on without, oldest first: their words are still there."""
+    """Return the attempts that the user went on without, oldest first."""
     return list(chapter.attempts.filter(status=Attempt.Status.SET_ASIDE).order_by("submitted_at"))
 
 
@@ -254,13 +258,13 @@ def broken_attempt(chapter: Session) -> Attempt:
 
 
 def set_broken_aside(chapter: Session) -> None:
-    """Go on without the broken attempt, for good."""
+    """Set the broken attempt aside, if there is one."""
     broken = chapter.attempts.filter(status__in=Attempt.BROKEN, kind__in=Attempt.IN_PLAY)
     broken.update(status=Attempt.Status.SET_ASIDE, updated_at=timezone.now())
 
 
 def clean_key(submission_key: str) -> str:
-    """The key of a submission, which gets one of its own where the client sends none."""
+    """Return the key without surrounding space; a new key if the client sent none."""
     key = clean_line(submission_key, limit=SUBMISSION_KEY_CHAR_LIMIT, label="The submission's id")
     return key or str(uuid.uuid4())
 
@@ -272,7 +276,7 @@ def note_attempt(attempt: Attempt, event: str, **fields: object) -> None:
 
 
 def _open(chapter: Session, new: Attempt, *, said: Sequence[str]) -> OpenedAttempt:
-    """The attempt as it is stored now, or as it was stored before under the same key."""
+    """Store the new attempt and start its run, or return the earlier attempt of the same key."""
     earlier = _find_earlier(chapter, new, said)
     if earlier is None:
         if new.turn is not None:
@@ -292,9 +296,9 @@ def _open(chapter: Session, new: Attempt, *, said: Sequence[str]) -> OpenedAttem
 
 
 def _find_earlier(chapter: Session, new: Attempt, said: Sequence[str]) -> Attempt | None:
-    """The attempt that was stored under the key.
+    """Return the attempt that was stored before under the new attempt's key, if there is one.
 
-    `said` names the fields that the submission sets; raises KeyReused where one of them differs.
+    Raises KeyReused if the two differ in a field that `said` names.
     """
     free_from_dead_attempt(chapter)
     earlier = chapter.attempts.filter(submission_key=new.submission_key).first()
@@ -308,7 +312,7 @@ def _find_earlier(chapter: Session, new: Attempt, said: Sequence[str]) -> Attemp
 
 
 def free_from_dead_attempt(chapter: Session) -> None:
-    """Fail the attempts whose process died, so that none of them stands in the way."""
+    """Fail the chapter's attempts whose process died, so that another attempt can be stored."""
     running = chapter.attempts.filter(status=Attempt.Status.RUNNING)
     if running.filter(lease_until__lt=timezone.now()).order_by().exists():
         recover_dead_attempts(chapter.pk)
@@ -325,7 +329,7 @@ def _start_run(chapter: Session, attempt: Attempt, *, run_id: uuid.UUID | None =
         _claim(chapter, attempt)
         set_broken_aside(chapter)
     now = timezone.now()
-    # The text of the run before stays until this one brings text of its own.
+    # The text of the earlier run stays until this run brings text of its own.
     attempt.status, attempt.error = Attempt.Status.RUNNING, ""
     attempt.run_id = run_id or uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = now, now + LEASE
@@ -335,7 +339,7 @@ def _start_run(chapter: Session, attempt: Attempt, *, run_id: uuid.UUID | None =
 
 
 def _claim(chapter: Session, attempt: Attempt) -> None:
-    """Raise WrongState when the chapter is not in play or another attempt is in flight."""
+    """Make the attempt the one in flight. Raises WrongState, or TurnInFlight beside another one."""
     free = Session.objects.filter(
         pk=chapter.pk, state__in=PLAYABLE, is_ending=False, turn_in_flight=None
     )
@@ -363,7 +367,7 @@ def _refusal(chapter: Session) -> ChapterError:
 
 
 def _words_for(writer: Writer, words: str) -> str:
-    """Raises InvalidInput where there are none and the writer needs some."""
+    """Return the words. Raises InvalidInput if the writer needs words and there are none."""
     if words.strip():
         return words
     if writer.needs_words:
@@ -378,8 +382,8 @@ def check_cast(
     *,
     before: int | None = None,
 ) -> None:
-    """Raises InvalidInput unless the actor is an agent of the chapter, and the witnesses take part,
-    each named once; with `before` at that turn."""
+    """Raise InvalidInput unless the actor is a character of the chapter and each witness takes part
+    and is named once. With `before`, only who takes part before that turn may be a witness."""
     if actor is not None and actor not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {actor} in this chapter. Nothing was sent.")
     if witnesses is not None and not take_part_once(chapter, witnesses, before=before):

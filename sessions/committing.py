@@ -1,4 +1,4 @@
-"""How an attempt becomes the story: it is committed as a turn, and one attempt is chosen."""
+"""Commits attempts, and chooses for each turn the one attempt that the story goes by."""
 
 import uuid
 from collections.abc import Sequence
@@ -37,14 +37,14 @@ from sessions.world import copy_changes
 def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[Event] | None:
     """Write the attempt's events, and choose it unless it is a trial.
 
-    The outcome is a text of the one who answers, or all that was said, shown and thought.
-    Returns None, and writes nothing, when this run may no longer write to the attempt. Afterwards
-    the attempt and its chapter are as they are stored, apart from the lease.
+    The outcome is the reply's text, or all events of the attempt. Returns None, and writes
+    nothing, if this run may no longer write to the attempt. Afterwards the attempt and its chapter
+    have the values that are stored, apart from the lease.
     """
     if not lock_chapter(attempt.session_id):
         return None
     now = timezone.now()
-    # Read anew: a try that was rolled back has changed the attempt at hand.
+    # The turn is read anew, because an earlier commit that was rolled back may have set it here.
     is_prompt = attempt.kind == Attempt.Kind.PROMPT
     turns = Turn.objects.select_related("chosen")
     at = None if is_prompt else turns.get(attempts=attempt)
@@ -75,10 +75,10 @@ def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[
 
 @transaction.atomic
 def choose_attempt(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
-    """Let the story go by this attempt at its latest turn, which calls no model.
+    """Choose this attempt at the latest turn; no model is called.
 
-    Raises UnknownTurn for what is no committed attempt at this turn, and WrongState once play has
-    gone on from it or while a reply is being written.
+    Raises UnknownTurn unless it is a committed attempt at this turn, WrongState once play has gone
+    on, and TurnInFlight while a reply is being written.
     """
     chapter = get_chapter_to_change(session_id)
     attempt = find_committed(chapter, number, attempt_id)
@@ -93,10 +93,10 @@ def choose_attempt(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) ->
 def edit_reply(
     session_id: uuid.UUID, number: int, text: str, *, submission_key: str = ""
 ) -> Attempt:
-    """Store the chosen reply with another text, as an attempt of its own, and choose that.
+    """Store the chosen reply with another text as a new attempt, and choose the new attempt.
 
-    Sent again under the same key it is the same attempt. Raises what `choose_attempt` raises, and
-    InvalidInput or TooLong for a text that cannot be a reply.
+    An edit that is sent again under the same key is the same attempt. Raises what `choose_attempt`
+    raises, InvalidInput or TooLong for a text that cannot be a reply, and KeyReused.
     """
     text = clean_text(text, limit=REPLY_CHAR_LIMIT, label="The reply")
     if not text.strip():
@@ -127,7 +127,7 @@ def edit_reply(
         committed_at=timezone.now(),
     )
     note_attempt(edit, "attempt committed", prompt=number)
-    # First, because who has appeared by then can witness the events.
+    # The changes come first, because a person who appears in them can witness the events.
     copy_changes(source, edit)
     write_events(edit, _with_text(source, text))
     _choose(chapter, turn, edit)
@@ -135,7 +135,7 @@ def edit_reply(
 
 
 def find_turn(chapter: Session, number: int) -> Turn:
-    """Raises UnknownTurn."""
+    """Return the turn with its chosen attempt. Raises UnknownTurn."""
     turn = chapter.turns.select_related("chosen").filter(number=number).first()
     if turn is None:
         raise UnknownTurn("There is no such prompt in this chapter.")
@@ -143,7 +143,7 @@ def find_turn(chapter: Session, number: int) -> Turn:
 
 
 def find_committed(chapter: Session, number: int, attempt_id: uuid.UUID) -> Attempt:
-    """Raises UnknownTurn for what is no committed attempt at this turn."""
+    """Return the committed attempt at this turn. Raises UnknownTurn if there is none of this id."""
     attempt = chapter.attempts.filter(
         pk=attempt_id, turn=find_turn(chapter, number), status=Attempt.Status.COMMITTED
     ).first()
@@ -153,7 +153,10 @@ def find_committed(chapter: Session, number: int, attempt_id: uuid.UUID) -> Atte
 
 
 def reply_of(attempt: Attempt) -> Event:
-    """The last thing that was said aloud in a committed attempt; raises WrongState for none."""
+    """Return the last event of a committed attempt that is no thought and not the user's words.
+
+    Raises WrongState if there is none.
+    """
     said = attempt.events.filter(role=Event.Role.AGENT).exclude(kind=THOUGHT)
     reply = said.order_by("position").last()
     if reply is None:
@@ -162,7 +165,10 @@ def reply_of(attempt: Attempt) -> Event:
 
 
 def _land(attempt: Attempt, turn: Turn | None) -> bool:
-    """Free the chapter for the next attempt; a prompt, which has no turn yet, moves its number."""
+    """Free the chapter for the next attempt, and count the turn that comes of a prompt.
+
+    Returns False if the attempt is not in flight or the chapter is not in play.
+    """
     now = timezone.now()
     changes: dict[str, object] = {"turn_in_flight": None, "last_played_at": now, "updated_at": now}
     if turn is None:
@@ -185,9 +191,10 @@ def _choose(chapter: Session, turn: Turn, attempt: Attempt) -> None:
 
 
 def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case | F:
-    """The character after the one who answers, unless the user has chosen another panel.
+    """Return the panel of the character after the actor; if the user chose another panel, that one.
 
-    Before another attempt at a turn the panel shows the character after the attempt chosen so far.
+    `turn` is None for a prompt. For another attempt at a turn, the user has chosen a panel if it is
+    not that of the character after the actor of the attempt chosen so far.
     """
     before = actor if turn is None else turn.chosen.actor
     if actor is None or before is None:
@@ -202,7 +209,7 @@ def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case
 
 
 def _with_text(source: Attempt, text: str) -> list[NewEvent]:
-    """What came of this attempt, with another text as the last thing that was said."""
+    """Return the attempt's events apart from the user's words, with another text in the reply."""
     last = reply_of(source)
     return [
         NewEvent(

@@ -28,30 +28,30 @@ from sessions.roster import Character, character
 from sessions.states import PLAYABLE, State
 
 UNTITLED = "Untitled chapter"
-# How a chapter is played where nobody says otherwise, and who writes its attempts then.
+# The mode of a chapter that names none, and the agent who writes its attempts.
 DEFAULT_MODE, DEFAULT_AGENT = "gamemaster", "character"
-# The engine's own kinds of event. Of a thought only its thinker and the user know.
+# The engine's own kinds of event. Only its thinker and the user know of a thought.
 SAID, THOUGHT = "said", "thought"
 # The engine's own kind of change: somebody without a panel appears in play and joins the cast. The
-# payload has name, pronouns, public_text, and the number that witnesses name the person by.
+# payload has name, pronouns, public_text, and the number by which witnesses name the person.
 PERSON = "person"
-# People of Tab 1 have the numbers after the slots, in their order; who appears in play those after.
+# People of Tab 1 have the numbers after the slots; people who appear in play have higher numbers.
 FIRST_NUMBER_IN_PLAY = MAX_AGENTS + MAX_PEOPLE + 1
 
 
 class Chapters(models.Manager["Session"]):
-    """All that are there: one that is being imported is not, until its last row is stored."""
+    """All chapters, except one that is being imported and whose last row is not stored yet."""
 
     def get_queryset(self) -> "models.QuerySet[Session]":
         return super().get_queryset().exclude(state=State.IMPORTING)
 
 
 class Session(models.Model):
-    """One chapter, from setup to prose. `state` changes only through sessions.states."""
+    """One chapter, from its setup to its drafts. `state` changes only through sessions.states."""
 
     session_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     title = models.CharField(max_length=TITLE_CHAR_LIMIT, default=UNTITLED)
-    # The way in which it is played; see agents.modes.
+    # The name of the way to play; see agents.modes.
     mode = models.CharField(max_length=MODE_CHAR_LIMIT, default=DEFAULT_MODE)
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT_TAB1)
     prompt_index = models.PositiveIntegerField(default=0)
@@ -59,18 +59,18 @@ class Session(models.Model):
     tab1_locked = models.BooleanField(default=False)
     # How many prompts one summary covers.
     chunk_size_prompts = models.PositiveSmallIntegerField(default=CHUNK_SIZE_PROMPTS)
-    # End Chapter was pressed and waits for the last memory.
+    # The user asked to end the chapter, and the end waits for the last memory.
     is_ending = models.BooleanField(default=False)
-    # How many calls the GM has accepted for memory to catch up; those that were made are taken off.
+    # How many calls the GM has accepted for memory to catch up and that were not made yet.
     accepted_calls = models.PositiveIntegerField(default=0)
-    # The attempt at the turn in flight, which is claimed by a conditional UPDATE.
+    # The id of the attempt in flight. A conditional UPDATE claims it.
     turn_in_flight = models.UUIDField(null=True, blank=True)
     # Whether Tab 2 shows the attempts that are not chosen, too.
     shows_all_replies = models.BooleanField(default=False)
-    # Somebody of the cast has not witnessed an event, or does not read a ruling: what prompts have
-    # in common is then composed for each character by itself.
+    # True if an event or a ruling is not known to everybody of the cast. The parts of a request
+    # that all characters would share are then composed for each character.
     differs_by_reader = models.BooleanField(default=False)
-    # What chance is drawn from, with the turn's number and the name of what is drawn.
+    # Chance is drawn from this seed, the turn's number and the name of what is drawn.
     seed = models.UUIDField(default=uuid.uuid4, editable=False)
     # The panel that Tab 2 shows.
     next_agent_slot = models.PositiveSmallIntegerField(default=1)
@@ -79,16 +79,16 @@ class Session(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     last_played_at = models.DateTimeField(default=timezone.now)
-    # Of a fork: the chapter that it was made from while that is there, its title at that time, the
-    # last turn that both have in common, and the key of the form that asked for it.
+    # A fork has its origin until the origin is deleted, the origin's title at the time of the fork,
+    # the last turn that both have in common, and the key of the form that asked for the fork.
     origin = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="forks"
     )
     origin_title = models.CharField(max_length=TITLE_CHAR_LIMIT, blank=True)
     forked_at_prompt = models.PositiveIntegerField(default=0)
     fork_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT, blank=True)
-    # What the origin had used of each model when it was forked, as agents.calling.spending has it.
-    # It is never changed afterwards.
+    # What the origin had used of each model when it was forked; see agents.calling.spending.
+    # This is never changed afterwards.
     inherited_usage = models.JSONField(default=dict, blank=True)
 
     objects = Chapters()
@@ -117,16 +117,13 @@ class Session(models.Model):
 
     @cached_property
     def cast(self) -> tuple["CastMember", ...]:
-        """All members, also deselected ones: characters by slot, then people without a panel.
-
-        Read once, when it is first asked for.
-        """
+        """All members, also deselected ones: characters by slot, then people without a panel."""
         return tuple(self.members.all())
 
     @cached_property
     def everybody(self) -> tuple[Character, ...]:
         """Those who take part from the first turn on: characters by slot, then people without a
-        panel. Who has appeared since is among `sessions.world.everybody_at`.
+        panel. People who appeared in play are in `sessions.world.everybody_at` alone.
         """
         return tuple(one for one, member in self._numbered_cast if member.is_selected)
 
@@ -137,13 +134,13 @@ class Session(models.Model):
 
     @cached_property
     def _numbered_cast(self) -> list[tuple[Character, "CastMember"]]:
-        """People without a panel count on from the slots."""
+        """Each member with its number. People without a panel have numbers after all slots."""
         people = count(MAX_AGENTS + 1)
         return [(one.as_character(one.slot or next(people)), one) for one in self.cast]
 
     @property
     def everybodys_numbers(self) -> list[int]:
-        """What witnesses name everybody of Tab 1 by, in ascending order."""
+        """The numbers by which witnesses name everybody of Tab 1, in ascending order."""
         return [one.number for one in self.everybody]
 
     @property
@@ -152,19 +149,22 @@ class Session(models.Model):
 
     @property
     def agent_names(self) -> dict[str, str]:
-        """The names that are shown, by selected slot as text (a JSON key)."""
+        """The names of the selected characters, by slot as text (a JSON key)."""
         return {str(one.slot): one.name for one in self.characters}
 
     def agent_texts(self, field: str) -> dict[str, str]:
-        """What this field of `CastMember` holds, by slot as text, also of deselected slots."""
+        """The values of this field of `CastMember` that are not empty, by slot as text.
+
+        Deselected slots are included.
+        """
         texts = {one.slot: getattr(one, field) for one in self.cast if one.slot}
         return {str(slot): text for slot, text in texts.items() if text}
 
     def character(self, number: int) -> Character:
-        """Whom events name by this number, also a slot that is not selected."""
+        """Return the member of the cast with this number, also one that is not selected."""
         known = self._characters_by_number
         if number not in known and number >= FIRST_NUMBER_IN_PLAY:
-            # Of all attempts, for those that are not chosen are shown too.
+            # People of attempts that are not chosen are included, since pages show these too.
             known.update(
                 (payload["number"], character(**payload))
                 for payload in self.changes.filter(kind=PERSON).values_list("payload", flat=True)
@@ -192,14 +192,14 @@ class Session(models.Model):
 
 
 class Tab1Inputs(models.Model):
-    """What the GM wrote on Tab 1; see `sessions.chapters.is_setup_open`."""
+    """The texts of Tab 1; `sessions.chapters.is_setup_open` says when they can be changed."""
 
     session = models.OneToOneField(
         Session, on_delete=models.CASCADE, primary_key=True, related_name="tab1"
     )
     world_text = models.TextField(blank=True)
     chapter_text = models.TextField(blank=True)
-    # What the way to play adds, as its own model has it; empty where nobody has saved any.
+    # The fields of the model `Mode.setup` of the chapter's mode; empty until they are saved.
     mode_setup = models.JSONField(default=dict, blank=True)
     saved_at = models.DateTimeField(auto_now=True)
 
@@ -211,15 +211,15 @@ class Tab1Inputs(models.Model):
 
 
 class CastMember(models.Model):
-    """A character with a panel, or a person of the world without one; frozen with Tab 1."""
+    """A character with a panel, or a person without one. Rows can be changed as long as Tab 1."""
 
     member_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="members")
-    # The number of the panel, which has its colour; None where there is no panel.
+    # The number of the character's panel; None for a person.
     slot = models.PositiveSmallIntegerField(null=True, blank=True)
-    # A character that takes no part keeps what was typed of it.
+    # False if the character takes no part; its texts are kept.
     is_selected = models.BooleanField(default=True)
-    # Of a character, empty means the default.
+    # A character without a name has a default name.
     name = models.CharField(max_length=AGENT_NAME_CHAR_LIMIT, blank=True)
     pronouns = models.CharField(max_length=PRONOUNS_CHAR_LIMIT, blank=True)
     # A sentence that everybody may know.
@@ -241,10 +241,10 @@ class CastMember(models.Model):
 
 
 class Attempt(models.Model):
-    """One try at a step of the story: it is committed whole, or it is broken and moves nothing.
+    """One try at a step of the story: it is committed whole, or it is broken and changes nothing.
 
-    It is stored before any model is called, under the key that the form carries, so that the same
-    form sent again is the same attempt. `run_id` names the run that may write to it.
+    The attempt is stored before any model is called, under the key that the form carries, so that
+    a form that is sent twice makes one attempt. `run_id` names the run that may write to it.
     """
 
     class Kind(models.TextChoices):
@@ -265,35 +265,35 @@ class Attempt(models.Model):
         # Broken, and the user went on without it; the words stay readable.
         SET_ASIDE = "set_aside"
 
-    # Those that the chapter waits for, of which one at most is in flight or broken.
+    # A chapter has at most one attempt of these kinds that is in flight or broken.
     IN_PLAY = (Kind.PROMPT, Kind.REROLL)
-    # Those that wait for the user, and those with the one that is running.
+    # A broken attempt waits for the user; a pending attempt is broken or running.
     BROKEN = (Status.FAILED, Status.STOPPED)
     PENDING = (Status.RUNNING, *BROKEN)
 
     attempt_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attempts")
-    # The turn that it is another attempt at; of a prompt, the turn that came of it.
+    # The turn that this is an attempt at. A prompt has none until it is committed.
     turn = models.ForeignKey(
         "Turn", on_delete=models.CASCADE, null=True, blank=True, related_name="attempts"
     )
-    # Of an edit or a trial, the attempt that it was made from.
+    # The attempt that an edit or a trial was made from.
     source = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True)
     submission_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT)
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.PROMPT)
     status = models.CharField(max_length=10, choices=Status, default=Status.RUNNING)
-    # The member of the cast who acts; nobody, where a narrator or a director writes.
+    # The member of the cast who acts; None where a narrator writes.
     actor = models.PositiveSmallIntegerField(null=True, blank=True)
-    # The name of the agent who writes it.
+    # The name of the agent who writes the attempt.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT, default=DEFAULT_AGENT)
     words = models.TextField()
-    # What was chosen beside the words; of a trial, which layer was changed and how.
+    # For a trial: which layer was changed, and how.
     given = models.JSONField(null=True, blank=True)
-    # Who can perceive what the attempt comes to; None is everybody who is there when it commits.
+    # The numbers of those who can perceive the events; None is everybody at the commit.
     witnesses = models.JSONField(null=True, blank=True)
-    # The text so far of the last run that brought any.
+    # The text so far of the latest run that brought any text.
     partial_text = models.TextField(blank=True)
-    # That run, whose changes go with the text where the attempt is kept.
+    # The id of that run. If the text is kept, the changes of this run count.
     text_run_id = models.UUIDField(null=True, blank=True)
     error = models.TextField(blank=True)
     run_id = models.UUIDField(default=uuid.uuid4)
@@ -311,7 +311,7 @@ class Attempt(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["status", "lease_until"], name="attempt_lease"),
-            # What every page of a chapter asks for, however many attempts it has.
+            # Every page of a chapter asks for its pending attempt.
             models.Index(fields=["session", "status"], name="attempt_pending"),
             models.Index(fields=["session", "submitted_at"], name="attempt_newest"),
         ]
@@ -329,12 +329,12 @@ class Attempt(models.Model):
 
     @property
     def has_died(self) -> bool:
-        """The process that runs the attempt has not renewed its lease for too long."""
+        """Whether the attempt's lease ran out, so that its process counts as dead."""
         return self.is_running and self.lease_until < timezone.now()
 
     @property
     def is_broken(self) -> bool:
-        """The attempt waits for the user to retry it, keep its text, or go on without it."""
+        """Whether the attempt failed or was stopped, and waits for what the user decides."""
         return self.status in self.BROKEN
 
 
@@ -357,7 +357,7 @@ class Turn(models.Model):
 
 
 class Event(AppendOnly):
-    """Something that was said or shown in an attempt: its words first, then what came of them.
+    """Something that was said or shown in an attempt; the attempt's words are its first event.
 
     The transcript is rendered from the events of chosen attempts, and is never parsed.
     """
@@ -370,18 +370,18 @@ class Event(AppendOnly):
     event_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events")
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="events")
-    # The number of the attempt's turn, and the event's place among those of the attempt.
+    # The number of the attempt's turn, and the event's place among the attempt's events.
     prompt_index = models.PositiveIntegerField()
     position = models.PositiveSmallIntegerField()
     role = models.CharField(max_length=8, choices=Role)
-    # What it is to those who witness it: SAID, THOUGHT, or what a way to play calls its own.
+    # SAID, THOUGHT, or a kind that the mode declares.
     kind = models.CharField(max_length=40, default=SAID)
     # The number of the member of the cast who speaks.
     agent_slot = models.PositiveSmallIntegerField(null=True, blank=True)
     text = models.TextField()
-    # A form of it that a page draws beyond its words.
+    # Data that a page draws in addition to the text.
     shown = models.JSONField(null=True, blank=True)
-    # The numbers of those of the cast who could perceive it, as it was when the event was written.
+    # The numbers of those who could perceive the event; fixed when the event is written.
     witnesses = models.JSONField(default=list)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -399,29 +399,29 @@ class Event(AppendOnly):
 
 
 class Change(AppendOnly):
-    """What a run of an attempt, or an act of the user after it, did to the world.
+    """What a run of an attempt, or an act of the user after the attempt, did to the world.
 
     The world is folded from the initial state and the changes that count; see sessions.world.
     """
 
     change_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="changes")
-    # The index of its positions serves whoever asks for those of an attempt.
+    # The unique constraint's index on attempt, run and position serves this field too.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, related_name="changes", db_index=False
     )
-    # The run that it is of; None for an act.
+    # The id of the run that made the change; None for an act.
     run_id = models.UUIDField(null=True, blank=True)
-    # Its place among those of the run, or among the acts after the attempt.
+    # The place among the changes of the run, or of the acts after the attempt.
     position = models.PositiveIntegerField()
     kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT)
-    # An object, whose fields the kind fixes.
+    # An object; the kind says which fields it has.
     payload = models.JSONField(default=dict)
-    # The tool, the rule or the act that it came from.
+    # The name of the tool, the rule or the act that made the change.
     cause = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT, blank=True)
-    # The job whose late result it takes.
+    # The id of the job whose late result the change takes.
     result = models.UUIDField(null=True, blank=True)
-    # The step that it came from, where the reply was written in several; 0 before the first.
+    # The number of the step that made the change; 0 before the first step.
     step = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
 

@@ -1,4 +1,4 @@
-"""An act: the user changes the world in a way that the mode declares, and no model is called."""
+"""Does the acts by which the user changes the world without a model."""
 
 import uuid
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ from sessions.world import NewChange
 def do_act(session_id: uuid.UUID, name: str, arguments: Mapping[str, Any]) -> list[Change]:
     """Do the act of this name, and return the changes that it made.
 
-    Raises InvalidInput for an act that the mode does not declare, for arguments that do not fit and
-    for what the world does not allow, and what `sessions.acts.act` raises.
+    Raises InvalidInput if the mode does not declare the act, if the arguments do not fit or if the
+    world does not allow the act, and whatever `sessions.acts.act` raises.
     """
     declared = {one.name: one for one in mode_of(get_chapter(session_id)).acts}
     act = declared.get(name)
@@ -38,6 +38,6 @@ def do_act(session_id: uuid.UUID, name: str, arguments: Mapping[str, Any]) -> li
 
 
 def _changes(act: Act, arguments: BaseModel, chapter: Session) -> list[NewChange]:
-    """Return the act's changes to the present world; the chapter's row is locked meanwhile."""
+    """Return the act's changes to the present world. The caller has locked the chapter's row."""
     made = check_changes(chapter, act.run(arguments, world_now(chapter)))
     return [NewChange(one.kind, one.payload, cause=act.name) for one in made]

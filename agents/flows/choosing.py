@@ -1,4 +1,4 @@
-"""Another attempt at the latest turn becomes the story: memory and jobs follow the choice."""
+"""Chooses or edits an attempt at the latest turn, and adapts memory and jobs to the choice."""
 
 import uuid
 
@@ -15,7 +15,7 @@ from sessions.models import Attempt, Session
 
 @transaction.atomic
 def choose_reply(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
-    """Choose another attempt (see `choose_attempt`), and let memory follow; no model is called."""
+    """Choose an attempt as `choose_attempt` does, and adapt memory; no model is called."""
     attempt = committing.choose_attempt(session_id, number, attempt_id)
     follow_choice(session_id)
     return attempt
@@ -25,16 +25,17 @@ def choose_reply(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> A
 def edit_reply(
     session_id: uuid.UUID, number: int, text: str, *, submission_key: str = ""
 ) -> Attempt:
-    """Edit a reply (see `sessions.committing`), and let memory follow; no model is called."""
+    """Edit a reply as `sessions.committing` does, and adapt memory; no model is called."""
     attempt = committing.edit_reply(session_id, number, text, submission_key=submission_key)
     follow_choice(session_id)
     return attempt
 
 
 def follow_choice(session_id: uuid.UUID) -> None:
-    """Let memory go as far as the chosen attempts have it, and late results be theirs.
+    """Set the summary pointer to the memory of the chosen attempts, and cancel waiting jobs of
+    other attempts.
 
-    What is lacking then is asked for when the next prompt is stored, or when the chapter ends.
+    Missing memory and results are asked for when the next prompt is stored or the chapter ends.
     """
     settle_pointer(session_id)
     cancel_waiting_summary(session_id)
@@ -43,8 +44,7 @@ def follow_choice(session_id: uuid.UUID) -> None:
 
 
 def ask_for_lacking_results(chapter: Session) -> None:
-    """Ask for the late results that a choice cancelled or that failed, and for what the latest
-    turn's chosen attempt has not asked for: it was edited by hand, or came from a file."""
+    """Ask for the late results that are missing after a choice, a failure, an edit or an import."""
     ask_again_for_results(chapter.pk)
     mode = find_mode(chapter.mode)
     if mode is None or not mode.job_kinds:

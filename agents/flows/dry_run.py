@@ -1,4 +1,4 @@
-"""What a character would be sent now, without sending it: nothing is stored and nothing spent."""
+"""Composes the request that a character would be sent now, and neither stores nor sends it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ from sessions.limits import PROMPT_CHAR_LIMIT
 from sessions.models import Session
 from sessions.text import clean_text
 
-# Tokens that no prompt has: with so many, nothing of it is trimmed.
+# A budget in tokens in which every request fits untrimmed.
 _ROOM_FOR_ALL = 10**9
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """A prompt that could be sent now; `too_long` says why it could not be.
+    """The request that would be sent now. If it is too long to be sent, `too_long` says why.
 
-    `output_limit` is how many tokens may be written, hidden reasoning included. `price` is None
-    where it is not known.
+    `output_limit` is the most tokens that the model may write, with hidden reasoning. `price` is
+    None if it is not known.
     """
 
     agent: str
@@ -42,7 +42,7 @@ class DryRun:
     layers: Sequence[SentLayer]
     characters: int
     too_long: str
-    # None where this character was not called before.
+    # The characters at the start that the latest request had too; None if there was none.
     shared: int | None
     previous: CallRecord | None
     output_limit: int
@@ -58,12 +58,12 @@ class DryRun:
 
     @property
     def dollars(self) -> Decimal | None:
-        """What reading the prompt would cost if no cache had any of it; None where unknown."""
+        """The price of the request's tokens without any cache; None if it is not known."""
         return None if self.price is None else self.price.of({"input": self.tokens})
 
     @property
     def most_dollars(self) -> Decimal | None:
-        """The same with the longest reply that the model may write."""
+        """The price with the longest reply that the model may write; None if it is not known."""
         if self.price is None:
             return None
         return self.price.of({"input": self.tokens, "output": self.output_limit})
@@ -76,10 +76,11 @@ def look_ahead(
     user_text: str,
     witnesses: Sequence[int] | None = None,
 ) -> DryRun:
-    """The prompt that these words would make; neither consent nor rate nor budget is asked.
+    """Compose the request for these words, without asking for consent, rates or budget.
 
-    One that cannot fit comes untrimmed, with the reason. Raises WrongState where no prompt can be
-    sent, and InvalidInput for slots that are not in the chapter and for words that could not be.
+    A request that cannot fit is returned untrimmed, with the reason. Raises WrongState if the
+    chapter is not in play, InvalidInput for a slot that is not in the chapter, and InvalidInput or
+    TooLong for words that cannot be stored.
     """
     if not chapter.is_playable:
         raise WrongState("This chapter is not in play, so no character would be sent anything.")

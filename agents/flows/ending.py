@@ -1,4 +1,4 @@
-"""End Chapter, what to do when its last memory failed, and opening an ended chapter again."""
+"""Ends a chapter, retries memory that failed, and reopens an ended chapter."""
 
 import uuid
 from dataclasses import dataclass
@@ -20,22 +20,22 @@ from sessions.states import PLAYABLE, State, move
 
 @dataclass(frozen=True)
 class Setback:
-    """A piece of memory that could not be written, for as long as that matters."""
+    """The job of a memory block that could not be written."""
 
     job: Job
-    # The chapter was to end with it; other pieces are behind while play goes on.
+    # Whether the end of the chapter asked for the memory.
     is_of_end: bool
 
 
 def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
-    """`jobs` as `latest_jobs` returns them."""
+    """Return the setback that the user has to know of; `jobs` come from `latest_jobs`."""
     job = jobs.get(Job.Kind.SUMMARIZE)
     if job is None or job.status == Job.Status.DONE or not job.error:
         return None
-    # Whatever nothing asks for in play, the end asked for.
+    # Memory that is not asked for in play was asked for by the end of the chapter.
     if is_asked_in_play(chapter, job.stretch, job.attempt_id):
         return Setback(job, is_of_end=False)
-    # Whoever played on since wants no end: the failed piece is part of a later one.
+    # Once the user has played on, a later summary covers these prompts too.
     is_at_end = job.to_prompt_index == chapter.prompt_index
     return Setback(job, is_of_end=True) if chapter.is_playable and is_at_end else None
 
@@ -43,9 +43,9 @@ def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
 def request_end(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session:
     """End the chapter as soon as memory covers every prompt.
 
-    Waits for a summary that is being written and adds the last delta. Raises WrongState with no
-    prompts, TurnInFlight while a reply is being written, and CallsNotAccepted where memory is far
-    behind and neither these calls are accepted nor earlier ones were.
+    The end waits for the summaries that are still missing. Raises WrongState if there are no
+    prompts or the chapter is not in play, TurnInFlight while a reply is being written, and
+    CallsNotAccepted if memory is far behind and the GM has accepted no calls for it.
     """
     if not accept_calls:
         check_calls_accepted(get_chapter(session_id), is_ending=True)
@@ -65,10 +65,10 @@ def request_end(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session
 
 
 def retry_summary(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session:
-    """Write the next piece of memory now; where that was the chapter's end, end it again.
+    """Queue the next summary now; if the end of the chapter failed, end it again.
 
-    With `accept_calls` each further prompt has memory that is far behind catch up by a piece.
-    Raises WrongState when nothing waits to be written, and CallsNotAccepted as `request_end` does.
+    With `accept_calls`, each further prompt has one more stretch summarised while memory is far
+    behind. Raises WrongState if no memory is missing, and CallsNotAccepted as `request_end` does.
     """
     if not accept_calls:
         check_calls_accepted(get_chapter(session_id), is_ending=False)
@@ -87,7 +87,7 @@ def retry_summary(session_id: uuid.UUID, *, accept_calls: bool = False) -> Sessi
 
 
 def reopen(session_id: uuid.UUID) -> Session:
-    """Play on in an ended chapter; its drafts stay."""
+    """Put an ended chapter back in play; its drafts stay. Raises WrongState."""
     get_chapter(session_id)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),

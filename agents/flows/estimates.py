@@ -1,4 +1,4 @@
-"""What building the narrative is expected to take: composed as a build does, and sent nowhere."""
+"""Estimates a build of the narrative by composing its requests, which are not sent."""
 
 from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import model_facts, model_name
@@ -19,21 +19,20 @@ from sessions.exceptions import WrongState
 from sessions.models import Session
 from sessions.states import State
 
-# Stands in the estimate for the scene before, the end of which a scene is told.
+# A text in place of the end of the earlier scene, which is part of a scene's request.
 _SCENE_BEFORE = "words " * 150
 
 
 def estimate_build(chapter: Session) -> CallsEstimate:
-    """Of the calls that a build would make now, one a scene, if no scene falls short of its length.
+    """Estimate the calls of a build, with one call for each scene that is not finished yet.
 
-    Finished scenes of a failed build are left out.
-
-    Raises WrongState unless the chapter is ended, PromptTooLong where no build is possible, and
-    ModelNotReady while the embedded model does not tell how much it can take.
+    A scene that falls short of its length would take further calls. Raises WrongState unless the
+    chapter is ended, PromptTooLong if no build is possible, and ModelNotReady while the window of
+    the embedded model is not known.
     """
     if chapter.state != State.ENDED:
         raise WrongState("What a build will take can be said once the chapter is ended.")
-    # Which model is embedded is known once its facts are.
+    # The facts come first, because reading them finds out which embedded model runs.
     model_facts(NARRATOR)
     read, scenes = _weigh_build(chapter, model_name(NARRATOR))
     written = round(sum(scene.target_words for scene in scenes) * TOKENS_PER_WORD)
@@ -41,10 +40,10 @@ def estimate_build(chapter: Session) -> CallsEstimate:
 
 
 def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
-    """Tokens of the prompts of the scenes that are still to be written, and those scenes.
+    """Return the tokens of the requests of all unfinished scenes, and those scenes.
 
-    Prompts differ by their transcript alone, and the first by telling of no scene before, so that
-    one is composed for all: that of the longest scene.
+    Only the request of the longest scene is composed. The others differ from it by their
+    transcript, and the first scene's request tells of no earlier scene.
     """
     inputs = read_inputs(chapter)
     begun = chapter.jobs.filter(

@@ -1,4 +1,4 @@
-"""Agent 0: Tab 1 becomes the first memory block, and the chapter opens for play."""
+"""Locks Tab 1: agent 0 makes the first memory block of it, and the chapter opens for play."""
 
 import uuid
 from typing import Any
@@ -29,7 +29,8 @@ from sessions.states import State, move, try_move
 def request_lock(session_id: uuid.UUID) -> Job:
     """Lock Tab 1 and queue agent 0.
 
-    Raises InvalidInput for an empty world and chapter, what `check_allowed` raises, and WrongState.
+    Raises InvalidInput if the world and the chapter are both empty, WrongState if the chapter has
+    no lock or is locked already, and whatever `check_allowed` raises.
     """
     chapter = get_chapter(session_id)
     check_stage(chapter, Stage.LOCK)

@@ -1,7 +1,7 @@
-"""The calls that memory takes which is far behind: none of them is made before the GM accepts them.
+"""Asks the GM to accept the calls that memory takes to catch up when it is far behind.
 
-A chapter comes to that by an import, or by summaries that failed for long. Once accepted, each
-prompt that is played has one made; the end of the chapter has all that are left.
+Memory is far behind after an import, or after summaries that failed for long. Once the calls are
+accepted, each prompt has one of them made, and the end of the chapter has all the others made.
 """
 
 import math
@@ -38,12 +38,12 @@ from sessions.exceptions import ChapterError
 from sessions.models import Session
 from sessions.record import chosen_events
 
-# Of a long way back so many stretches are weighed, spread over all of it.
+# The most stretches whose transcript is weighed for an estimate, at equal distances.
 _SAMPLES = 5
-# By what so many of the latest calls took it is told how long the next ones will about take.
+# The number of latest calls whose duration is looked at.
 _CALLS_LOOKED_AT = 100
-# Weighted characters (see agents.prompting.budget) of a delta, and of what it adds to the memory
-# that the next summaries are sent: as in the long chapter of bench/long_memory.py.
+# The weights (see agents.prompting.budget) of a delta, and of what a delta adds to the memory in
+# later requests, as measured in the long chapter of bench/long_memory.py.
 _DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 330.0
 
 
@@ -51,9 +51,9 @@ _DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 330.0
 class MemoryBehind:
     """Memory lacks the prompts `first` to `last`, and the GM has not accepted the calls yet.
 
-    `latest` are those after them that only the end of the chapter writes down. `estimate` is None
-    where the model cannot tell, or cannot be sent so long a prompt; `seconds` are what such a call
-    of this model took lately, None where there was none.
+    `latest` is the stretch after them that only the end of the chapter asks for. `estimate` is None
+    if the model's window is not known or too small. `seconds` is the usual duration of such a call;
+    None if this model has made none lately.
     """
 
     first: int
@@ -78,7 +78,7 @@ class MemoryBehind:
 
 
 class CallsNotAccepted(ChapterError):
-    """Memory is far behind, and nobody has accepted the calls that it takes."""
+    """Memory is far behind, and the GM has not accepted the calls that it takes to catch up."""
 
     title = "Memory is far behind"
 
@@ -95,7 +95,7 @@ class CallsNotAccepted(ChapterError):
 
 
 def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | None:
-    """What the GM has to accept before memory is written on; None where nothing has to be."""
+    """Return what the GM has to accept before memory can go on; None if there is nothing."""
     stretches = stretches_to_accept(chapter, is_ending=is_ending)
     if not stretches or not has_stage(chapter.mode, Stage.MEMORY):
         return None
@@ -111,20 +111,20 @@ def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | N
 
 
 def check_calls_accepted(chapter: Session, *, is_ending: bool) -> None:
-    """Raises CallsNotAccepted."""
+    """Raise CallsNotAccepted if the GM has to accept calls first."""
     if behind := find_memory_behind(chapter, is_ending=is_ending):
         raise CallsNotAccepted(behind)
 
 
 def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
-    """Store that the GM accepts them, where that has to be."""
+    """Store that the GM accepts the calls, if they have to be accepted."""
     if calls := calls_to_accept(chapter, is_ending=is_ending):
         chapter.accepted_calls = calls
         Session.objects.filter(pk=chapter.pk).update(accepted_calls=calls)
 
 
 def _seconds_of_a_call() -> int | None:
-    """The median of the latest calls that wrote memory with this model; None where none did."""
+    """Return the median duration of this model's latest calls for memory; None if it made none."""
     latest = LLMArtifact.objects.order_by("-created_at").values_list(
         "agent", "model", "error", "duration_ms"
     )[:_CALLS_LOOKED_AT]
@@ -134,10 +134,10 @@ def _seconds_of_a_call() -> int | None:
 
 
 def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
-    """By some of the stretches, and by the memory that those before each will have left.
+    """Estimate the calls by the transcripts of some stretches and by how memory grows.
 
-    Prompts differ by these two alone, so that one is composed for all: the longest.
-    Memory grows with each delta until its share of the window is full.
+    Only the longest request is composed, because the requests differ by transcript and memory
+    alone. Memory grows with each delta until its share of the window is full.
     """
     agent = CONTEXT_SUMMARY
     facts = model_facts(agent)
@@ -162,7 +162,7 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
 
 
 def _told_weights(chapter: Session, stretch: Stretch) -> dict[Audience, float]:
-    """What each set of witnesses is told of. Read once for all of them: a file may name many."""
+    """Return the weight of the events that each audience is told, by one query for all."""
     events = chosen_events(chapter, from_prompt=stretch.first, to_prompt=stretch.last)
     weights: dict[Audience, float] = defaultdict(float)
     for text, witnesses in events.values_list("text", "witnesses"):

@@ -1,4 +1,4 @@
-"""A reply: its attempt is stored first, a task of its own writes it, and it is committed whole."""
+"""Writes replies: stores the attempt, writes the reply in a task of its own, and commits it."""
 
 import asyncio
 import contextvars
@@ -49,16 +49,16 @@ from sessions.world import NewChange, store_changes, take_results
 
 logger = logging.getLogger(__name__)
 
-# A prompt or a re-roll may follow a reply at once: the summary that the reply made due, which
-# nobody waits for, would take the machine just then.
+# A summary that a reply made due begins after this pause, so that a prompt that follows at once
+# does not have to share the machine with it.
 _SUMMARY_PAUSE_SECONDS = 1.0
 
-# The event loop itself keeps no task alive.
+# The tasks that write replies. Without a reference to it, Python may delete a task that runs.
 _at_work: set["asyncio.Task[None]"] = set()
 
 Open = Callable[[], OpenedAttempt]
 Prepare = Callable[[Attempt], PreparedCall]
-# How a reply is written: in one call that was let through, or in steps that ask for theirs.
+# A reply is written in one call that was let through, or in steps that each ask for their call.
 Writing = PreparedCall | ToolWriting
 
 
@@ -74,7 +74,7 @@ async def start_prompt(
     submission_key: str,
     witnesses: Sequence[int] | None = None,
 ) -> OpenedAttempt:
-    """Store the user's prompt and start the reply in this process; see `open_prompt`."""
+    """Store the user's prompt as `open_prompt` does, and start the reply in this process."""
     return await store_and_start(
         partial(
             _open_prompt,
@@ -96,7 +96,7 @@ async def start_reroll(
     words: str | None = None,
     witnesses: Sequence[int] | None = None,
 ) -> OpenedAttempt:
-    """Write the latest reply again; see `open_reroll`."""
+    """Store a re-roll as `open_reroll` does, and start its reply in this process."""
     return await store_and_start(
         partial(
             open_reroll,
@@ -112,13 +112,13 @@ async def start_reroll(
 
 
 async def stop_reply(session_id: uuid.UUID) -> Attempt:
-    """End the running reply; its text so far waits for the user to keep it or retry."""
+    """Stop the running reply. The user can keep its text so far, or retry the prompt."""
     attempt = await in_database(lambda: running_attempt(get_chapter(session_id)))
     return await stop_running(attempt)
 
 
 async def stop_running(attempt: Attempt) -> Attempt:
-    """End the attempt's run, in whatever process it is."""
+    """Stop the attempt's run, also if another process has it."""
     live = LIVE_REPLIES.get(attempt.pk)
     await in_database(stop_attempt, attempt, partial_text=live.text if live else "")
     if live is not None and live.task is not None:
@@ -128,7 +128,10 @@ async def stop_running(attempt: Attempt) -> Attempt:
 
 
 async def end_replies(seconds: float) -> None:
-    """Break off the replies that this process writes, and store their words so far: it ends."""
+    """Break off all replies of this process, which ends, and store their text so far.
+
+    Waits for at most this many seconds.
+    """
     for task in _at_work:
         task.cancel()
     if _at_work:
@@ -136,7 +139,7 @@ async def end_replies(seconds: float) -> None:
 
 
 def keep_reply(session_id: uuid.UUID) -> Attempt:
-    """Make the text of a stopped or broken reply the reply."""
+    """Commit the text of the broken attempt as its reply. Raises WrongState."""
     with transaction.atomic():
         attempt = start_keeping(broken_attempt(get_chapter(session_id)))
         if _commit(attempt, attempt.partial_text) is None:
@@ -146,7 +149,8 @@ def keep_reply(session_id: uuid.UUID) -> Attempt:
 
 
 def finished_text(agent: Agent, reply: Reply) -> str:
-    """A small model seldom ends by itself, so that its last sentence may be half a one."""
+    """Return the reply's text. That of a small model ends with its last whole sentence if it was
+    cut, because a small model seldom ends by itself."""
     if not is_small_model(agent):
         return reply.text
     text = without_heading(reply.text)
@@ -157,10 +161,11 @@ def finished_text(agent: Agent, reply: Reply) -> str:
 def _open_prompt(
     session_id: uuid.UUID, *, answers: Answers = who_answers, **sent: Any
 ) -> OpenedAttempt:
-    """Store the prompt, and ask for what a choice or an import has left lacking."""
+    """Store the prompt, and ask for the memory and late results that a choice or an import left
+    missing."""
     opened = open_prompt(session_id, answers=answers, **sent)
     chapter = opened.attempt.session
-    # Memory that catches up is written on with each prompt that is committed.
+    # Memory that catches up with accepted calls goes on at each commit instead.
     if opened.must_run:
         ask_for_lacking_results(chapter)
     if opened.must_run and not chapter.accepted_calls:
@@ -171,13 +176,14 @@ def _open_prompt(
 async def store_and_start(
     open_attempt: Open, prepare: Prepare, *, turns_alone: int = 0
 ) -> OpenedAttempt:
-    """Store an attempt, and start a task of its own that writes it.
+    """Store an attempt, and start a task that writes it.
 
-    The task comes to its end also when the client leaves meanwhile. `turns_alone` counts the turns
-    since the user's own with this one.
+    The task goes on if the client leaves. `turns_alone` is the number of turns since the user's
+    last prompt, including this one.
     """
     stored: asyncio.Future[OpenedAttempt] = asyncio.get_running_loop().create_future()
-    # An empty context: the reply must not share the request's thread, which ends with it.
+    # The context is empty, so that the reply does not use the request's thread, which ends with the
+    # request.
     context = contextvars.Context()
     context.run(go_on_working_for, **current_ids())
     task = asyncio.create_task(
@@ -194,7 +200,8 @@ async def _store_and_write(
     stored: "asyncio.Future[OpenedAttempt]",
     turns_alone: int,
 ) -> None:
-    """One task for both: a new one for the reply would wait for its turn among all the others."""
+    """Store and write an attempt in one task, because a second task would have to wait until the
+    event loop has run all others."""
     try:
         opened, writing = await in_database(_open_and_prepare, open_attempt, prepare)
     except asyncio.CancelledError:
@@ -217,13 +224,13 @@ async def _store_and_write(
 
 
 async def _go_on(attempt: Attempt, turns_alone: int) -> bool:
-    """Have whoever acts next without being asked act; False where the user's turn has come."""
+    """Start the next attempt that needs no prompt. Returns False if there is none."""
     if turns_alone >= mode_of(attempt.session).most_turns_alone:
         return False
     try:
         await store_and_start(partial(_open_next, attempt), _prepare, turns_alone=turns_alone + 1)
     except (ChapterError, DatabaseError) as error:
-        # Also because the user was faster, or the chapter ends.
+        # This also happens if the user has sent a prompt meanwhile, or if the chapter ends.
         logger.info("nobody acts after attempt %s: %s", attempt.pk, type(error).__name__)
         return False
     except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)
@@ -237,7 +244,8 @@ async def _go_on(attempt: Attempt, turns_alone: int) -> bool:
 
 
 def _open_next(attempt: Attempt) -> OpenedAttempt:
-    """Store the attempt that follows this one without a prompt; raises WrongState for none."""
+    """Store the attempt that follows this one without a prompt. Raises WrongState if there is
+    none."""
 
     def acts(chapter: Session, _actor: int | None) -> Writer:
         writer = mode_of(chapter).acts_next(chapter)
@@ -252,10 +260,10 @@ def _open_next(attempt: Attempt) -> OpenedAttempt:
 def _open_and_prepare(
     open_attempt: Open, prepare: Prepare
 ) -> tuple[OpenedAttempt, Writing | Exception | None]:
-    """The stored attempt with how it is written, or with the error that ends it; None when it was
-    answered.
+    """Store the attempt, and return it with its call, its steps, or the error that ends it.
 
-    Raises DatabaseError, once the attempt is failed.
+    The second value is None if the attempt was committed before. Raises DatabaseError after the
+    attempt was failed.
     """
     opened = open_attempt()
     if not opened.must_run:
@@ -296,7 +304,7 @@ def _in_steps(attempt: Attempt) -> ToolWriting:
 
 
 async def _write_reply(attempt: Attempt, writing: Writing | Exception, live: LiveReply) -> None:
-    """However it ends, the attempt ends with it; where the database is away, with its lease."""
+    """Write the reply and end the attempt. If the database is away, the lease ends the attempt."""
     try:
         await _write_or_fail(attempt, writing, live)
     except DatabaseError as error:
@@ -312,7 +320,8 @@ async def _write_reply(attempt: Attempt, writing: Writing | Exception, live: Liv
 
 
 async def _write_or_fail(attempt: Attempt, writing: Writing | Exception, live: LiveReply) -> None:
-    """Raises what nobody foresaw, and DatabaseError."""
+    """Write and commit the reply, or fail the attempt. Raises DatabaseError and unforeseen
+    errors."""
     try:
         with keep_claim(attempt, live):
             if isinstance(writing, Exception):
@@ -350,7 +359,7 @@ async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> Reply:
 
 
 def _store_step(attempt: Attempt, step: Step) -> bool:
-    """Store what the step did to the world; False where the run may no longer write."""
+    """Store the step's changes. Returns False if the run may no longer write."""
     changes = [
         NewChange(change.kind, change.payload, cause=run.call.name, step=change.step)
         for run in step.runs
@@ -372,7 +381,7 @@ async def _fail_unforeseen(attempt: Attempt, live: LiveReply, error: Exception) 
 
 
 def _settle_cancelled(attempt: Attempt, text: str) -> None:
-    """Store what came since the last renewal: after a stop, or because the process ends."""
+    """Store the text of a reply whose task was cancelled, by a stop or because the process ends."""
     if not fail_attempt(attempt, error=INTERRUPTED, partial_text=text):
         extend_broken_text(attempt, text)
 
@@ -384,7 +393,10 @@ def _leave_ended(attempt: Attempt, text: str) -> None:
 
 @transaction.atomic
 def _commit(attempt: Attempt, text: str) -> list[Event] | None:
-    """Commit the attempt and, in the same transaction, ask for the memory that is due then."""
+    """Commit the attempt, and ask for the memory that is due then in the same transaction.
+
+    Returns None if the run may no longer write; the text is kept in the attempt then.
+    """
     events = commit_attempt(attempt, outcome_of(attempt, text))
     if events is None:
         _leave_ended(attempt, text)
