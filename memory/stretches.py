@@ -21,10 +21,9 @@ from sessions.models import Session
 from sessions.record import chosen_events
 from sessions.world import changes_that_count
 
-# Now and then play leaves one stretch behind, and a failure one more. More prompts than these have
-# are covered only after the GM has accepted the calls. Fewer have to be accepted, too, if they take
-# more calls than they have prompts: a prompt has one set of witnesses in play, and may have many in
-# a file.
+# In play memory may be one stretch behind, and after a failure two. If more prompts or more calls
+# than these two stretches have prompts are missing, the GM has to accept the calls. An imported
+# chapter may take many calls for few prompts, because each set of witnesses takes one.
 STRETCHES_UNASKED = 2
 # Numbers in ascending order: the witnesses of an event, or the characters who know a block.
 Audience = tuple[int, ...]
@@ -54,7 +53,7 @@ class StretchRule:
     for_characters: bool = True
 
 
-# By the name of the way to play, which declares it (see agents.modes).
+# The rules by the names of the modes that declare them (see agents.modes).
 _rules: dict[str, StretchRule] = {}
 _RULE = StretchRule()
 
@@ -77,7 +76,7 @@ def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 
 
 def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None) -> bool:
-    """Whether a stretch ends there in play; the rest at the end of a chapter is shorter."""
+    """Return whether this stretch ends in play, and not only because the chapter ends."""
     if stretch.size == chapter.chunk_size_prompts:
         return True
     kinds = _rules.get(chapter.mode, _RULE).ended_by
@@ -87,13 +86,13 @@ def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID
 
 
 def told_to(chapter: Session, witnesses: Collection[int]) -> Audience:
-    """The audience of the block that tells what these witnessed."""
+    """Return the audience of the block that tells an event with these witnesses."""
     for_characters = _rules.get(chapter.mode, _RULE).for_characters
     return tuple(sorted(set(witnesses))) if for_characters else ()
 
 
 def _early_ends(chapter: Session, first: int) -> set[int]:
-    """The prompts from the first on with which a stretch ends, however short it is."""
+    """Return the prompts, from `first` on, at which the mode ends a stretch early."""
     kinds = _rules.get(chapter.mode, _RULE).ended_by
     if not kinds:
         return set()

@@ -13,7 +13,7 @@ from sessions.limits import MAX_ACTS_OF_A_TURN
 from sessions.models import Change, Session
 from sessions.world import NewChange, add_changes
 
-# What an act does to the world as it is when the chapter's row is locked.
+# Returns the act's changes; it is called with the chapter after the chapter's row was locked.
 Deed = Callable[[Session], Sequence[NewChange]]
 
 

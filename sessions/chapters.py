@@ -29,7 +29,7 @@ LOCKED = (
     "Tab 1 is locked, so nothing was changed. Reset the chapter, "
     "or start a new chapter with this setup."
 )
-# Of a chapter in which play begins without a lock.
+# The refusal for a chapter in which play begins without a lock.
 PLAYED = (
     "Tab 1 takes no changes after the first prompt, so nothing was changed. Reset the chapter, "
     "or start a new chapter with this setup."
@@ -66,8 +66,7 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
 
     Raises TooLong or InvalidInput, without saving anything, and WrongState once Tab 1 is frozen.
     """
-    # Touching the row first makes two windows that save at once take turns on every database, and
-    # a first prompt wait.
+    # This UPDATE locks the row, so that another save and a first prompt wait on every database.
     Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
     chapter = get_chapter(session_id)
     if not is_setup_open(chapter):
@@ -94,8 +93,8 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
 
 
 def is_setup_open(chapter: Session) -> bool:
-    """Whether Tab 1 takes changes: before the lock or, in a mode without one, before the first
-    prompt is stored."""
+    """Return whether Tab 1 can be changed. It can until the lock, or until the first prompt is
+    stored if the mode has no lock."""
     if _has_no_lock(chapter) and chapter.state == State.ACTIVE:
         return not chapter.attempts.exists()
     return chapter.state == State.DRAFT_TAB1

@@ -30,7 +30,7 @@ class NewEvent:
 
 
 def reply(attempt: Attempt, text: str) -> list[NewEvent]:
-    """What a text comes to where nothing else is said of it: a reply of the one who answers."""
+    """Return the default outcome of a text: one event, in which the attempt's actor says it."""
     return [NewEvent(text, attempt.actor)]
 
 
@@ -64,7 +64,8 @@ def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
         for position, one in enumerate([*words, *outcome])
     ]
     for row in rows:
-        # A thought differs even where its thinker is all of the cast: the narrator has none of it.
+        # A thought has no reader here even if its thinker is all of the cast, because the narrator
+        # does not know it.
         tell_readers_apart(chapter, () if row.kind == THOUGHT else row.witnesses)
     return Event.objects.bulk_create(rows)
 

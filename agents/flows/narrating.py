@@ -1,6 +1,6 @@
-"""Agent 9: the whole session becomes a chapter, in one call or scene by scene.
+"""Builds drafts: agent 9 tells the whole chapter as prose, in one call or scene by scene.
 
-Finished scenes are stored with the job, so that a build that failed is resumed, not begun anew.
+Finished scenes are stored with the job, so that a build that failed goes on after them.
 """
 
 import asyncio
@@ -43,31 +43,33 @@ from sessions.states import State, move, try_move
 
 logger = logging.getLogger(__name__)
 
-# The layers of the prompts that a scene tells, and of the end of the text before it.
+# The names of two layers: the transcript of a scene, and the end of the earlier scene's text.
 TRANSCRIPT, SCENE_BEFORE = "FULL_CHAPTER_CONTEXT", "END_OF_THE_SCENE_BEFORE"
-# What the narrator answers when a continuation has nothing left to tell.
+# The narrator answers with this word when it has nothing left to tell.
 DONE_WORD = "DONE"
-# A scene that falls short of its target is continued so often at most.
+# The most continuations of a scene that is shorter than its target.
 MAX_CONTINUATIONS = 5
-# Longer than a minute in all, by which the calls are counted.
+# All pauses together are longer than the minute in which calls are counted.
 RATE_TRIES, RATE_PAUSE_SECONDS = 5, 15.0
-# Words to ask for when an output limit cut a scene that is nearly long enough.
+# The fewest words that a continuation is asked for.
 LEAST_CONTINUED = 80
-# Close enough to the target to be left alone.
+# A scene with this part of its target is not continued.
 ENOUGH = 0.92
-# A scene that was cut is ended here all the same: a small model may never come to an end.
+# A scene with this part of its target is not continued even if it was cut, because a small model
+# may never end by itself.
 MORE_THAN_ENOUGH = 1.15
-# Of a text that is gone on from, so many words are told at least, and so many characters at most.
+# The end of an earlier text in a request has at least so many words, but at most so many
+# characters.
 ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
 
 
 @dataclass(frozen=True)
 class Material:
-    """Everything a build writes from. The chapter has ended: what was played stays as it is."""
+    """The chapter that a build tells, which has ended and does not change, and its scenes."""
 
     chapter: Session
     scenes: list[Scene]
-    # Of the last scene: its text stands in for what is not written of it, too.
+    # The transcript of the latest scene, which is used several times.
     _read: KeptRecent[Scene, tuple[Piece, ...]] = field(default_factory=lambda: KeptRecent(1))
 
     def transcript_of(self, scene: Scene) -> tuple[Piece, ...]:
@@ -80,10 +82,11 @@ class Material:
 
 @transaction.atomic
 def request_build(session_id: uuid.UUID) -> Job:
-    """Start agent 9 on an ended chapter; a failed build of the same inputs is resumed.
+    """Queue a build of an ended chapter, or go on with a failed build that has the same inputs.
 
-    Raises what `check_allowed` raises, and WrongState unless the chapter is ended; of one in play
-    whose memory is far behind CallsNotAccepted, because to end it takes those calls.
+    Raises WrongState unless the chapter is ended, and what `check_allowed` raises. Raises
+    CallsNotAccepted for a chapter in play whose memory is far behind, because its end takes these
+    calls.
     """
     chapter = get_chapter(session_id)
     check_stage(chapter, Stage.NARRATION)
@@ -106,7 +109,7 @@ def request_build(session_id: uuid.UUID) -> Job:
 
 @transaction.atomic
 def cancel_build(session_id: uuid.UUID) -> Session:
-    """Stop writing; earlier drafts stay as they are."""
+    """Cancel the build; earlier drafts stay. Raises WrongState if there is no build."""
     lock_chapter(session_id)
     get_chapter(session_id)
     move(
@@ -121,7 +124,7 @@ def cancel_build(session_id: uuid.UUID) -> Session:
 async def write_chapter(job: Job, watch: Watch) -> None:
     """Write the scenes that are not finished yet, then store the draft.
 
-    Raises PromptTooLong before the first call where any scene would not fit.
+    Raises PromptTooLong before the first call if the request of any scene would not fit.
     """
     material = await in_database(_read_material, job)
     await in_database(fit_scenes, job, material)
@@ -138,7 +141,8 @@ async def write_chapter(job: Job, watch: Watch) -> None:
 
 
 def give_up(job: Job, error: Exception) -> None:
-    """Show the error; drafts stay, and finished scenes wait for the next build."""
+    """Fail the build with its error. Drafts stay, and the next build goes on after the finished
+    scenes."""
     finished = Job.objects.filter(pk=job.pk).values_list("finished_scenes", flat=True).first()
     kept = len(finished or [])
     hint = f" {kept} finished scenes are kept: build again to go on from there." if kept else ""
@@ -151,7 +155,8 @@ def give_up(job: Job, error: Exception) -> None:
 async def _write_scene(
     job: Job, material: Material, number: int, finished: list[str], watch: Watch
 ) -> str:
-    """One scene: a first call, then continuations while it falls short and has more to tell."""
+    """Return the text of a scene, from a first call and from continuations while it is too short
+    and has more to tell."""
     scene = material.scenes[number - 1]
     base = watch.text
     layers = await in_database(scene_layers, job, material, number, finished)
@@ -168,7 +173,7 @@ async def _write_scene(
         try:
             more, was_cut = await _call_when_allowed(job, continued, watch, missing)
         except (BudgetSpent, PromptTooLong, RateLimited) as refusal:
-            # A short scene is worth more than none: it is paid for.
+            # A scene that is too short is kept, because its calls were paid for.
             logger.warning("scene %s stays short: %s", number, type(refusal).__name__)
             break
         more = as_prose(more)
@@ -191,7 +196,7 @@ async def _call(
         job.session_id,
         lambda: layers,
         on_text=watch.add,
-        # A small model comes to no end by itself.
+        # A small model does not end by itself.
         is_enough=is_enough if is_small_model(NARRATOR) else None,
         # Hidden reasoning counts as output, so that a reasoning model keeps its own cap.
         output_tokens=None if facts_of(model_name(NARRATOR)).reasons else room,
@@ -203,7 +208,10 @@ async def _call(
 async def _call_when_allowed(
     job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
 ) -> tuple[str, bool]:
-    """Wait for the cap on calls in a minute: what the scene has so far is paid for."""
+    """Call, after pauses while the cap on calls in a minute is reached.
+
+    The scene is not given up, because its text so far was paid for.
+    """
     for _ in range(RATE_TRIES):
         try:
             return await _call(job, layers, watch, target_words)
@@ -213,10 +221,10 @@ async def _call_when_allowed(
 
 
 def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
-    """The first prompts of the scenes still to be written, as calls would send them.
+    """Return the first request of each unfinished scene, as a call would send it.
 
-    The text before a scene, which is not written yet, is as long as it can be. Raises
-    PromptTooLong, and ModelNotReady.
+    The text of an earlier scene that is not written yet is taken to be as long as it can be. Raises
+    PromptTooLong and ModelNotReady.
     """
     finished: list[str] = list(job.finished_scenes)
     prompts: list[AssembledPrompt] = []
@@ -232,7 +240,8 @@ def fit_scene(job: Job, material: Material, number: int, finished: list[str]) ->
 
 
 def scene_layers(job: Job, material: Material, number: int, finished: list[str]) -> list[Layer]:
-    """The prompt of scene `number`, counted from 1; `finished` are the texts of those before it."""
+    """Return the layers for scene `number`, which counts from 1; `finished` are the texts of
+    earlier scenes."""
     scene, count = material.scenes[number - 1], len(material.scenes)
     definition = job.inputs["definition_text"] or "(none: third person, past tense)"
     given: dict[str, Sequence[Piece]] = {
@@ -265,7 +274,7 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
             role="assistant",
             has_heading=False,
             trim=Trim.OLDEST_FIRST,
-            # Before anything of the prompt that it follows: that one's start is in a cache.
+            # This layer is trimmed before the layers that precede it, whose start is in a cache.
             gives_way=-2,
         ),
         text_layer(
@@ -279,7 +288,7 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
 
 
 def _told(text: str) -> tuple[Piece, ...]:
-    """By paragraphs, so that the oldest can go; only where the text ends has to stay."""
+    """Return the text as one piece for each paragraph. All but its end can be trimmed."""
     ending = _ending(text)
     earlier = text.removesuffix(ending).rstrip()
     paragraphs = earlier.split("\n\n") if earlier else []
@@ -287,12 +296,15 @@ def _told(text: str) -> tuple[Piece, ...]:
 
 
 def _ending(text: str) -> str:
-    """Where the text ends: its last paragraphs, or the last sentences of long ones."""
+    """Return the last paragraphs of the text, or only the last sentences if they are long."""
     return last_sentences(last_words(text, ENDING_WORDS), ENDING_CHARACTERS)
 
 
 def _as_long_as_can_be(material: Material, number: int) -> str:
-    """In place of the scene's text: its transcript, which is written in the same script."""
+    """Return the scene's transcript, repeated until it is as long as the end of a text can be.
+
+    It stands for the scene's text, which is not written yet and has the same script.
+    """
     scene = material.scenes[number - 1]
     words = [word for piece in material.transcript_of(scene) for word in piece.text.split()]
     played = " ".join(words)
@@ -300,7 +312,7 @@ def _as_long_as_can_be(material: Material, number: int) -> str:
 
 
 def read_inputs(chapter: Session) -> dict[str, Any]:
-    """What a build of the chapter is made from: a failed build with the same can be resumed."""
+    """Return the inputs of a build. A failed build with equal inputs can go on."""
     blocks = counting_blocks(chapter).values_list("pk", flat=True)
     return {
         "definition_text": chapter.narrative_agent_definition_text,
@@ -313,7 +325,8 @@ def read_inputs(chapter: Session) -> dict[str, Any]:
 def _read_material(job: Job) -> Material:
     chapter = get_chapter(job.session_id)
     if not job.scenes:
-        # Once a build: what is finished belongs to this division, whatever model goes on with it.
+        # Scenes are planned once for a build, so that finished scenes fit them even if the model
+        # changes.
         weights = transcript_weights(chapter, job.inputs["max_prompt_index"])
         scenes = [
             asdict(scene) for scene in plan_build(chapter, weights, job.inputs["target_words"])
@@ -324,21 +337,21 @@ def _read_material(job: Job) -> Material:
 
 
 def plan_build(chapter: Session, weights: Sequence[float], target_words: int) -> list[Scene]:
-    """The scenes that the narrator's model can write; `weights` are those of the prompts."""
+    """Plan scenes that the narrator's model can write; `weights` has the weight of each prompt."""
     facts = model_facts(NARRATOR)
     weight_per_token = read_weight_per_token(model_name(NARRATOR), NARRATOR.name)
     limit = output_limit(NARRATOR, facts)
-    # Of a limit below what is asked for, hidden reasoning takes as large a part as of the whole.
+    # If the limit is lower than the agent asks for, reasoning and prose both get a smaller share.
     reasoning = NARRATOR.reasoning_tokens if facts.reasons else 0
     prose_tokens = limit * NARRATOR.output_tokens / (NARRATOR.output_tokens + reasoning)
     deltas = counting_deltas(chapter)
     return plan_scenes(
-        # One of several audiences tells the same prompts as another.
+        # Deltas for several audiences have the same stretch.
         list(dict.fromkeys(deltas.values_list("from_prompt_index", "to_prompt_index"))),
         [weight / weight_per_token for weight in weights],
         target_words,
         NarratorLimits(
-            # Memory may take 0.4 of the window, the chapter so far and the rest need room too.
+            # Memory may take another 0.4 of the window, and the remaining layers need the rest.
             transcript_tokens=input_budget(facts, limit) * 0.4,
             words_per_call=max(200, int(prose_tokens / TOKENS_PER_WORD)),
         ),

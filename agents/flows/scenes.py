@@ -1,14 +1,14 @@
-"""How a chapter is divided for the narrator: one call where it fits, else scenes along memory.
+"""Divides a chapter into scenes for the narrator: one scene if it fits a call, else several.
 
-Pure planning: sizes in, stretches of prompts out.
+Several scenes end where stretches of memory end. This module only calculates from sizes.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-# Tokens that a word of English prose costs, with room to spare.
+# The tokens of a word of English prose, estimated high.
 TOKENS_PER_WORD = 1.6
-# A scene shorter than this reads like a note; neighbours are joined until they reach it.
+# Scenes with fewer words are joined with the next one, because they would read like notes.
 MIN_SCENE_WORDS = 250
 
 
@@ -23,7 +23,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class NarratorLimits:
-    """What one call can take: tokens of transcript, and words of prose."""
+    """The most tokens of transcript that a call can read, and words of prose that it can write."""
 
     transcript_tokens: float
     words_per_call: int
@@ -37,8 +37,8 @@ def plan_scenes(
 ) -> list[Scene]:
     """Divide prompts 1 to n into scenes that each fit one call.
 
-    `chunks` are the memory deltas as (first, last), tiling 1 to n, or none; `prompt_tokens[i]` is
-    the size of prompt i + 1 with its reply.
+    `chunks` are the stretches of memory as (first, last), which cover 1 to n without gaps, or there
+    are none. `prompt_tokens[i]` is the size of prompt i + 1 with its reply.
     """
     count = len(prompt_tokens)
 
@@ -64,7 +64,7 @@ def plan_scenes(
 
 
 def _split(span: tuple[int, int], fits: Callable[[int, int], bool]) -> list[tuple[int, int]]:
-    """Halve the span until each part fits; a single prompt is not divided."""
+    """Halve the span until each part fits or is a single prompt."""
     first, last = span
     if first == last or fits(first, last):
         return [span]

@@ -1,7 +1,7 @@
-"""Agent 8: each stretch of prompts becomes memory, in order, while play goes on.
+"""Summarises stretches: agent 8 writes the memory of one stretch after another during play.
 
-It is asked once for each set of witnesses, and a delta has as its audience those who witnessed all
-that it tells.
+The agent is called once for each set of witnesses. This set is the audience of the delta, which
+tells only what all of them witnessed.
 """
 
 import random
@@ -43,27 +43,28 @@ from sessions.models import Session, Turn
 from sessions.states import State, try_move
 from sessions.world import everybody_at
 
-# The layer of what is summarised.
+# The name of the layer with the text that is summarised.
 CHUNK = "RECENT_CONTEXT_CHUNK"
 # Seconds before each further try of a summary that failed.
 BACK_OFF_SECONDS = (15, 60, 300, 900)
-# And up to so much of them more, so that what failed together is not tried together.
+# Each pause is longer by a random part up to this one, so that summaries that failed together are
+# not tried together.
 SPREAD = 0.25
 
 
 def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
-    """Queue a job for the next stretch that memory does not cover; False when there is none.
+    """Queue the summary of the next stretch, also after a failure. Returns False if none is due.
 
-    One at a time, because each delta builds on the one before. A stretch that failed or waits is
-    tried again. A worker hears of it after `notice_after` seconds, or from the sweep.
-    Where the GM has to accept the calls first, there is none: see agents.flows.memory_calls.
+    Only one summary is queued, because each delta builds on the delta before. A worker gets notice
+    after `notice_after` seconds, or finds the job in a sweep. While the GM has to accept the calls
+    first, no summary is due; see agents.flows.memory_calls.
     """
     if not has_stage(chapter.mode, Stage.MEMORY):
         return False
-    # Whoever asked for the end was asked then.
+    # At the end of a chapter the GM was asked when the end was requested.
     if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
-    # A summary that is unfinished comes first: a later one would overlap it.
+    # An unfinished summary comes first, because another stretch could overlap its stretch.
     stretch = _unfinished_stretch(chapter) or next(
         iter(due_stretches(chapter, is_ending=chapter.is_ending)), None
     )
@@ -85,10 +86,10 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
 
 
 def _unfinished_stretch(chapter: Session) -> Stretch | None:
-    """The stretch of the next summary where that waits or is being written.
+    """Return the stretch of the next summary if the summary waits or is being written.
 
-    One that failed is left out: it is asked for again or, where an end asked for it, is part of a
-    longer stretch once play has gone on.
+    A failed summary does not count. It is queued again, or its prompts become part of a longer
+    stretch if the end of the chapter asked for it and play has gone on.
     """
     job = chapter.jobs.filter(
         status__in=(Job.Status.QUEUED, Job.Status.RUNNING),
@@ -100,7 +101,7 @@ def _unfinished_stretch(chapter: Session) -> Stretch | None:
 
 
 def end_summarizing(session_id: uuid.UUID) -> None:
-    """The chapter is in play and nothing else, unless a summary waits or is being written."""
+    """Move the chapter from SUMMARIZING to ACTIVE if no summary waits or is being written."""
     live = (Job.Status.QUEUED, Job.Status.RUNNING)
     jobs = Job.objects.filter(session_id=session_id, kind=Job.Kind.SUMMARIZE, status__in=live)
     if not jobs.exists():
@@ -110,7 +111,7 @@ def end_summarizing(session_id: uuid.UUID) -> None:
 def cancel_waiting_summary(session_id: uuid.UUID) -> None:
     """Cancel the queued summaries of attempts that are not chosen.
 
-    One that runs may come to its end: its block counts when its attempt is chosen again.
+    A summary that runs may end, because its block counts if its attempt is chosen again.
     """
     Job.objects.filter(
         session_id=session_id,
@@ -121,7 +122,7 @@ def cancel_waiting_summary(session_id: uuid.UUID) -> None:
 
 
 def give_notice_of_waiting_summaries(session_id: uuid.UUID, *, notice_after: float = 0) -> None:
-    """Give notice of the summary that waited for an earlier one."""
+    """Give notice of the first queued summary, after another one has ended."""
     waiting = Job.objects.filter(
         session_id=session_id, kind=Job.Kind.SUMMARIZE, status=Job.Status.QUEUED
     )
@@ -130,7 +131,8 @@ def give_notice_of_waiting_summaries(session_id: uuid.UUID, *, notice_after: flo
 
 
 async def write_memory_deltas(job: Job, watch: Watch) -> None:
-    """Have agent 8 tell the job's stretch to each set of witnesses, the widest first."""
+    """Have agent 8 write the delta of each set of witnesses of the stretch, the largest set
+    first."""
     chapter, audiences = await in_database(_read_stretch, job)
     for audience in audiences:
         deltas = await in_database(_finished_deltas, job)
@@ -166,7 +168,7 @@ async def _tell(
 
 
 def _finished_deltas(job: Job) -> list[MemoryBlock]:
-    """The deltas that wait with the job until its whole stretch is told."""
+    """Return the deltas that are kept with the job until its whole stretch is summarised."""
     assert job.attempt is not None, "A summary names the attempt at its last turn."
     return [
         make_delta(
@@ -181,7 +183,8 @@ def _finished_deltas(job: Job) -> list[MemoryBlock]:
 
 
 def _keep_delta(job: Job, audience: Audience, payload: Payload) -> bool:
-    """Keep a call that was paid for, whatever becomes of the next; False: the job is another's."""
+    """Keep a delta with the job, even if a later call fails. Returns False if another run has the
+    job."""
     finished_at = timezone.now().isoformat()
     one = {"audience": list(audience), "payload": payload, "finished_at": finished_at}
     job.finished_deltas = [*job.finished_deltas, one]
@@ -189,9 +192,10 @@ def _keep_delta(job: Job, audience: Audience, payload: Payload) -> bool:
 
 
 def give_up(job: Job, error: Exception) -> None:
-    """Leave the pointer where it is and show the error; try again by itself if that may help.
+    """Postpone the summary if another try may help, and fail it otherwise.
 
-    A failure at the end of the chapter leaves it in play: the GM ends it again.
+    The summary pointer stays. If the chapter was ending, it goes back into play, and the GM can end
+    it again.
     """
     with transaction.atomic():
         lock_chapter(job.session_id)
@@ -220,12 +224,12 @@ def _store(job: Job) -> None:
     if Turn.objects.filter(chosen=job.attempt).exists():
         settle_memory(job.session_id)
     else:
-        # What the choice of another left lacking is not asked for yet.
+        # Another attempt was chosen; the next prompt asks for the memory that is missing then.
         end_summarizing(job.session_id)
 
 
 def _empty_delta(job: Job) -> MemoryBlock:
-    """What stands for a stretch in which there was nothing to tell."""
+    """Return the delta of a stretch without events to tell."""
     assert job.attempt is not None, "A summary names the attempt at its last turn."
     return make_delta(
         job.attempt,
@@ -236,9 +240,9 @@ def _empty_delta(job: Job) -> MemoryBlock:
 
 
 def settle_memory(session_id: uuid.UUID) -> None:
-    """After a delta, or when the end is asked for: go on with the next stretch, end, or play on.
+    """Queue the next summary; if none is due, end the chapter if it is ending, or let it play on.
 
-    Memory that catches up with calls that the GM has accepted goes on with the next prompt.
+    While the calls that the GM has accepted are made, the next prompt queues the next summary.
     """
     chapter = get_chapter(session_id)
     row = Session.objects.filter(pk=session_id)
@@ -269,14 +273,14 @@ def compose_summary(
     last_attempt: uuid.UUID | None = None,
     waiting: Sequence[MemoryBlock] = (),
 ) -> list[Layer]:
-    """Agent 8's request for what exactly this audience witnessed in the stretch.
+    """Compose agent 8's request for the events of the stretch that exactly this audience witnessed.
 
-    `waiting` are the deltas of the stretch that all of the audience knows and that are not stored.
-    For `last_attempt` see `transcript_pieces`.
+    `waiting` are deltas of the stretch that all of the audience know and that are not stored yet.
+    `transcript_pieces` explains `last_attempt`.
     """
     reminder = format_pieces(CONTEXT_SUMMARY, TurnDelta)
     given = {CHUNK: told_pieces(chapter, stretch, audience, last_attempt), "FORMAT": reminder}
-    # With it as if that were chosen: who appeared in another attempt is not told of.
+    # The attempt counts as chosen, so that people of another attempt are not in the request.
     attempts = chapter.attempts.select_related("turn")
     attempt = attempts.get(pk=last_attempt) if last_attempt else None
     subject = Subject(chapter, attempt=attempt, audience=audience, waiting=waiting, given=given)
@@ -289,7 +293,7 @@ def told_pieces(
     audience: Audience,
     last_attempt: uuid.UUID | None = None,
 ) -> Sequence[Piece]:
-    """The layer of what is summarised; see `transcript_pieces`."""
+    """Return the pieces of the text that is summarised; see `transcript_pieces`."""
     return transcript_pieces(
         chapter,
         stretch.first,

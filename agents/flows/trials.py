@@ -1,7 +1,6 @@
-"""The latest reply tried again with one layer of its request changed, beside play.
+"""Makes trials: other attempts at the latest turn, with one layer of the request changed.
 
-A trial is an attempt at the latest turn that is committed unchosen. Until the user chooses it no
-request, no memory and no chapter knows of it.
+A trial is committed unchosen. Until the user chooses it, no request, memory or draft contains it.
 """
 
 import contextlib
@@ -43,7 +42,7 @@ from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownTu
 from sessions.models import Attempt, Event, Session
 from sessions.text import clean_text, with_line_feeds
 
-# A layer that was sent with more may stay as long as it was.
+# The most characters of a changed layer, unless the layer had more when it was sent.
 LAYER_CHAR_LIMIT = 60_000
 
 
@@ -60,7 +59,7 @@ class TriedLayer:
 
     @property
     def text(self) -> str:
-        """Without its heading."""
+        """The layer's text without its heading."""
         return self.sent.body
 
     @property
@@ -69,12 +68,13 @@ class TriedLayer:
 
     @property
     def layer(self) -> Layer:
-        """The same again, never trimmed. What others wrote in it was escaped when it was sent."""
+        """The layer as it was sent, which is never trimmed. Its texts were escaped before."""
         pieces = (Piece(part, has_elements=True) for part in self.sent.parts)
         return self.layer_of(pieces)
 
     def changed_to(self, text: str) -> Layer:
-        """Where no elements of memory were sent, those of the new text are the GM's own words."""
+        """Return the layer with another text. Its elements are escaped as the GM's words if the
+        sent text had none."""
         has_elements = self.text != without_forgeries(self.text)
         return self.layer_of([Piece(text, has_elements=has_elements)])
 
@@ -108,7 +108,7 @@ class TriedReply:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial beside the reply that it was made from; `call` is None until a model was called."""
+    """A trial with the reply that it was made from; `call` is None until a model was called."""
 
     attempt: Attempt
     chapter: Session
@@ -117,7 +117,7 @@ class Trial:
     base: CallRecord | None
     call: CallRecord | None
     is_adopted: bool
-    # Why no other attempt could be chosen now; "" if one could.
+    # Says why no other attempt can be chosen now; "" if one can.
     why_not: str
     new_reply: str
 
@@ -148,7 +148,7 @@ class Trial:
 
 
 def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> str:
-    """Why the reply to this prompt cannot be tried again; "" if it can."""
+    """Return why the reply to this prompt cannot be tried again; "" if it can."""
     if reason := why_not_changeable(chapter, prompt_index):
         return f"It cannot be tried again with a changed prompt: {reason}"
     if behind.chosen is None or not behind.chosen.is_chosen:
@@ -165,9 +165,9 @@ def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> s
 
 
 def read_reply(session_id: uuid.UUID, prompt_index: int | None = None) -> TriedReply:
-    """What a trial starts from: the reply to this prompt, or the latest.
+    """Return the reply to this prompt, or the latest reply, as a trial can start from it.
 
-    Raises WrongState when it cannot be tried again.
+    Raises WrongState if the reply cannot be tried again.
     """
     chapter = get_chapter(session_id)
     attempt = latest_turn(chapter).chosen
@@ -190,9 +190,9 @@ async def start_trial(
 ) -> OpenedAttempt:
     """Have the latest reply written once more with the text of one layer replaced.
 
-    An empty text leaves the layer out. With a `call_id` it is refused once the reply came from
-    another call. Sent again under the same key it is the same trial, and runs again if it had
-    failed or was stopped. Raises a ChapterError when refused, before anything is sent.
+    An empty text leaves the layer out. A `call_id` other than that of the reply's call is refused.
+    A trial that is sent again under the same key is the same trial, and a broken one runs again.
+    Raises a ChapterError before anything is sent.
     """
     return await store_and_start(
         partial(
@@ -209,7 +209,7 @@ async def start_trial(
 
 
 async def stop_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
-    """End a trial; its text so far is shown, and is never a reply."""
+    """Stop a trial. Its text so far is shown and cannot be kept. Raises WrongState."""
     attempt = await in_database(lambda: _find(get_chapter(session_id), attempt_id))
     if not attempt.is_running:
         raise WrongState("This trial is over already.")
@@ -217,9 +217,9 @@ async def stop_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
 
 
 def adopt_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
-    """Choose the trial's reply; the earlier one stays beside it.
+    """Choose the trial's reply; the reply that was chosen before stays as another attempt.
 
-    Raises WrongState when there is no reply to use, and when play has gone on.
+    Raises WrongState if the trial has no whole reply or play has gone on.
     """
     chapter = get_chapter(session_id)
     attempt = _find(chapter, attempt_id)
@@ -231,7 +231,7 @@ def adopt_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
 
 
 def read_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Trial:
-    """Raises UnknownTurn for what is no trial of this chapter."""
+    """Return the trial. Raises UnknownTurn if the chapter has none of this id."""
     chapter = get_chapter(session_id)
     attempt = _find(chapter, attempt_id)
     assert attempt.source is not None, "A trial is made from another attempt."
@@ -286,20 +286,21 @@ def _open_trial(
         "text_before": changed.text,
         "text": text,
     }
-    # Refuses what could not be sent, before it is stored.
+    # This refuses a request that cannot be sent before the trial is stored.
     with contextlib.suppress(ModelNotReady):
         _prepare(tried.attempt, _with_change(tried.layers, layer_number, text))
     try:
         return open_trial(session_id, source=tried.attempt, given=given, submission_key=key)
     except TurnInFlight:
-        # The same form was sent twice at once; no other attempt is in a trial's way.
+        # Only the same form that was sent twice at once can be in the way of a trial.
         return OpenedAttempt(trials.get(), must_run=False)
 
 
 def _answer_again(trial: Attempt, call_id: str, layer_number: int, text: str) -> OpenedAttempt:
-    """The trial that was sent before, which also play that has gone on does not take back."""
+    """Return the trial that was sent before, even if play has gone on. Raises KeyReused if its
+    text differs."""
     given = given_of(trial)
-    # A line break counts as one, however it was sent.
+    # Browsers may send the same line break as CR and LF.
     sent = (layer_number, with_line_feeds(text))
     if sent != (given["layer"], given["text"]) or call_id not in ("", given.get("call_id")):
         raise KeyReused(
@@ -322,7 +323,7 @@ def _prepare_trial(attempt: Attempt) -> PreparedCall:
 def _prepare(
     attempt: Attempt, layers: list[Layer], *, attempt_id: uuid.UUID | None = None
 ) -> PreparedCall:
-    """Without an id, for an attempt that is to be made from this one."""
+    """Prepare the call; without an id, for an attempt that will be made from this one."""
     return prepare_call(
         agent_of(attempt),
         attempt.session_id,
@@ -333,7 +334,7 @@ def _prepare(
 
 
 def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[Layer]:
-    """The same layers with one text replaced; without that layer where the text is empty."""
+    """Return the layers with one text replaced, or without that layer if the text is empty."""
     return [
         one.changed_to(text) if one.number == number else one.layer
         for one in layers
@@ -342,19 +343,20 @@ def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[L
 
 
 def _layers_of(artifact: LLMArtifact) -> list[TriedLayer]:
-    """Those that were sent: one that was dropped whole was not."""
+    """Return the layers of the call that have text, because the others were not sent."""
     sent = [layer for layer in read_layers(artifact) if layer.parts]
     return [TriedLayer(number, layer) for number, layer in enumerate(sent, start=1)]
 
 
 def given_of(trial: Attempt) -> dict[str, Any]:
-    """Which layer the trial changes, from what and to what, and the call that it starts from."""
+    """Return the layer that the trial changes, both of its texts, and the id of the source's
+    call."""
     given: dict[str, Any] = trial.given or {}
     return given
 
 
 def _base_of(trial: Attempt) -> LLMArtifact | None:
-    """The call that the trial starts from; an imported one names none."""
+    """Return the call that the trial started from; None for an imported trial."""
     call_id = given_of(trial).get("call_id")
     return calls_of(trial.session).filter(pk=call_id).first() if call_id else None
 

@@ -1,8 +1,8 @@
-"""Reading ahead: the embedded model gets the unchanged start of the next prompt before it is sent.
+"""Warms the embedded model: it reads the start of the next request before the GM sends a prompt.
 
-A laptop reads about 100 tokens a second, so a prompt that was read while the GM typed answers
-seconds earlier. Other providers are never called for this. A prompt to another character, and the
-end of the chapter, stop it at once: the server must not read for nothing while somebody waits.
+A laptop reads about 100 tokens a second, so a reply begins seconds earlier if its request was read
+while the GM typed. Other providers are never called for this. A prompt to another character and the
+end of the chapter stop the warm-up at once, so that the server is free for them.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Warming:
-    """The one prompt that is being read ahead in this process."""
+    """The one warm-up of this process."""
 
     session_id: uuid.UUID
     agent_slot: int
@@ -46,7 +46,7 @@ _warming: _Warming | None = None
 
 
 async def warm_next_reply(session_id: uuid.UUID) -> None:
-    """Warm the prompt of the character whose panel comes next; raises nothing."""
+    """Warm the next request to the character whose panel comes next. Raises nothing."""
     if settings.LLM == "embedded":
         with _losing_no_more_than_a_head_start():
             slot = await in_database(lambda: get_chapter(session_id).next_agent_slot)
@@ -54,7 +54,7 @@ async def warm_next_reply(session_id: uuid.UUID) -> None:
 
 
 async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:
-    """Start reading the next prompt to this character ahead, instead of any other."""
+    """Start to warm the next request to this character, and stop any other warm-up."""
     global _warming
     if settings.LLM != "embedded" or _is_warming(session_id, agent_slot):
         return
@@ -64,18 +64,19 @@ async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:
 
 
 async def settle_warmup(session_id: uuid.UUID, agent_slot: int | None) -> None:
-    """Before a real call: wait for what helps it, end what would only stand in its way."""
+    """Prepare for a call: wait for the warm-up of this character, or cancel any other warm-up."""
     if _warming is None or _warming.task.done():
         return
     if _is_warming(session_id, agent_slot):
         await asyncio.wait({_warming.task})
     else:
-        # It hangs up at once; only its record takes longer, and nobody needs to wait for that.
+        # The connection is closed at once. Storing the record takes longer, and nothing waits for
+        # that.
         _warming.task.cancel()
 
 
 def stop_warmup(session_id: uuid.UUID) -> None:
-    """Stop reading ahead for a chapter that is not played on; from whatever thread."""
+    """Stop the warm-up of this chapter; any thread may call this."""
     warming = _warming
     if warming is not None and warming.session_id == session_id and not warming.task.done():
         warming.task.get_loop().call_soon_threadsafe(warming.task.cancel)
@@ -83,7 +84,7 @@ def stop_warmup(session_id: uuid.UUID) -> None:
 
 @receiver(post_delete, sender=Session)
 def _stop_for_deleted(instance: Session, **_signal: object) -> None:
-    """A chapter that was reset or deleted, by whomever."""
+    """Stop the warm-up of a chapter that was reset or deleted."""
     session_id = instance.session_id
     transaction.on_commit(lambda: stop_warmup(session_id))
 
@@ -98,7 +99,7 @@ def _is_warming(session_id: uuid.UUID, agent_slot: int | None) -> bool:
 
 @contextmanager
 def _losing_no_more_than_a_head_start() -> Iterator[None]:
-    """Whatever fails in here: the prompt itself will say what is wrong."""
+    """Let no error out of the block, because the prompt itself will meet and report it."""
     try:
         yield
     except (ProviderError, ChapterError, DatabaseError):
@@ -114,7 +115,7 @@ async def _warm(session_id: uuid.UUID, agent_slot: int) -> None:
 
 
 def _compose_start(session_id: uuid.UUID, agent_slot: int) -> Sequence[Layer]:
-    """Raises WrongState where no prompt can come next: the server has better things to do."""
+    """Compose the start of the next request. Raises WrongState if no prompt can be sent now."""
     chapter = get_chapter(session_id)
     if chapter.state not in PLAYABLE or chapter.is_ending or chapter.turn_in_flight is not None:
         raise WrongState("There is nothing to read ahead for: no prompt can be sent now.")
