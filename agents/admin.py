@@ -61,7 +61,7 @@ class LLMArtifactAdmin(RecordAdmin):
         "provider",
         "model",
         "input_hash",
-        # A search by the hash of a text, which the list of texts shows.
+        # The layers have the hashes of texts, so a text's calls can be found by its hash.
         "layers",
         "raw_output_ref",
         "error",

@@ -36,9 +36,9 @@ class BudgetSpent(ChapterError):
 
 
 class BadSetup(InvalidInput):
-    """What a way to play is to add to Tab 1 is not as its model has it.
+    """The setup of a mode does not fit the mode's model.
 
-    `problems` are the place of each field, the keys and places that lead to it, and what is wrong.
+    Each entry of `problems` has the keys and places that lead to a field, and what is wrong there.
     """
 
     def __init__(self, problems: Sequence[tuple[tuple[int | str, ...], str]]) -> None:

@@ -107,8 +107,8 @@ class AdmittedCall(models.Model):
 class Job(models.Model):
     """Work in the background. The row decides, and the broker only gives notice of it.
 
-    `key` makes repeated requests one job. A worker claims it by a conditional UPDATE, which gives
-    it a lease and a token. It may write only while it holds both.
+    `key` makes repeated requests one job. A worker claims the job by a conditional UPDATE, which
+    gives the worker a lease and a token. The worker may write only while it holds both.
     """
 
     class Kind(models.TextChoices):

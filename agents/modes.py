@@ -1,7 +1,7 @@
-"""The ways to play: what each declares, and the one place that knows which are installed.
+"""Defines what a way to play declares, and finds the ways to play that are installed.
 
-`settings.MODES` lists apps, and each has a `mode.py` whose `MODE` is its declaration. Everything
-else reaches a mode through this module.
+`settings.MODES` lists apps, and each has a `mode.py` whose `MODE` is its declaration. All other
+code reaches a mode through this module.
 """
 
 import json
@@ -43,7 +43,7 @@ from sessions.world import NewChange, changes_that_count, fold_world
 
 
 class Stage(StrEnum):
-    """What a chapter can come to; without the lock, play begins with the setup as it is."""
+    """A part of a chapter's life. In a mode without the lock, a new chapter is in play at once."""
 
     SET_UP = "set up"
     LOCK = "lock"
@@ -54,7 +54,10 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class AddedLayer:
-    """A layer that a mode adds to another's agent, before one of that agent's own layers."""
+    """A layer that a mode adds to an agent of the engine or of another mode.
+
+    `before` names the layer of that agent which follows the added layer.
+    """
 
     agent: str
     before: str
@@ -65,8 +68,8 @@ class AddedLayer:
 class Act:
     """Something that the user can do to the world without a model.
 
-    `run` gets the arguments as an instance of their model, and the world as it is now. It raises
-    InvalidInput where the world does not allow it.
+    `run` gets the arguments as an instance of their model, and the present world. It raises
+    InvalidInput if the world does not allow the act.
     """
 
     name: str
@@ -83,12 +86,12 @@ def _adds_nothing(*_about: object) -> None:
 class Mode:
     """A way to play.
 
-    `title` and `sentence` are for the page that offers it. `answers` says who writes what comes of
-    a prompt to this member of the cast, or to nobody, and whether that takes words; it raises
-    InvalidInput where nobody does. `given` are the parts of a request that only this attempt knows,
-    by the names of their layers, and `cues` are texts at which a small model leaves its part.
-    `readable` is what the tools of the attempt's agent may know: it is asked for again in each
-    step, where the ORM may be used. `outcome` says what a text comes to: one event at least.
+    `title` and `sentence` are for the page that offers the mode. `answers` returns who answers a
+    prompt to this member of the cast, or to nobody, and raises InvalidInput if no one does. `given`
+    returns the pieces of a request that only this attempt knows, by the names of their layers.
+    `cues` returns texts at which a small model is stopped, because it leaves its role there.
+    `readable` returns all that the tools of the attempt's agent may know. It is called again in
+    each step, where the ORM may be used. `outcome` returns the events of a text, at least one.
     """
 
     name: str
@@ -103,23 +106,23 @@ class Mode:
     acts: tuple[Act, ...] = ()
     stages: frozenset[Stage] = frozenset(Stage)
     added_layers: tuple[AddedLayer, ...] = ()
-    # Elements of its agents' prompts that others' texts must not forge.
+    # The elements of the mode's requests, which texts of people and models must not forge.
     elements: frozenset[str] = frozenset()
     change_kinds: frozenset[str] = frozenset()
     event_kinds: frozenset[str] = frozenset()
     job_kinds: Mapping[str, JobKind] = field(default_factory=dict)
     stretches: StretchRule = field(default_factory=StretchRule)
-    # What it adds to Tab 1, stored and in files; each field has a default.
+    # The model of what the mode adds to Tab 1; each of its fields has a default.
     setup: type[BaseModel] | None = None
-    # The world before the first turn, and the world after a change.
+    # The first returns the world before the first turn, the second the world after a change.
     initial_state: Callable[[Session], Any] = _adds_nothing
     apply_change: Callable[[Any, Any], Any] = lambda state, change: state
-    # Who acts after a commit without being asked, and in how many turns in a row at most;
-    # None waits for the user.
+    # Called after a commit: returns who acts next without a prompt, or None to wait for the user.
+    # There are at most `most_turns_alone` such turns in a row.
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
     most_turns_alone: int = 0
-    # In the transaction that commits the attempt, and again, while it is chosen, in the one that
-    # stores the next prompt: an attempt that was edited by hand has no commit of its own.
+    # Called in the transaction that commits the attempt. It is called again for the chosen attempt
+    # when the next prompt is stored, because an edited attempt is committed without this call.
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
 

@@ -93,7 +93,7 @@ def _repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:
     return [
         Layer(
             "EARLIER_REPLY",
-            # The tags in it are those that were asked for, and it is a message of its own.
+            # The model was asked for these tags, so they are not escaped.
             (Piece(answer[:REPAIRED_CHARACTERS], has_elements=True),),
             role="assistant",
             has_heading=False,

@@ -27,7 +27,8 @@ def read_report(model: str) -> WindowReport | None:
 
 
 def store_reports(reports: Mapping[str, WindowReport | None]) -> None:
-    """Store the server's reports; a mere limit can only lower the window of a running model."""
+    """Store the server's reports. If the server told a model's window before and now tells only the
+    model's limit, the smaller of the two is stored."""
     for model, report in reports.items():
         kept = _report_of(_rows().filter(model=_name(model)).first())
         if report and report.is_ceiling and kept and not kept.is_ceiling:

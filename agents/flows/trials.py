@@ -292,7 +292,7 @@ def _open_trial(
     try:
         return open_trial(session_id, source=tried.attempt, given=given, submission_key=key)
     except TurnInFlight:
-        # Only the same form that was sent twice at once can be in the way of a trial.
+        # This key was sent twice at once, since a trial runs beside all other attempts.
         return OpenedAttempt(trials.get(), must_run=False)
 
 

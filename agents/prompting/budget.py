@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 DEFAULT_WEIGHT_PER_TOKEN = 3.0
 # The tokens of the role markers and separators that a chat template adds to each message.
 TOKENS_PER_MESSAGE = 8
-# Each new report reduces the weight of the older ones to this part, so a few calls settle it.
+# Each new report reduces the weight of older reports to this part, so a few calls are enough.
 _KEPT = 0.75
 # A report is not stored if it differs from the estimate by less than this part.
 _SAME = 0.01
-# For each model and agent the value that this process last learned or read, and when it did.
+# The weight per token of each model and agent that this process last learned or read, with the
+# time.
 _weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
 # A process uses its value for this many seconds, although other processes learn, too. At the end of
 # a reply it is read again after the shorter time, so that the next prompt need not wait for it.
@@ -42,7 +43,7 @@ def weigh(text: str) -> float:
 
 
 def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD_SECONDS) -> float:
-    """Read the value of this agent's requests; before its first call, that of all agents.
+    """Return the weight per token of this agent's requests; of all agents' before its first call.
 
     A value that this process learned or read within `held_seconds` is used again.
     """
@@ -54,7 +55,7 @@ def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD
 
 
 def read_weight_ahead(model: str, agent: str) -> None:
-    """Read the value before the prompt that needs it is sent."""
+    """Read the weight per token before the GM sends a prompt, so that the prompt need not wait."""
     read_weight_per_token(model, agent, held_seconds=_FRESH_SECONDS)
 
 

@@ -66,8 +66,8 @@ class Agent:
 
 
 def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDeclaration, ...]:
-    """Return the system message's layers: the agent's role, its place in the process, its form. The
-    map of the process is the first layer to be dropped."""
+    """Return the layers of the system message: the rules, the map of the process, and the form of
+    the answer. The map is the first layer of the request to be dropped."""
     return (
         LayerDeclaration("SYSTEM", rules, role="system", has_heading=False),
         LayerDeclaration(
@@ -86,8 +86,8 @@ def memory_layer(
 ) -> LayerDeclaration:
     """Return the layer of the fold, in which each line is a piece.
 
-    Its share is fixed, so that the growing context behind it does not change it between summaries.
-    For the same reason several lines are dropped at once.
+    The layer has a fixed share of the budget, so that between summaries it does not change while
+    the context behind it grows. For the same reason several lines are dropped at once.
     """
     return LayerDeclaration(
         name,

@@ -26,7 +26,8 @@ from sessions.roster import Character
 from sessions.speaker_marks import without_cues
 from sessions.transcript import Entry, Perceived, chosen_entries
 
-# The names of the element around memory: beside a layer of session state, and without one.
+# The element around memory has the first name if the request also has a layer of session state,
+# and the second name otherwise.
 _MEMORY, _SESSION_STATE = "memory", "session_state"
 # Corrections are kept longer than deltas, because they say what in the deltas is no longer true.
 _RULING_RANK = 1
@@ -37,7 +38,8 @@ _CONTEXT_SHARE = 0.5
 
 
 def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = None) -> Source:
-    """Return a source with a Markdown file a tier; "" is none, None the next larger tier's."""
+    """Return a source with one Markdown file for each tier. "" stands for no file, and None for the
+    file of the next larger tier."""
     by_tier = {"full": full, "medium": full if medium is None else medium}
     by_tier["minimal"] = by_tier["medium"] if minimal is None else minimal
 
@@ -49,7 +51,8 @@ def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = N
 
 
 def process_map(here: str) -> Source:
-    """Return a source for the map of the process, with the agent's place, if the window allows."""
+    """Return a source for the map of the process with the agent's place in it; the minimal tier has
+    no map."""
 
     def read(subject: Subject, tier: Tier) -> list[Piece]:
         if tier == "minimal":
@@ -168,7 +171,7 @@ def transcript_pieces(
     perceived: Perceived | None = None,
     with_thoughts: bool = False,
 ) -> tuple[Piece, ...]:
-    """Return one piece a prompt, with the GM's words and the chosen reply; its brief form has cuts.
+    """Return one piece for each prompt, with the GM's words and the chosen reply.
 
     `last_attempt` counts as the chosen attempt at the last prompt. `perceived` selects events by
     their witnesses. Thoughts are included only with `with_thoughts`.
@@ -250,7 +253,7 @@ def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
 def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
     """Return the context's pieces, both for the context and for memory, which depends on it."""
     chapter = subject.chapter
-    # One request may try two starts.
+    # The start is part of the key, because one request may try two starts of the context.
     key, state = (chapter.pk, start, subject.whose), (chapter.updated_at, subject.last_prompt)
     kept = _kept_context.get(key)
     if kept is None or kept[0] != state:
@@ -340,7 +343,7 @@ class _Memory:
 
 
 def _known_cast(cast: Sequence[Character]) -> list[Piece]:
-    """Return the cast beside a text with the names, if there are pronouns or public sentences."""
+    """Return the cast for a request that has its names already; none if it has no more to show."""
     if not _is_more_known(cast):
         return []
     return [Piece("\n".join(cast_lines(cast)), must_stay=True, has_elements=True)]

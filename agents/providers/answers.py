@@ -216,5 +216,5 @@ def _text(holder: object, name: str) -> str:
 
 def _count(holder: object, name: str) -> int | None:
     value = _field(holder, name)
-    # The exact type, because bool is a kind of int.
+    # isinstance would also accept a bool, because bool is a subclass of int.
     return value if type(value) is int and value >= 0 else None

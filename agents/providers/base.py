@@ -46,7 +46,8 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Message:
-    """A chat message. An assistant's may have `tool_calls`; a tool's is the result of one call."""
+    """A chat message. One of the assistant may have `tool_calls`, and one of a tool has the result
+    of one call."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str

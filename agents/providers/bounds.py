@@ -16,7 +16,8 @@ MOST_OF_A_REFUSAL = 64_000
 MOST_JSON = 2_000_000
 # Values parsed of one JSON text, because each takes up to a hundred times its bytes in memory.
 MOST_VALUES = 100_000
-# Far above the mean of any tokenizer, so that only a server that ignores the limit exceeds it.
+# No tokenizer's tokens have so many characters on average, so only a server that ignores the limit
+# of tokens exceeds this.
 CHARACTERS_A_TOKEN = 50
 # Bytes of a stream. A server may send an event for each token, and repeat names and sources in
 # each event.
@@ -88,5 +89,5 @@ def parse(data: bytes) -> Any:
 
 
 def as_text(said: str) -> str:
-    """What a server said, with what is no text replaced."""
+    """Return a server's text, with characters replaced that no database and no page takes."""
     return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", said)

@@ -21,10 +21,10 @@ class TimeOuts:
     # This also limits a whole answer that is not streamed, since nothing of it is seen before.
     first_text: float = 600
     between_texts: float = 120
-    # For the usage report and the end marker after a complete reply, and for the message of a
-    # refusal.
+    # This is the time for the usage report and the end marker after a complete reply, and for the
+    # message of a refusal.
     trailer: float = 5
-    # For the end of the response after its last event.
+    # This is the time for the end of the response after its last event.
     drain: float = 0.1
     # A whole stream has `first_text` seconds and this many more for each token of its limit.
     a_token: float = 1

@@ -8,7 +8,8 @@ from django.utils import timezone
 from agents.models import WorkerHeartbeat
 
 HEARTBEAT_SECONDS = 15.0
-# Three heartbeats long, so that one delay by a busy database does not make a worker count as dead.
+# This is as long as three heartbeats, so that a worker does not count as dead after one heartbeat
+# that a busy database delayed.
 DEAD_AFTER = timedelta(seconds=45)
 # Rows are deleted after this time, because a container has a new name after each start.
 _FORGOTTEN_AFTER = timedelta(days=1)

@@ -40,7 +40,7 @@ ReplyPart = ReplyText | ReplyEnded
 
 
 class _Timer:
-    """Calls `on_pause` at an interval in seconds while it is open; with None it never does.
+    """Calls `on_pause` once in each interval of `seconds`, or never if `seconds` is None.
 
     One timer costs less than a time limit for each wait.
     """

@@ -139,7 +139,7 @@ class BoundedProtocol(HttpToolsProtocol):
         # The bytes received since the last part of a body or the last end of a head.
         self._head_size = 0
         self._reading_deadline: asyncio.TimerHandle | None = None
-        # The bytes that waited to be sent when that deadline was set.
+        # The bytes that waited to be sent when `_reading_deadline` was set.
         self._unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -30,7 +30,8 @@ class PasswordForm(forms.Form):
 
 @require_safe
 async def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer that the process serves, without the database, as a slow one needs no restart."""
+    """Answer that the process serves. The database is not asked, because a slow database is no
+    reason to restart the process."""
     return JsonResponse({"status": "ok"})
 
 

@@ -105,7 +105,7 @@ def put_tab1(request: HttpRequest, session_id: UUID, body: Tab1Body) -> Tab1Docu
 
 @router.get("/session/{uuid:session_id}/setup", response={200: dict[str, Any], **CALL})
 def get_setup(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
-    """What the chapter's way to play adds to Tab 1; empty where it adds nothing."""
+    """Return the fields that the chapter's way to play adds to Tab 1; empty if it adds none."""
     setup = setup_of(get_chapter(session_id))
     return setup.model_dump(mode="json") if setup else {}
 
@@ -114,9 +114,10 @@ def get_setup(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
 def put_setup(
     request: HttpRequest, session_id: UUID, body: Annotated[dict[str, Any], Body()]
 ) -> dict[str, Any]:
-    """Save all of it, until the lock or, in a way to play without one, until the first prompt.
+    """Save the fields that the chapter's way to play adds to Tab 1.
 
-    Each way to play has fields of its own; what is left out gets its default.
+    They can be saved until the lock, or until the first prompt if the way to play has no lock. A
+    field that is left out gets its default.
     """
     saved: dict[str, Any] = save_mode_setup(session_id, body).tab1.mode_setup
     return saved

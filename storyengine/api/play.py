@@ -131,10 +131,10 @@ def edit(
 
 @router.post("/session/{uuid:session_id}/act", response={201: ActAnswer, **WRITE})
 def act(request: HttpRequest, session_id: UUID, body: ActBody) -> Status[ActAnswer]:
-    """Change the world without a model, as the way to play has it.
+    """Change the world without a model, by an act of the way to play.
 
-    The latest turn takes no other attempt from then on. 422 for an act that the way to play does
-    not have, which names those that it has, and for arguments that do not fit.
+    The latest turn takes no other attempt from then on. The answer is 422 if the arguments do not
+    fit or there is no such act; it then names the acts that there are.
     """
     return Status(201, read_act(session_id, do_act(session_id, body.act, body.arguments)))
 

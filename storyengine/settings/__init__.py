@@ -242,7 +242,7 @@ EMBEDDED_MODEL = read_text("STORYENGINE_EMBEDDED_MODEL", "qwen2.5-coder-1.5b")
 OPENAI_BASE_URL = read_text("OPENAI_BASE_URL", "https://api.openai.com/v1")
 OPENAI_API_KEY = read_text("OPENAI_API_KEY")
 MODEL = read_text("STORYENGINE_MODEL")
-# By what stands behind that name: AGENT_8, EXPLORER_NARRATOR.
+# The keys are the ends of the variables' names, such as AGENT_8 and EXPLORER_NARRATOR.
 MODEL_BY_AGENT = read_those_of("STORYENGINE_MODEL_")
 CONTEXT_WINDOW = read_int("STORYENGINE_CONTEXT_WINDOW", 0)
 MAX_OUTPUT = read_int("STORYENGINE_MAX_OUTPUT", 0)

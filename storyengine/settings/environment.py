@@ -29,7 +29,7 @@ def read_text(name: str, default: str = "") -> str:
 
 
 def read_those_of(prefix: str) -> dict[str, str]:
-    """The variables that are set and begin so, by the rest of their names."""
+    """Return the variables whose names begin with this prefix, by the rest of their names."""
     names = (name for name in os.environ if name.startswith(prefix))
     return {name.removeprefix(prefix): text for name in names if (text := read_text(name))}
 

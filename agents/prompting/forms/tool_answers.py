@@ -129,13 +129,14 @@ _LONGEST_TAG = 200
 
 
 class XmlAnswer:
-    """Text with calls in it. Calls are not shown, nor is one that breaks off."""
+    """Text with calls in it. No call is shown, even if it breaks off."""
 
     def __init__(self, parameters: Mapping[str, Mapping[str, Any]]) -> None:
         self._parameters = parameters
         # The end of the text so far if it may begin a call, or end one.
         self._held = ""
-        # The name of the open call, None between calls; and its content, None if that is too long.
+        # The name of the open call, which is None between calls, and the call's content, which is
+        # None if it is too long.
         self._name: str | None = None
         self._inside: list[str] | None = []
         self._length = 0
