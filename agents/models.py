@@ -142,7 +142,7 @@ class Job(models.Model):
     run_after = models.DateTimeField(default=timezone.now)
     lease_token = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
-    # Shown to the GM while the job waits for another try, or after the last try.
+    # The GM sees this error while the job waits for another try, or after the last try.
     error = models.TextField(blank=True)
     # The kind of the refusal if the engine itself refused a call, such as "budget-spent".
     refusal = models.CharField(max_length=40, blank=True)
@@ -229,7 +229,7 @@ class EmbeddedServer(models.Model):
     bytes_done = models.BigIntegerField(default=0)
     bytes_total = models.BigIntegerField(default=0)
     message = models.TextField(blank=True)
-    # Renewed every few seconds; an old time means that the process has ended.
+    # The process renews this time every few seconds; an old time means that the process has ended.
     alive_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:

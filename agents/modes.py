@@ -128,7 +128,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a declaration; agents.mode_checks names it at each start."""
+    """A fault of a declaration, which agents.mode_checks reports at each start."""
 
     check_id: str
     message: str

@@ -21,7 +21,8 @@ from sessions.states import State, try_move
 
 Row = TypeVar("Row", bound=models.Model)
 
-# Each piece renews the lease. A process that has stored none for so long counts as dead.
+# A process renews the lease by each piece that it stores. If it has stored no piece for so long, it
+# counts as dead.
 IMPORT_LEASE = timedelta(minutes=2)
 # The largest size of a piece, which only a single row or group may exceed.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000

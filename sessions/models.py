@@ -79,8 +79,8 @@ class Session(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     last_played_at = models.DateTimeField(default=timezone.now)
-    # A fork has its origin until the origin is deleted, the origin's title at the time of the fork,
-    # the last turn that both have in common, and the key of the form that asked for the fork.
+    # A fork's origin, which is None once the origin is deleted; the origin's title at the time of
+    # the fork; the last turn that both have in common; the key of the form that asked for the fork.
     origin = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="forks"
     )
@@ -224,7 +224,7 @@ class CastMember(models.Model):
     pronouns = models.CharField(max_length=PRONOUNS_CHAR_LIMIT, blank=True)
     # A sentence that everybody may know.
     public_text = models.CharField(max_length=PUBLIC_TEXT_CHAR_LIMIT, blank=True)
-    # What only the character's own prompt carries.
+    # Only the character's own requests have this text.
     identity_text = models.TextField(blank=True)
 
     class Meta:

@@ -55,8 +55,8 @@ def changes_that_count(
 ) -> "QuerySet[Change]":
     """Return the changes of chosen attempts in the order of turns, with the acts of each turn last.
 
-    With `before` only changes of earlier turns are returned. With an `attempt` they are the changes
-    before its turn, those of its own run even while it runs, and the acts after it.
+    With `before` only changes of earlier turns are returned. With an `attempt` the changes before
+    the attempt's turn are returned, those of its run even while it runs, and the acts after it.
     """
     if attempt is not None and attempt.turn is not None:
         before = attempt.turn.number

@@ -127,7 +127,7 @@ def known_facts(agent: Agent) -> ModelFacts:
 
 
 def tier_of(agent: Agent) -> Tier:
-    """Return how much the agent's model is told in its window. This may make a query."""
+    """Return the tier of the agent's model. This may make a query."""
     return known_facts(agent).tier
 
 

@@ -8,7 +8,8 @@ from agents.providers.base import ModelRequest, Usage
 
 # The most tokens that a server may add to the messages, such as its template's marks or a date.
 _ADDED_TOKENS = 1_000
-# By how much a server may exceed its output limit, as some count end marks or check in steps.
+# The factor and the tokens by which a server may exceed its output limit, because some servers
+# count end marks or check the limit in steps.
 _OVERSHOOT, _OVERSHOOT_TOKENS = 1.25, 64
 
 
@@ -23,8 +24,8 @@ class MostTokens:
 def most_tokens(request: ModelRequest, *, weight: float, window: int | None) -> MostTokens:
     """Return the most tokens of a request whose text has this `weight`.
 
-    A token has at least one byte, and a text weighs at least as much as its bytes. This bounds a
-    report even if `window` is None, because the window is not known.
+    A token has at least one byte, and a text weighs at least as much as its bytes. So there is a
+    bound even if the window is not known and `window` is None.
     """
     schema = json.dumps(request.json_schema) if request.json_schema else ""
     read = math.ceil(weight) + len(schema) + _ADDED_TOKENS

@@ -58,8 +58,8 @@ ENOUGH = 0.92
 # A scene with this part of its target is not continued even if it was cut, because a small model
 # may never end by itself.
 MORE_THAN_ENOUGH = 1.15
-# The end of an earlier text in a request has at least so many words, but at most so many
-# characters.
+# A request has the last paragraphs of an earlier text, with at least ENDING_WORDS words. If they
+# are longer than ENDING_CHARACTERS, it has only their last sentences.
 ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
 
 

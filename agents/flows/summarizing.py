@@ -47,8 +47,8 @@ from sessions.world import everybody_at
 CHUNK = "RECENT_CONTEXT_CHUNK"
 # Seconds before each further try of a summary that failed.
 BACK_OFF_SECONDS = (15, 60, 300, 900)
-# Each pause is longer by a random part up to this one, so that summaries that failed together are
-# not tried together.
+# Each pause is made longer by a random fraction, at most this one, so that summaries that failed
+# together are not tried together.
 SPREAD = 0.25
 
 

@@ -43,7 +43,8 @@ def weigh(text: str) -> float:
 
 
 def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD_SECONDS) -> float:
-    """Return the weight per token of this agent's requests; of all agents' before its first call.
+    """Return the weight per token of this agent's requests. Before the agent's first call, this is
+    the weight per token of all agents' requests.
 
     A value that this process learned or read within `held_seconds` is used again.
     """

@@ -36,9 +36,9 @@ _HEADING = re.compile(
     rf"(?:\A|(?<=[{_BREAKS}]))(?:[^\w\\{_NUMBER_SIGNS}{_BREAKS}]|[_{UNSEEN_LETTERS}])*+"
     rf"(?=(?P<heading>[{_NUMBER_SIGNS}][^{_BREAKS}]*+))"
 )
-# Matches the text between this sign and the next one, if it has a letter.
+# Matches the sign "<" if a letter follows it before the next "<" or ">".
 _TAG = re.compile(r"<(?=(?P<tag>[^\w<>]*+\w[^<>]*+))")
-# Matches the text between an unescaped quotation mark and a colon.
+# Matches an unescaped quotation mark that begins a key of a tool call.
 _KEY = re.compile(
     rf"(?<!\\)\"(?=[^\w\"]*+(?:{'|'.join(_CALL_KEYS)})[^\w\"]*+\"\s*+:)", re.IGNORECASE
 )

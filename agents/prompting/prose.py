@@ -4,7 +4,7 @@ import re
 
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
-# The marks that a model writes before a paragraph, before a heading and around one.
+# A model may write a number before a paragraph, signs before a heading, and bold marks around it.
 _NUMBER = re.compile(r"\A[ \t]*+\d{1,3}[.)][ \t]++")
 _SIGN = re.compile(r"\A#{1,6}[ \t]++")
 _BOLD = ("**", "__")

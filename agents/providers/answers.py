@@ -145,7 +145,8 @@ class _Opening:
     """
 
     def __init__(self) -> None:
-        # A list of pieces, because joining them again for each new one would take quadratic time.
+        # The text is held in pieces, because joining it for each new piece would take quadratic
+        # time.
         self._held: list[str] = []
         # The text after the white space, as far as it may be the opening tag.
         self._start = ""
@@ -171,7 +172,8 @@ class _Opening:
         return "".join(self._held) if self._start else ""
 
     def _take_start(self, text: str) -> str:
-        """Return the held text once it cannot be the tag, or the text after the tag once it is."""
+        """Return the held text if it does not begin with the tag, and the text after the tag if it
+        does; "" until this is known."""
         self._held.append(text)
         self._start += (text if self._start else text.lstrip())[: len(_THOUGHTS_BEGIN)]
         if self._start.startswith(_THOUGHTS_BEGIN):

@@ -46,8 +46,8 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Message:
-    """A chat message. One of the assistant may have `tool_calls`, and one of a tool has the result
-    of one call."""
+    """A chat message. An assistant's message may have `tool_calls`, and a tool's message has the
+    result of one call."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str

@@ -24,8 +24,8 @@ _PROSE_SAMPLING = {
     "xtc_probability": 0.5,
     "xtc_threshold": 0.1,
 }
-# A model of this size tends to fill every field with the same text. Quotation marks end what counts
-# as a repetition, so keys do not count. The look-back is about as long as such an answer.
+# A model of this size tends to fill every field with the same text. For llama.cpp a repetition ends
+# at a quotation mark, so repeated keys do not count. The look-back is about as long as an answer.
 _JSON_SAMPLING = {"dry_multiplier": 0.8, "dry_allowed_length": 5, "dry_penalty_last_n": 400}
 
 

@@ -309,7 +309,7 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
     """Return a client that follows no redirect away from the server of this address."""
     is_local = not host_of(base_url)
     has_tls = base_url.lower().startswith("https:")
-    # Longer than a GM thinks between prompts, since a new connection costs up to 0.1 seconds.
+    # Connections stay open while a GM thinks, because a new one takes up to 0.1 seconds.
     limits = httpx2.Limits(keepalive_expiry=120)
     tls = _tls_context() if has_tls else _no_tls_context()
     return httpx2.AsyncClient(

@@ -26,7 +26,7 @@ class ReplyText:
 
 @dataclass(frozen=True)
 class ReplyEnded:
-    """The end of a reply: the attempt, and the engine's refusal if there was one.
+    """The end of a reply, with its attempt, and with the engine's refusal if there was one.
 
     `events` are those of a prompt that was committed by this process, which need not be read then.
     """
@@ -84,7 +84,7 @@ class LiveReply:
     refusal: ChapterError | None = None
     # The error that keeps the text from being stored, such as a full disk.
     trouble: Exception | None = None
-    # Set once the reply is committed. Any other end is read from the attempt's row.
+    # The end of a committed reply. Any other end is read from the attempt's row.
     committed: ReplyEnded | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 

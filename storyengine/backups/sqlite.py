@@ -72,8 +72,8 @@ def look_at(database: Path, *, seconds: float = LOOKING_SECONDS) -> None:
         limit = threading.Timer(seconds, looking.interrupt)
         limit.start()
         try:
-            # The quick check does not compare each index with its table, which takes seven times
-            # as long.
+            # The full check takes seven times as long, because it also compares each index with its
+            # table.
             _check(looking, "quick_check")
         except sqlite3.OperationalError as error:
             if sqlite_kind(error) != sqlite3.SQLITE_INTERRUPT:

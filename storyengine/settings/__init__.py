@@ -183,8 +183,8 @@ X_FRAME_OPTIONS = "DENY"
 # (see storyengine.access.body_limit).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
-# Celery only sends notices of jobs, which are rows in the database (see docs/architecture.md).
-# A chapter of 5,000 words may take a small model on a slow machine nearly an hour.
+# Celery only sends notices of jobs, which are rows in the database (see docs/architecture.md). The
+# longest job, a narration of 5,000 words, may take a small model on a slow machine nearly an hour.
 LONGEST_JOB_SECONDS = 2 * 3600
 BROKER_FOLDER = DATA_FOLDER / "queue"
 CELERY_BROKER_URL = read_text("CELERY_BROKER_URL", "filesystem://localhost")

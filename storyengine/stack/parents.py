@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Callable
 
-# The environment variable with the parent's process id for what the Procfile starts. Without it, a
-# child would not notice a parent that died before the child's first check.
+# The environment variable in which a process of the Procfile finds its parent's process id. Without
+# it, a child would not notice a parent that died before the child's first check.
 VARIABLE = "STARTED_BY"
 _LOOK_SECONDS = 0.5
 # An orderly end takes less time than this.

@@ -53,7 +53,8 @@ def _paragraph(entry: Entry, calls: str, forks: str) -> str:
 
 
 def _perceived(names: str) -> str:
-    """Render who perceived an entry that not everybody perceived; the style sheet draws it."""
+    """Render the names of those who perceived an entry, if they are not everybody. The style sheet
+    draws the names, so that they are not copied."""
     by = escape(names)
     label = f'role="img" aria-label="Perceived by {by}."'
     return f'<span class="perceived" {label} data-by="{by}"></span>'
