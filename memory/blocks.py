@@ -40,7 +40,8 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
 
 
 def knows(audience: Collection[int] | None, readers: Collection[int] | None) -> bool:
-    """Return whether all readers know a block of this audience; None is the narrator, who does."""
+    """Return whether all readers know a block of this audience. `readers` is None for the narrator,
+    who knows every block, and `audience` is None for the lock, which everybody knows."""
     return readers is None or audience is None or set(readers) <= set(audience)
 
 
@@ -139,7 +140,7 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
 
 
 def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
-    """Return the last prompt that counting deltas cover, of those that end at `up_to` or before."""
+    """Return the last prompt that counting deltas cover, without deltas that end after `up_to`."""
     deltas = counting_deltas(chapter)
     if up_to is not None:
         deltas = deltas.filter(to_prompt_index__lte=up_to)

@@ -45,8 +45,8 @@ class Stretch:
 class StretchRule:
     """Where the stretches of a way to play end, and for whom their blocks are written.
 
-    A stretch ends early at a turn whose chosen attempt has a change of a kind in `ended_by`. Unless
-    it is `for_characters`, a stretch is one block, for the narrator and the user alone.
+    A stretch ends early at a turn whose chosen attempt has a change of a kind in `ended_by`. If
+    `for_characters` is False, a stretch is one block, for the narrator and the user alone.
     """
 
     ended_by: frozenset[str] = frozenset()
@@ -192,9 +192,8 @@ def recent_context_start(
 
     `starts` are the first prompts of the covered stretches, in order, and then the first prompt
     that is not covered. The context begins at one of them and has at least the last `size` prompts.
-    So it only grows at its end within a stretch, which prefix caches need, and no prompt is missing
-    from both memory and context. With more `stretches` it moves on by that many at a time, and less
-    often.
+    So no prompt is missing from both memory and context. The start moves on by so many `stretches`
+    at a time, and until then the context only grows at its end, which prefix caches need.
     """
     at = max(bisect_right(starts, last_prompt - size + 1) - 1, 0)
     return starts[at // stretches * stretches]

@@ -1,4 +1,4 @@
-"""Chance in a turn, which draws the same for every attempt at it and whenever it is read again."""
+"""Draws chance for a turn. All attempts at the turn have the same draws, which can be repeated."""
 
 import hashlib
 import random

@@ -12,8 +12,8 @@ SLOTS = tuple(range(1, MAX_AGENTS + 1))
 class Character:
     """A member of the cast as a page, a prompt or the transcript shows it.
 
-    A person without a panel has slot 0 and no colour. `number` is what witnesses name the character
-    by: its slot, or for a person without a panel a number above all slots.
+    A person without a panel has slot 0 and no colour. Witnesses name a member by `number`, which is
+    the slot, or for a person without a panel a number above all slots.
     """
 
     slot: int

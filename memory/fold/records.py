@@ -46,7 +46,7 @@ class Ruling(Enum):
 
 @dataclass(frozen=True)
 class Truth:
-    """A canon fact, or one that a ruling put in its place."""
+    """A fact that a model or a ruling stated as canon, or that a ruling withdrew."""
 
     text: str
     first: Prompts

@@ -21,7 +21,7 @@ from kombu.transport import filesystem
 from kombu.utils.json import dumps, loads
 
 # The longest timed wait for a message, in seconds. A worker checks between two waits whether it
-# has to end. Celery's remote control, which is not used here, waits no longer for answers.
+# has to end. This also limits how long Celery's remote control, which is not used here, can wait.
 _LONGEST_WAIT = 0.5
 
 

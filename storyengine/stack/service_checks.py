@@ -94,7 +94,8 @@ def _is_allowed(host: str) -> bool:
 
 
 def _impatient_connection() -> BaseDatabaseWrapper:
-    """Return a connection outside the pool, which would wait half a minute for a missing server."""
+    """Return a connection outside the pool, because the pool would wait half a minute for a server
+    that is missing."""
     own = connection.copy()
     if own.vendor == "postgresql":
         options = {**own.settings_dict["OPTIONS"], "connect_timeout": _CONNECT_SECONDS}

@@ -12,7 +12,8 @@ from sessions.exceptions import ChapterError
 from storyengine.stack.storage_refusals import find_storage_refusal
 from storyengine.web.render import HttpRequest, show
 
-# The element for the message: in the form that was sent, else after it, else the page's own.
+# htmx puts the message into the first of these elements: one in the form that was sent, the next
+# one after the form, or the page's own.
 _SLOT = "find .refusal, next .refusal, #page-refusal"
 
 

@@ -46,8 +46,8 @@ class AnnouncedServer(uvicorn.Server):
         self.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Ending the replies ends the streams that follow them, which would otherwise be cut off.
-        # Both run at once, because the process is ended by a signal after uvicorn's shutdown.
+        # When a reply ends, the streams that follow it end in order and are not cut off. The
+        # replies end during uvicorn's shutdown, because a signal ends the process after it.
         await asyncio.gather(super().shutdown(sockets=sockets), end_replies(SECONDS_FOR_LAST_WORDS))
 
 
