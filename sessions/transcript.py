@@ -228,7 +228,7 @@ def chosen_entries(
 
 
 def _numbered(entries: Iterable[Entry], *, newest_first: bool = False) -> Iterator[Entry]:
-    """Yield the entries, with only the number for a turn whose words are not among them."""
+    """Yield the entries, and add an entry with the turn's number to each turn without words."""
     for number, of_turn in groupby(entries, key=lambda entry: entry.prompt_index):
         turn = list(of_turn)
         first = turn[-1 if newest_first else 0]

@@ -19,7 +19,7 @@ from sessions.exceptions import WrongState
 from sessions.models import Session
 from sessions.states import State
 
-# A text in place of the end of the earlier scene, which is part of a scene's request.
+# A scene's request has the end of the earlier scene. This text stands for it in the estimate.
 _SCENE_BEFORE = "words " * 150
 
 

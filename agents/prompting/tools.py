@@ -63,7 +63,7 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool. `run` gets the arguments as an instance of `arguments`. It may propose only changes
+    """A tool. `run` gets the arguments as an instance of `arguments`, and may propose only changes
     of the kinds in `change_kinds`."""
 
     name: str

@@ -121,8 +121,8 @@ def due_jobs() -> "QuerySet[Job]":
 
     A summary may run only if it starts right after the summary pointer, so that stretches are
     written in order, and if the attempt at its last turn is chosen. A job with a late result may
-    run only while the attempt that asked for it is chosen, and only after all jobs of its kind from
-    earlier turns. One of those that failed has to be queued again or cancelled first.
+    run only while the attempt that asked for it is chosen, and only after all jobs with the same
+    kind of result from earlier turns are done or cancelled.
     """
     its_turn = Session.objects.filter(
         pk=OuterRef("session_id"),
@@ -166,7 +166,10 @@ def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
 
 
 def finish(job: Job, **changes: Any) -> bool:
-    """Mark the job done in the transaction of its result, which is dropped if this is False."""
+    """Mark the job done; to be called in the transaction that stores the job's result.
+
+    Returns False if another worker has the job now. The caller then must not store the result.
+    """
     is_done = bool(
         owned(job).update(
             status=Job.Status.DONE,
@@ -292,9 +295,8 @@ def _is_chosen(job: Job) -> bool:
 
 
 def latest_jobs(chapter: Session) -> dict[str, Job]:
-    """Return the newest job of each kind; of summaries that of the next stretch, if there is one.
-
-    Summaries for attempts that are not chosen are left out.
+    """Return the newest job of each kind. An unfinished summary of the next stretch counts more than
+    newer summaries. Summaries for attempts that are not chosen are left out.
     """
     jobs: dict[str, Job] = {}
     light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "finished_deltas", "result")

@@ -28,7 +28,7 @@ class ReplyText:
 class ReplyEnded:
     """The end of a reply, with its attempt, and with the engine's refusal if there was one.
 
-    `events` are those of a prompt that was committed by this process, which need not be read then.
+    If this process committed the attempt, `events` has its events, which need not be read again.
     """
 
     attempt: Attempt

@@ -31,7 +31,7 @@ Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
 # The views that accept a chapter as a file.
 IMPORTS = ("pages:import", "api:import_session")
-# The bytes of such a file together with the form around it.
+# The bytes of the largest imported file together with the form around it.
 LARGEST_FILE = 21_000_000
 # The bytes that a stranger may send, enough for the login form with the longest password.
 LARGEST_OF_STRANGERS = 20_000

@@ -115,7 +115,8 @@ class Connections:
     def close(self, connection: "BoundedProtocol", reason: str) -> None:
         self.leave(connection)
         connection.transport.abort()
-        # uvicorn notices the end a moment later, and until then would refuse a new one with 503.
+        # uvicorn itself would remove this connection only a moment later. Until then it would
+        # refuse a new connection with 503.
         connection.connections.discard(connection)
         self._closed[reason] += 1
         now = asyncio.get_running_loop().time()
@@ -165,7 +166,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= MOST_HEADERS:
-            # The parser turns this into its own error, which is answered with 400.
+            # The parser turns the ValueError into its own error, which is answered with 400.
             raise ValueError
         super().on_header(name, value)
 

@@ -42,9 +42,9 @@ class JsonFormatter(RedactingFormatter):
 
 
 class LogFile(RotatingFileHandler):
-    """A log file that drops a line without a traceback where the disk is full.
+    """A log file that silently drops a line while the disk is full.
 
-    The console still has the line.
+    The console still has the line. By default logging would print a traceback for it.
     """
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (logging's own name)

@@ -82,7 +82,10 @@ def read_choice(name: str, default: str, choices: tuple[str, ...]) -> str:
 
 
 def read_host(name: str, *, has_password: bool) -> str:
-    """Return the address to listen on; "" if none is set. One beyond loopback needs a password."""
+    """Return the address to listen on; "" if none is set.
+
+    Raises ImproperlyConfigured for an address beyond loopback without a password.
+    """
     text = read_text(name)
     if not text:
         return ""

@@ -276,7 +276,7 @@ def check_roster(payload: Payload, roster: Sequence[Character]) -> None:
 
 
 def _loosely(entry: tuple[int, str, str]) -> tuple[int, str, str]:
-    """Return the entry with the name as the request had to write it, for a tolerant comparison."""
+    """Return the entry for a tolerant comparison. The name is escaped, as it was in the request."""
     slot, color, name = entry
     written = without_forgeries(" ".join(name.split()))
     return slot, color.strip().casefold(), written.casefold()

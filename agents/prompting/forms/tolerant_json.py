@@ -217,7 +217,7 @@ class _Scan:
             self._note_whole_entry(self._at + 1)
 
     def _note_whole_entry(self, end: int) -> None:
-        # Anything deeper is only a part of an entry.
+        # A value at a deeper level is only a part of an entry.
         if self._open in (["{"], ["{", "["]):
             self._whole, self._open_at_whole = end, "".join(self._open)
 

@@ -134,7 +134,7 @@ class _Tree:
         self._is_done = False
         # An open tag that the shape does not name; text inside it is no part of the reply.
         self._unknown = ""
-        # Texts at places where the shape has none.
+        # The texts that the reply has at places where the shape allows no text.
         self.passed_over: list[str] = []
 
     @property
@@ -155,7 +155,7 @@ class _Tree:
         self._take_text(_unescape(text[at:]))
 
     def drop_cut_entry(self) -> None:
-        """Leave out what was open at the end: an entry of a list, or else the whole key."""
+        """Leave out the list entry that was open at the end, or else the whole key."""
         of_root = self._open[1]
         if of_root.schema["type"] != "array" or of_root.text:
             self.root.children.remove(of_root)
