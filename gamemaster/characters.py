@@ -22,7 +22,8 @@ from sessions.roster import SLOTS, default_name
 
 def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the rules, which are the same for all characters so that they share a prefix cache.
-    The small local model has a cache for each character, and a shared start would mix them up."""
+    The small local model has a cache for each character, which equal rules would mix up, so that
+    its rules name the character."""
     if tier != "minimal":
         return [file_piece("gamemaster.character")]
     return [file_piece("gamemaster.character_minimal", character_name=speaker(subject))]

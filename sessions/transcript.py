@@ -33,7 +33,7 @@ class Entry:
     prefix: str
     text: str
     character: Character | None = None
-    # False for other attempts than the chosen one, where all attempts are shown.
+    # False if the entry is from an attempt that is not chosen.
     is_chosen: bool = True
     # For a reply, the names of its witnesses if these are not everybody.
     perceived_by: str = ""

@@ -295,8 +295,8 @@ def _is_chosen(job: Job) -> bool:
 
 
 def latest_jobs(chapter: Session) -> dict[str, Job]:
-    """Return the newest job of each kind. An unfinished summary of the next stretch counts more than
-    newer summaries. Summaries for attempts that are not chosen are left out.
+    """Return the newest job of each kind. Among summaries, an unfinished one of the next stretch
+    comes first. Summaries for attempts that are not chosen are left out.
     """
     jobs: dict[str, Job] = {}
     light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "finished_deltas", "result")

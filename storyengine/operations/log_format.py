@@ -31,7 +31,8 @@ class JsonFormatter(RedactingFormatter):
             "time": at.replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
-            # Secrets are removed before the encoding, which would change one with quotation marks.
+            # Secrets are removed before the encoding, because it would change a secret that has
+            # quotation marks.
             "event": self.words_of(record),
         }
         for name, one in _fields(record).items():

@@ -128,7 +128,7 @@ async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> Async
     started = time.perf_counter()
     open_streams.inc()
     try:
-        # Closing the source as well stops the code that follows a reply when its reader leaves.
+        # If the reader leaves, this closes the source, so that its code stops following the reply.
         async with aclosing(cast(AsyncGenerator[bytes], aiter(parts))) as source:
             async for part in source:
                 yield part
