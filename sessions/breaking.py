@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 # What an error message adds: what was kept, and what the user can do.
 KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
-# The name of such a failure in the log.
+# The log's name for a failure because the program stopped.
 _INTERRUPTION = "Interrupted"
 
 

@@ -191,10 +191,10 @@ def _choose(chapter: Session, turn: Turn, attempt: Attempt) -> None:
 
 
 def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case | F:
-    """Return the panel of the character after the actor; if the user chose another panel, that one.
+    """Return the panel that Tab 2 shows next: that of the character after the actor.
 
-    `turn` is None for a prompt. For another attempt at a turn, the user has chosen a panel if it is
-    not that of the character after the actor of the attempt chosen so far.
+    A panel that the user chose meanwhile stays. `turn` is None for a prompt. For another attempt at
+    a turn, the panel until now is compared with the one that followed the attempt chosen so far.
     """
     before = actor if turn is None else turn.chosen.actor
     if actor is None or before is None:
