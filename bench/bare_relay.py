@@ -1,13 +1,12 @@
-"""What the engine's delay is compared with: a Django that relays a model's words and no more.
+"""A Django program that only relays a model's words, with which the engine's delay is compared.
 
 python -m bench.bare_relay PORT [--pool] serves POST /api/session/<id>/prompt as server-sent events.
-It stores the prompt, asks the model with nothing else, passes each piece on, and stores the reply,
-by the engine's own functions and in its database. Under /smallest it stores one row instead, and
-the reply in it. The body may name the model and `max_tokens`. There is no middleware, no memory, no
-claim to renew and no record of the call; a reader who leaves takes the reply along. As in any
-Django under ASGI each request has a thread, and with it a connection, of its own: a new one, as
-Django opens it unless it is told otherwise. With --pool it comes from the engine's pool for
-PostgreSQL, which Django has too, for whoever asks for it.
+The relay stores the prompt, sends the model only the prompt, passes each piece on and stores the
+reply, with the engine's own functions and database. Under /smallest it stores only one row, with
+prompt and reply. The body may name the model and `max_tokens`. There is no middleware, no memory,
+no lease and no record of the call, and a reply ends when its reader leaves. As in any Django under
+ASGI, each request has its own thread and opens a new connection to the database. With --pool the
+connection comes from a pool for PostgreSQL, as the engine's does.
 """
 
 import json
@@ -35,7 +34,7 @@ MODEL = "agent-1"
 
 
 def _database() -> dict[str, Any]:
-    """The engine's settings of it, which on SQLite are none of a pool."""
+    """Return the engine's settings of the database, without the pool unless --pool is given."""
     database = read_database(Path(os.environ["STORYENGINE_DATA"]))
     if "--pool" not in sys.argv:
         database["OPTIONS"].pop("pool", None)
@@ -135,7 +134,7 @@ urlpatterns = [
 
 
 def main(port: int) -> None:
-    # Of two relays that share a database the second finds it.
+    # The table exists already if another relay uses the same database.
     if Prompt._meta.db_table not in connection.introspection.table_names():
         with connection.schema_editor() as schema:
             schema.create_model(Prompt)

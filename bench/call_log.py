@@ -1,4 +1,4 @@
-"""What the fake model server remembers of each call, in memory and as lines of JSON."""
+"""Records each call of the fake model server, in memory and as lines of JSON."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,8 @@ from typing import Any
 
 
 class CallLog:
-    """Of each prompt all is kept, or the last `prompt_end` characters."""
+    """The records of calls, each with its whole prompt or the prompt's last `prompt_end`
+    characters."""
 
     def __init__(self, path: Path | None, prompt_end: int | None = None) -> None:
         self._prompt_end = prompt_end
@@ -14,7 +15,7 @@ class CallLog:
         self.records: list[dict[str, Any]] = []
 
     def add(self, prompt: str, record: dict[str, Any]) -> None:
-        """`prompt` is the text of all messages; called after the answer, which it delays not."""
+        """Add a record after its answer was sent; `prompt` is the text of all messages."""
         kept = prompt if self._prompt_end is None else prompt[-self._prompt_end :]
         record = {"n": len(self.records) + 1, **record, "prompt": kept}
         self.records.append(record)

@@ -1,4 +1,4 @@
-"""A chapter played through the HTTP API, as another program would do it."""
+"""Plays a chapter through the HTTP API, as another program would."""
 
 import json
 import time
@@ -9,12 +9,12 @@ from bench.http_calls import Answer, BenchError, Server, StreamEvent, call, stre
 from bench.session_data import Setup
 
 POLL_SECONDS = 0.25
-# The server answers earlier when it is done; short enough for any proxy's patience.
+# The longest wait for an answer in seconds. No proxy closes a connection so early.
 PREFERRED_WAIT = 25
 
 
 class ChapterClient:
-    """One chapter. Every method raises BenchError when the program refuses."""
+    """A client for one chapter. Every method raises BenchError if the program refuses."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -29,13 +29,13 @@ class ChapterClient:
         self._wait_for_state("ACTIVE", "lock", seconds)
 
     def prompt(self, slot: int, text: str) -> float:
-        """Send a prompt and wait for its reply; returns the seconds it took."""
+        """Send a prompt, wait for its reply, and return the seconds that this took."""
         answer = self._call("POST", "/prompt", {"agent_slot": slot, "user_text": text})
         self._expect(201, answer)
         return answer.seconds
 
     def stream_prompt(self, slot: int, text: str) -> Iterator[StreamEvent]:
-        """The `token` events with text, then the `turn` event."""
+        """Send a prompt, and yield the `token` events with text and then the `turn` event."""
         body = {"agent_slot": slot, "user_text": text}
         for event in stream(self._server, f"{self._path}/prompt", body, timeout=300):
             if event.name == "token" and json.loads(event.data)["text"]:
@@ -48,7 +48,7 @@ class ChapterClient:
         raise BenchError("The stream ended without a turn.")
 
     def calls(self) -> list[dict[str, Any]]:
-        """The latest hundred model calls, the oldest first."""
+        """Return the latest hundred model calls, oldest first."""
         found = self._expect(200, self._call("GET", "/calls?limit=100"))
         return list(reversed(found["items"]))
 
@@ -84,7 +84,7 @@ class ChapterClient:
         )
 
     def _request(self, verb: str) -> None:
-        """Ask for something that runs in the background."""
+        """Send a request that starts work in the background."""
         answer = self._call("POST", f"/{verb}", wait=PREFERRED_WAIT)
         if answer.status not in (200, 201, 202):
             raise BenchError(f"POST /{verb}: {answer.status} {answer.body[:500]!r}")

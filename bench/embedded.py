@@ -1,4 +1,5 @@
-"""A three-character chapter on the embedded model: how soon its replies start."""
+"""Plays a chapter with three characters on the embedded model, and measures how soon replies
+begin."""
 
 import json
 import time
@@ -11,9 +12,9 @@ from bench.http_calls import Server
 from bench.session_data import Setup, beat_text
 
 PROMPTS = 21
-# Between a reply and the next prompt. A quick reader needs twice that for eighty words.
+# The pause between a reply and the next prompt. A quick reader needs twice that for eighty words.
 PAUSE_SECONDS = 10.0
-# The first time, the weights are fetched before the lock is done.
+# In the first run the weights are fetched before the lock is done.
 LOCK_SECONDS = 1_800.0
 SETUP = Setup(
     world_text=(
@@ -34,7 +35,7 @@ SETUP = Setup(
 
 
 def play_embedded(program: Server, pause_seconds: float) -> list[Figure]:
-    """A GM who reads and types for `pause_seconds` before every prompt."""
+    """Play as a GM who reads and types for `pause_seconds` before each prompt."""
     client = ChapterClient(program)
     client.save_setup(SETUP)
     print("waiting for the embedded model and its first memory", flush=True)

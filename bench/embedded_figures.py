@@ -1,4 +1,4 @@
-"""What a chapter on the embedded model shows: how soon replies start, and what that rests on."""
+"""Makes the figures of a chapter on the embedded model: when replies begin, and the causes."""
 
 from collections.abc import Sequence
 from statistics import mean, median
@@ -8,11 +8,11 @@ from bench.figure import Figure
 from bench.token_figures import estimate_figure
 
 MOST_SECONDS = 6.0
-# Once every character has been read once, with so long between prompts.
+# The target after each character had one prompt, if the pause between prompts is at least so long.
 MOST_WARM_SECONDS = 3.0
 WARM_PAUSE_SECONDS = 10.0
 CHARACTERS = 3
-# Of a character's prompt what changes with each is the end: far more than half has been read.
+# Only the end of a character's request changes, so far more than half of it is in the cache.
 LEAST_CACHED = 0.5
 
 
@@ -23,7 +23,8 @@ def embedded_figures(
     *,
     pause_seconds: float,
 ) -> list[Figure]:
-    """`first_tokens` in seconds, a prompt each; `calls` as the API lists them, the oldest first."""
+    """Return the figures. `first_tokens` are seconds, one for each prompt. `calls` are those of the
+    API, oldest first."""
     estimates = [
         (one["agent_id"], one["estimated_tokens"], one["input_tokens"])
         for one in calls
@@ -63,8 +64,8 @@ def _warm(seconds: Sequence[float], pause_seconds: float) -> Figure:
 
 
 def _cached(calls: Sequence[dict[str, Any]]) -> list[Figure]:
-    """As the server counts: how much of a prompt it had read before, for an earlier prompt or when
-    the start was read ahead."""
+    """Return the share of requests that the server had in its cache, by the server's own count. It
+    had read them for an earlier prompt or in a warm-up."""
     replies = [one for one in calls if one["turn_id"] and one["input_tokens"]]
     read = sum(one["input_tokens"] for one in replies[CHARACTERS:])
     if not read:

@@ -1,11 +1,11 @@
-"""One line of the table that a measurement ends in."""
+"""A figure, which is one line of the table at the end of a measurement."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Figure:
-    """`measured` is the bare number behind `value`; `passed` is None where there is no target."""
+    """A figure. `measured` is the number that `value` shows. `passed` is None without a target."""
 
     name: str
     measured: float

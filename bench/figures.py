@@ -1,4 +1,4 @@
-"""From what a run noted to figures with a target, each a ratio or a difference within the run."""
+"""Makes figures from the notes of a run; those with a target are ratios or differences."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -26,7 +26,7 @@ def session_figures(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> l
 
 
 def page_figures(seconds: dict[int, list[float]], queries: dict[int, int]) -> list[Figure]:
-    """Both by the number of events of the chapter whose Tab 2 was read."""
+    """Return the figures of Tab 2. Times and queries are by the number of the chapter's events."""
     times = {events: median(taken) * 1_000 for events, taken in seconds.items()}
     shown = ", ".join(f"{value:.1f} ms at {events:,}" for events, value in times.items())
     counted = ", ".join(f"{count} at {events:,}" for events, count in queries.items())
@@ -96,7 +96,7 @@ def _chapter_words(played: PlayedSession) -> Figure:
 
 
 def character_prompts(calls: Sequence[dict[str, Any]]) -> list[str]:
-    """The texts of the prompts to characters, in the order in which they were sent."""
+    """Return the texts of the requests to characters, in the order in which they were sent."""
     return [
         str(call["prompt"])
         for call in calls
@@ -118,7 +118,7 @@ def _characters_sent(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> 
 
 
 def _full_history(played: PlayedSession, first_prompt: int) -> int:
-    """What the same prompts cost when each carries all that was said before it, and no memory."""
+    """Return the cost of the same requests if each had all earlier turns instead of memory."""
     names = played.session.roster
     total = history = 0
     fixed = first_prompt - len(played.session.pairs[0].beat)
@@ -190,5 +190,5 @@ def _first_tokens(played: PlayedSession) -> list[Figure]:
 
 
 def _median_of(seconds: Iterable[float | None]) -> float:
-    """In milliseconds, of those that were measured."""
+    """Return the median in milliseconds of the times that were measured."""
     return median(one for one in seconds if one is not None) * 1_000

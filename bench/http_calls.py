@@ -1,7 +1,4 @@
-"""A JSON client that keeps the time.
-
-Each call has a connection of its own, opened before the clock starts.
-"""
+"""A JSON client that measures times. Each call opens its own connection before its time begins."""
 
 import http.client
 import json
@@ -13,12 +10,12 @@ from urllib.parse import urlsplit
 
 
 class BenchError(Exception):
-    """The run cannot go on; the message says what answered what."""
+    """The run cannot go on; the message has the request and its answer."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """Where calls go: a loopback address with an optional path in front of every path."""
+    """A server on loopback, with an optional prefix for all paths."""
 
     host: str
     port: int
@@ -77,7 +74,7 @@ def call(
     headers: dict[str, str] | None = None,
     timeout: float = 60.0,
 ) -> Answer:
-    """Raises OSError or http.client.HTTPException when nothing answers."""
+    """Call once. Raises OSError or http.client.HTTPException if there is no answer."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=timeout)
     try:
         connection.connect()
@@ -98,7 +95,7 @@ def stream(
     headers: dict[str, str] | None = None,
     timeout: float = 60.0,
 ) -> Iterator[StreamEvent]:
-    """Raises BenchError when the answer is not a stream of events."""
+    """Yield the events of the answer. Raises BenchError if the answer is no stream of events."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=timeout)
     try:
         connection.connect()

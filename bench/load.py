@@ -1,7 +1,8 @@
-"""make bench LOAD=1: how much the program carries on this machine, in parts that can be chosen.
+"""make bench LOAD=1: measures how much load the program can take on this machine.
 
-The program is started on the embedded stack, with --servers on a PostgreSQL and a Redis of the
-run's own; client and model server run on the same machine. All parts take some thirteen minutes.
+The program runs on the embedded stack, or with --servers on its own PostgreSQL and Redis. Client
+and model server run on the same machine. Single parts can be chosen; all parts take some thirteen
+minutes.
 """
 
 import argparse
@@ -88,7 +89,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def measure(name: str, part: Part, *, with_servers: bool) -> list[Figure]:
-    """With a program of its own: no part finds what another left in its memory."""
+    """Measure one part with a program that is started for it, whose caches are empty."""
     with open_load_stack(with_servers=with_servers) as stack:
         print(name, flush=True)
         try:

@@ -1,4 +1,4 @@
-"""How many bytes a turn writes early and late in a chapter, without the records of model calls."""
+"""Measures the bytes that a turn writes early and late in a chapter, without artifacts."""
 
 import sqlite3
 import struct
@@ -16,12 +16,13 @@ from bench.program import wait_until
 from bench.session_data import beat_text
 
 EARLY, LATE = 50, 5_000
-# One chunk: every turn of it, and the summary that it asks for.
+# The turns of one chunk are measured, with the summary that they make due.
 CHUNK = 7
 MOST_RATIO = 1.2
-# With the prompts that they name.
+# The tables of artifacts, and of the texts of their requests.
 ARTIFACTS = ("agents_llmartifact", "agents_prompttext")
-# Of SQLite's write-ahead log: https://www.sqlite.org/fileformat2.html#walformat
+# The sizes of headers in SQLite's write-ahead log:
+# https://www.sqlite.org/fileformat2.html#walformat
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 
 
@@ -29,7 +30,7 @@ class Meter(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> tuple[int, int]:
-        """The bytes since the start: of artifacts, and of everything else."""
+        """Return the bytes of artifacts and those of everything else since the start."""
 
 
 def measure_bytes(stack: LoadStack, *, late: int) -> list[Figure]:
@@ -39,7 +40,7 @@ def measure_bytes(stack: LoadStack, *, late: int) -> list[Figure]:
 
 
 def bytes_figure(per_turn: dict[int, tuple[float, float]]) -> Figure:
-    """By the number of the turn: bytes of artifacts, and of the rest."""
+    """Return the figure; `per_turn` has the bytes of artifacts and of the rest by turn."""
     early, late = (per_turn[number] for number in sorted(per_turn))
     ratio = late[1] / early[1]
     shown = ", ".join(
@@ -57,7 +58,7 @@ def bytes_figure(per_turn: dict[int, tuple[float, float]]) -> Figure:
 
 def _written_at(stack: LoadStack, number: int) -> tuple[float, float]:
     session_id = stack.build("turns", number - 1)
-    # What a process reads for the first time, it may also write for the first time.
+    # The first turn of a process is not measured, because it may write more.
     _play_and_wait(stack, session_id, 0)
     meter: Meter = PostgresMeter(stack) if stack.has_servers else SqliteMeter(stack)
     artifacts = rest = 0
@@ -83,14 +84,14 @@ def _play_and_wait(stack: LoadStack, session_id: str, turn: int) -> None:
 
 
 def wait_until_quiet(stack: LoadStack, session_id: str) -> None:
-    """Until the summary that the turn asked for is there, and the record of its call."""
+    """Wait until the turn's summary is written and its call is recorded."""
 
     def is_quiet() -> bool:
         page = call(stack.program, "GET", f"/chapters/{session_id}/play").body
         return b"/play/status?" not in page
 
     wait_until(is_quiet, "the summary", seconds=60)
-    # The record of the call is written just after the answer.
+    # The call is recorded just after its answer.
     time.sleep(0.3)
 
 
@@ -119,7 +120,7 @@ class SqliteMeter:
 
 
 def read_wal(content: bytes) -> tuple[int, Sequence[int]]:
-    """The size of a page, and the number of each page that was written, in order."""
+    """Return the size of a page, and the numbers of the pages that were written, in order."""
     if len(content) < _WAL_HEADER:
         return 0, []
     page_size: int = struct.unpack_from(">I", content, 8)[0]
@@ -141,7 +142,7 @@ class PostgresMeter:
             stack.processes.environment["DATABASE_URL"], autocommit=True
         )
         self._database.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
-        # Nobody else may write meanwhile.
+        # VACUUM runs now, so that autovacuum writes nothing during the measurement.
         self._database.execute("VACUUM ANALYZE")
         self._begin = ""
 
@@ -167,7 +168,7 @@ class PostgresMeter:
         return str(row[0]) if row else ""
 
     def _files_of_artifacts(self) -> list[int]:
-        """Of the tables, their long values, and the indexes of both."""
+        """Return the file numbers of the tables, of their long values, and of all indexes."""
         rows = self._database.execute(
             "WITH held AS (SELECT unnest(ARRAY[oid, reltoastrelid]) AS oid FROM pg_class "
             "WHERE relname = ANY(%s)) SELECT pg_relation_filenode(oid) FROM held UNION "

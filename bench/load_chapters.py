@@ -1,7 +1,7 @@
-"""Builds chapters for bench.load, straight into the database, and counts queries of pages.
+"""Builds chapters for bench.load directly in the database, and counts the queries of pages.
 
-A program of its own (python -m bench.load_chapters play 20), because it needs Django's settings;
-prints JSON on its last line.
+This is a separate program (python -m bench.load_chapters play 20), because it needs Django's
+settings. It prints JSON on its last line.
 """
 
 import json
@@ -17,7 +17,7 @@ from bench.tab2_chapters import CHUNK, build_chapter, count_queries
 if TYPE_CHECKING:
     from sessions.models import Session
 
-# So that a chapter that is played on asks for its next summary soon, and not all at once.
+# With so many prompts or some more, each chapter soon needs a summary, but not all at once.
 PROMPTS_BEFORE = 8
 
 
@@ -34,12 +34,12 @@ def main(what: str, count: int) -> None:
 
 
 def chapters_to_play(count: int) -> list[str]:
-    """Each as far into its next chunk of prompts as its number says."""
+    """Build chapters that differ in how much of their present chunk was played."""
     return [str(build_chapter(2 * (PROMPTS_BEFORE + n % CHUNK)).pk) for n in range(count)]
 
 
 def fill_library(count: int) -> dict[str, Any]:
-    """So many chapters in all, with a little play in each."""
+    """Build short chapters until there are `count` in all."""
     from sessions.models import Session
 
     for number in range(count - Session.objects.count()):
@@ -49,15 +49,15 @@ def fill_library(count: int) -> dict[str, Any]:
 
 
 def long_chapter(events: int) -> list[dict[str, Any]]:
-    """The pages of a chapter in play and of one that has ended, both of so many events.
+    """Return the pages of two chapters with so many events, one in play and one that has ended.
 
-    `target` names what a page is measured against: "poll" or "page".
+    A page's `target` is "poll" or "page".
     """
     played, ended = build_chapter(events), build_chapter(events)
     _end(ended)
     pages = [*_pages_in_play(played), *_pages_of_end(ended), _lock_poll()]
     for page in pages:
-        # A process keeps templates and the memory of a chapter.
+        # The first visit fills the caches of templates and of memory, so the second one counts.
         _count(page)
         page["queries"] = _count(page)
     return pages

@@ -1,4 +1,4 @@
-"""Many streams at once, read by one event loop that spends next to nothing on each token."""
+"""Reads many streams at once in one event loop, with very little work for each token."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from bench.http_calls import BenchError, Server
 
-# What stands in every prompt, so that the model server's log can be told whose call it was.
+# A text in each prompt, by which its call is found in the model server's log.
 MARK = "Turn {}-{} of the load."
 ANSWER_SECONDS = 120.0
 _TOKEN, _TURN, _ERROR = b"event: token", b"event: turn", b"event: error"
@@ -16,7 +16,8 @@ _TOKEN, _TURN, _ERROR = b"event: token", b"event: turn", b"event: error"
 
 @dataclass
 class StreamedTurn:
-    """`at` is the moment of sending; `first_token` counts from there, None if there was none."""
+    """A turn that was sent at the time `at`. `first_token` is in seconds after that time, and None
+    if there was no token."""
 
     mark: str
     at: float
@@ -44,7 +45,7 @@ class _Reader(asyncio.Protocol):
         turn, now = self._turn, time.perf_counter() - self._turn.at
         turn.bytes += len(data)
         turn.last = now
-        # What is looked for may lie across two pieces.
+        # The name of an event may be divided between two pieces.
         seen = self._end + data
         self._end = seen[-32:]
         if turn.first_token is None:
@@ -88,7 +89,7 @@ async def stream_turn(
 
 @dataclass
 class Played:
-    """The turns that were sent while the load was steady, and how many streams were open then."""
+    """The turns that were sent while the load was steady, and the number of open streams then."""
 
     turns: list[StreamedTurn] = field(default_factory=list)
     seconds: float = 0.0
@@ -100,17 +101,18 @@ class Played:
 
 @dataclass(frozen=True)
 class Load:
-    """`ramp` seconds spread the first prompts; those of the next `steady` seconds count."""
+    """The first prompts are spread over `ramp` seconds. The prompts of the `steady` seconds after
+    them count."""
 
     ramp: float
     steady: float
 
 
 async def play_at_once(server: Server, chapters: Sequence[str], load: Load) -> Played:
-    """Every chapter sends its next prompt as soon as its reply is whole.
+    """Play all chapters; each sends its next prompt as soon as its reply is complete.
 
-    The first prompts are spread over the ramp, as those of people would be. Raises BenchError when
-    most turns fail.
+    The first prompts are spread over the ramp, as people would send them. Raises BenchError if most
+    turns fail.
     """
     played = Played()
     begin = time.perf_counter()

@@ -1,6 +1,6 @@
-"""How much memory web and worker take: idle, with open streams, and after much play.
+"""Measures the memory of web and worker: idle, with open streams, and after much play.
 
-All of it is proportional set size (PSS): pages that processes share are divided among them.
+All figures are proportional set sizes (PSS), in which shared pages are divided among processes.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from bench.load_client import Load, play_at_once
 from bench.load_stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
 
 STREAMS, PACE = 100, 20
-# An hour of seven chapters, a prompt a minute each.
+# This is as much play as seven chapters with a prompt a minute have in an hour.
 HOUR_CHAPTERS, HOUR_PROMPTS = 7, 60
 CHUNK = 7
 MOST_IDLE, MOST_STREAM, MOST_GROWTH = 250e6, 250e3, 0.10
@@ -25,10 +25,10 @@ NAMES = ("web", "worker")
 
 
 def measure_memory(stack: LoadStack, *, streams: int, prompts: int) -> list[Figure]:
-    """`prompts` of each of seven chapters are the hour."""
+    """Measure the memory; in the hour of play, each of seven chapters has so many `prompts`."""
     hour = stack.build("play", HOUR_CHAPTERS)
     stack.set_pace(100_000, first_token_ms=1)
-    # Each chapter once through its chunk: what is read once a process has been read.
+    # Each chapter plays one chunk first, so that all that is loaded once is loaded.
     _play(stack.program, hour, CHUNK)
     idle = _settled(stack)
     _play(stack.program, hour, prompts)
@@ -76,7 +76,7 @@ def stream_figure(before: int, during: int, streams: int) -> Figure:
 
 
 def pss_of(pid: int) -> int:
-    """Bytes, of the process and of all that it has started."""
+    """Return the bytes of the process and of all processes that it has started."""
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     size = next(line.split()[1] for line in rollup.splitlines() if line.startswith("Pss:"))
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -88,7 +88,7 @@ def _sizes(stack: LoadStack) -> dict[str, int]:
 
 
 def _settled(stack: LoadStack) -> dict[str, int]:
-    """The least of some looks: a summary that is just being written is not idle."""
+    """Return the smallest of several sizes, because a summary may be running at one of them."""
     looks = []
     for _ in range(5):
         time.sleep(1)
@@ -97,7 +97,7 @@ def _settled(stack: LoadStack) -> dict[str, int]:
 
 
 def _play(program: Server, chapters: Sequence[str], prompts: int) -> None:
-    """Each prompt as a browser sends it: then a look at the page, and a poll."""
+    """Send each prompt as a browser does, which then loads the page and polls once."""
 
     def play(session_id: str) -> None:
         for number in range(prompts):
@@ -121,11 +121,11 @@ def _expect(program: Server, method: str, path: str, body: object = None) -> Non
 
 
 def _with_streams(stack: LoadStack, streams: int) -> tuple[int, int]:
-    """The web process before the streams are opened, and while all of them are open."""
+    """Return the web process's bytes before the streams are opened and while all are open."""
     reply_seconds = FIRST_TOKEN_MS / 1_000 + REPLY_WORDS / PACE
     chapters = stack.build("play", streams)
     stack.set_pace(PACE)
-    # What is kept of their chapters counts too: a second time the memory would be there already.
+    # The chapters are new, so that the caches of their texts are part of the memory.
     load = Load(ramp=reply_seconds / 2, steady=0.5)
     web = stack.pids("web")[0]
     before = pss_of(web)
