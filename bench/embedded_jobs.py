@@ -1,9 +1,9 @@
 """Has agents 0 and 8 write memory on the embedded model, job by job, as a worker does.
 
-A program of its own (python -m bench.embedded_jobs SESSION_FILE COUNT NUMBER LOCKS), because it
-needs Django's settings; prints one JSON object a job, and lines for people. All deltas are of the
-first chapter. NUMBER is the first lock and delta to be made; where LOCKS is more, an earlier run on
-the same data has made that lock.
+This is a separate program (python -m bench.embedded_jobs SESSION_FILE COUNT NUMBER LOCKS), because
+it needs Django's settings. It prints one JSON object for each job, and lines for people. All deltas
+are of the first chapter. NUMBER is the number of the first lock and delta to be made. An earlier
+run on the same data has made LOCKS locks.
 """
 
 import json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agents.models import Job
     from sessions.models import Session
 
-# The first time, the weights are fetched.
+# In the first run the weights are fetched in this time.
 READY_SECONDS = 1_800.0
 
 
@@ -34,7 +34,7 @@ def main(file: Path, count: int, start: int, locks: int) -> None:
     session = load_session(file)
     wait_for_model()
     played = first_locked()
-    # In turn, so that a run that is cut short has some of each.
+    # Locks and deltas take turns, so that a run that is stopped early has some of each.
     for number in range(start, count):
         if number >= locks:
             chapter = lock_chapter_of(session, number)
@@ -47,7 +47,7 @@ def main(file: Path, count: int, start: int, locks: int) -> None:
 
 
 def first_locked() -> "Session | None":
-    """The chapter that an earlier run played, with the job that it was stopped in free again."""
+    """Return the chapter that an earlier run played, and free the job in which it was stopped."""
     from django.utils import timezone
 
     from agents.models import Job
@@ -77,7 +77,7 @@ def wait_for_model() -> None:
 
 
 def lock_chapter_of(session: RecordedSession, number: int) -> "Session | None":
-    """The chapter of this number, if its lock is valid."""
+    """Create and lock the chapter of this number; None if its lock is not valid."""
     from agents.flows.locking import request_lock
     from memory.models import MemoryBlock
     from sessions.access import get_chapter
@@ -98,14 +98,14 @@ def lock_chapter_of(session: RecordedSession, number: int) -> "Session | None":
 
 
 def summarize_chunk(session_id: uuid.UUID, pairs: Sequence[Pair]) -> None:
-    """Play the pairs without a model, and have them summarised."""
+    """Play the pairs without a model, and have agent 8 summarise them."""
     from agents.flows.summarizing import queue_due_summary
     from agents.models import Job
     from memory.models import MemoryBlock
     from sessions.access import get_chapter
 
     chapter = get_chapter(session_id)
-    # Unless a run was stopped in this chunk.
+    # An earlier run that was stopped in this chunk has played it already.
     if chapter.prompt_index == chapter.last_summarized_prompt_index:
         add_pairs(chapter, pairs)
         queue_due_summary(chapter)
@@ -137,7 +137,7 @@ def add_pairs(chapter: "Session", pairs: Sequence[Pair]) -> None:
 
 
 def time_job(kind: str, job: "Job", is_written: Callable[[], bool]) -> bool:
-    """Whether the job, done once, wrote its block."""
+    """Do the job once, and return whether it wrote its block."""
     from agents.models import LLMArtifact
     from agents.running.work import work_on
 
@@ -156,7 +156,7 @@ def time_job(kind: str, job: "Job", is_written: Callable[[], bool]) -> bool:
 
 
 def pass_over(chapter: "Session", first: int, last: int) -> None:
-    """Stand an empty delta in for one that was not valid: the next chunk waits for it."""
+    """Store an empty delta in place of an invalid one, so that the next chunk can follow."""
     from agents.models import Job
     from agents.running.jobs import cancel_jobs
     from memory.blocks import make_delta, write_deltas

@@ -1,8 +1,9 @@
-"""python -m bench.embedded_memory: how often the embedded model's memory is valid, and how soon.
+"""python -m bench.embedded_memory: measures the embedded model's memory, its validity and its time.
 
-Locks of small worlds made from a recorded session's summary, and deltas of its chunks of seven
-pairs in one chapter whose memory grows; with --count 40 some forty minutes. Ctrl-C ends it with
-what was measured so far; with --keep the next run goes on from there.
+The model writes locks of small worlds, made from a recorded session's summary, and deltas of the
+session's chunks of seven pairs in one chapter whose memory grows. With --count 40 this takes some
+forty minutes. Ctrl-C ends it and shows what was measured so far; with --keep the next run goes on
+after that.
 """
 
 import argparse
@@ -22,10 +23,10 @@ from bench.report import report
 from bench.session_data import load_session, synthetic_session, write_session
 
 COUNT = 40
-# In the folder that a run keeps: a line a job, and what was played.
+# The files in the folder that a run keeps: one line for each job, and the name of what was played.
 RESULTS, PLAYED = "results.jsonl", "played.txt"
 CHUNK = 7
-# 38 of 40.
+# This is 38 of 40.
 LEAST_VALID = 0.95
 MOST_SECONDS = 45.0
 
@@ -63,21 +64,22 @@ def main(options: argparse.Namespace) -> int:
 
 
 def earlier_results(folder: Path) -> list[dict[str, Any]]:
-    """Of the runs that kept this folder, in their order."""
+    """Return the results of the earlier runs with this folder, in order."""
     file = folder / RESULTS
     lines = file.read_text().splitlines() if file.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def where_to_go_on(results: Sequence[dict[str, Any]]) -> tuple[int, int]:
-    """The number of the next delta, and of the next lock: after a lock its delta is missing."""
+    """Return the number of the next delta and of the next lock. If the last result is a lock, its
+    delta is missing."""
     locks = sum(one["kind"] == "lock" for one in results)
     is_delta_missing = bool(results) and results[-1]["kind"] == "lock"
     return (locks - 1 if is_delta_missing else locks), locks
 
 
 def check_same_run(folder: Path, played: str) -> None:
-    """Raise BenchError where the folder keeps what another session or model gave."""
+    """Raise BenchError if the folder has results of another session or model."""
     folder.mkdir(parents=True, exist_ok=True)
     name = folder / PLAYED
     if not name.exists():
@@ -89,7 +91,7 @@ def check_same_run(folder: Path, played: str) -> None:
 def measure(
     processes: Processes, options: argparse.Namespace, results: list[dict[str, Any]]
 ) -> None:
-    """Adds each result as it comes."""
+    """Measure, and add each result to `results` as it arrives."""
     session = synthetic_session(options.count * CHUNK)
     if options.data is not None:
         session = load_session(options.data).first(options.count * CHUNK)

@@ -1,10 +1,10 @@
 """A small OpenAI-compatible model server for measurements and journeys: python -m bench.fake_server
 
-It answers on loopback with fixed timing, plays back a recorded session, and fails when told to:
-POST /control with {"faults": ["500", "cut", ...], "agent": 0 | 1 | 8 | 9 | null} queues one fault
-for each of the next calls (of that agent; 1 means any character), {"clear": true} drops them, and
-{"first_token_ms": ..., "tokens_per_second": ...} changes the timing. GET /control tells how many
-calls there were and which faults are left.
+The server answers on loopback with fixed timing, plays back a recorded session, and fails on
+request. POST /control with {"faults": ["500", "cut", ...], "agent": 0 | 1 | 8 | 9 | null} queues
+faults, one for each of the next calls (of that agent; 1 stands for any character). {"clear": true}
+drops the queued faults, and {"first_token_ms": ..., "tokens_per_second": ...} changes the timing.
+GET /control returns the number of calls and the faults that are left.
 """
 
 import argparse
@@ -40,17 +40,17 @@ MARKUP = "<script>alert(1)</script> <img src=x onerror=alert(2)> </textarea> **b
 
 STATUS_FAULTS = {"400": 400, "401": 401, "404": 404, "429": 429, "500": 500, "503": 503}
 FAULTS = frozenset(STATUS_FAULTS) | {
-    "cut",  # half of the words, then the connection drops
-    "drop",  # the connection drops before any word
-    "empty",  # a reply without text
-    "hang",  # no answer until the client leaves
-    "badjson",  # the first half of the text, as if it were whole
-    "html",  # a web page where JSON belongs
-    "slow",  # a few words a second
-    "delay",  # the first word comes late
-    "truncated",  # the answer's own JSON breaks off
-    "malformed",  # the answer's own JSON is none
-    "markup",  # HTML in the text
+    "cut",  # the connection breaks after half of the words
+    "drop",  # the connection breaks before the first word
+    "empty",  # the reply has no text
+    "hang",  # there is no answer until the client leaves
+    "badjson",  # the reply ends properly after half of its text
+    "html",  # the answer is a web page instead of JSON
+    "slow",  # a few words are sent in a second
+    "delay",  # the first word is late
+    "truncated",  # the JSON around the reply breaks off
+    "malformed",  # the answer is no valid JSON
+    "markup",  # the reply's text has HTML
 }
 
 
@@ -62,14 +62,14 @@ class Timing:
 
 @dataclass
 class _Call:
-    """One chat call and what becomes of it."""
+    """A chat call with its reply, and how it ended."""
 
     body: dict[str, Any]
     agent: int
     messages: list[str]
     fault: str
     timing: Timing
-    # As perf_counter tells it.
+    # The time by perf_counter.
     received_at: float
     first_token_ms: float | None = None
     words: list[str] = field(default_factory=list)
@@ -91,7 +91,7 @@ class _Call:
         self.words = words[: int(limit)] if self.was_limited and limit else words
 
     def seconds_until(self, word: int) -> float:
-        """How long to wait before word number `word` is due."""
+        """Return the seconds until word number `word` is due."""
         due = self.timing.first_token_ms / 1_000 + word / self.timing.tokens_per_second
         return max(self.received_at + due - time.perf_counter(), 0.0)
 
@@ -119,7 +119,7 @@ class _Call:
 
 
 class FakeServer:
-    """Faults and timing may be changed from another thread while it serves."""
+    """The server. Another thread may change its faults and its timing while it serves."""
 
     def __init__(
         self,
@@ -144,14 +144,14 @@ class FakeServer:
         return list(self.log.records)
 
     def queue_faults(self, *names: str, agent: int | None = None) -> None:
-        """Raises ValueError for a fault that there is not."""
+        """Queue these faults. Raises ValueError for an unknown fault."""
         if unknown := set(names) - FAULTS:
             raise ValueError(f"No such fault: {', '.join(sorted(unknown))}.")
         self._faults.extend((name, agent) for name in names)
 
     @property
     def queued_faults(self) -> list[tuple[str, int | None]]:
-        """The faults that no call has met yet, each with the agent it waits for."""
+        """The faults that no call has met yet, each with the agent whose call it waits for."""
         return list(self._faults)
 
     def clear_faults(self) -> None:
@@ -172,7 +172,7 @@ class FakeServer:
     async def _answer(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """False when the connection must drop."""
+        """Answer the request; False if the connection has to be closed."""
         route = (request.method, request.path)
         if route == ("GET", "/v1/models"):
             names = [f"agent-{number}" for number in range(10)]
@@ -214,7 +214,7 @@ class FakeServer:
     async def _chat(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        # A long prompt takes this server some time, too.
+        # The time is taken before the request is parsed, which takes long for a long request.
         received_at = time.perf_counter()
         try:
             call = self._open_call(json.loads(request.body), received_at)
@@ -329,7 +329,7 @@ def _finish_reason(call: _Call) -> str:
 
 
 def _text_of(content: Any) -> str:
-    """A message's content is a text, a list of parts, or nothing."""
+    """Return the text of a message's content, which is a text, a list of parts, or None."""
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content)
     return content or ""
@@ -348,7 +348,7 @@ def start_fake_server(
     chapter_words: int = DEFAULT_CHAPTER_WORDS,
     port: int = 0,
 ) -> Iterator[FakeServer]:
-    """A fake server in a thread of this process; `base_url` ends in /v1."""
+    """Run a fake server in a thread of this process; its `base_url` ends in /v1."""
     fake = FakeServer(
         session=session,
         first_token_ms=first_token_ms,
@@ -408,5 +408,5 @@ async def _run(options: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt):
-        # The quicker loop leaves more of the machine to what is measured.
+        # uvloop is faster, and leaves more of the machine to the program that is measured.
         uvloop.run(_run(parse_options()))

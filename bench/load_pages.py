@@ -1,4 +1,4 @@
-"""How long pages and polls take, and how many a second there can be."""
+"""Measures how long pages and polls take, and how many can be answered in a second."""
 
 import http.client
 import os
@@ -21,7 +21,8 @@ MOST_PAGE_MS, MOST_POLL_MS, MOST_POLL_QUERIES = 100.0, 5.0, 2
 
 @dataclass(frozen=True)
 class PageTimes:
-    """Milliseconds of single requests, one after the other, and requests a second of four."""
+    """The milliseconds of requests one after the other, and the requests a second of four clients
+    at once."""
 
     name: str
     status: int
@@ -73,7 +74,7 @@ def page_figure(times: PageTimes) -> Figure:
 
 
 class _Reader:
-    """One connection that stays open, as a browser's does."""
+    """A client whose connection stays open, as a browser's does."""
 
     def __init__(self, server: Server) -> None:
         self._connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
@@ -86,7 +87,7 @@ class _Reader:
         self._connection.close()
 
     def get(self, path: str, status: int) -> float:
-        """The seconds it took; raises BenchError for another status."""
+        """Return the seconds of the request; raise BenchError for another status."""
         started = time.perf_counter()
         self._connection.request("GET", path)
         response = self._connection.getresponse()

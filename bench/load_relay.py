@@ -1,4 +1,4 @@
-"""Seven streams at once through the engine, and through a bare Django relay beside it."""
+"""Compares seven streams at once through the engine with seven through a bare Django relay."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ ROUNDS = 4
 
 
 def measure_against_relay(stack: LoadStack, *, steady: float) -> list[Figure]:
-    """In turns, so that whatever else the machine does meets all of them."""
+    """Measure engine and relays in turns, so that other work of the machine slows all of them."""
     stack.set_pace(PACE)
     engine: list[float] = []
     bare: list[float] = []
@@ -31,8 +31,8 @@ def measure_against_relay(stack: LoadStack, *, steady: float) -> list[Figure]:
 
 
 def relay_figure(engine: Sequence[float], bare: Sequence[float], pooled: Sequence[float]) -> Figure:
-    """`bare` opened its connections, as Django does by itself; `pooled`, which had the engine's
-    pool, is told and is no target."""
+    """Return the figure. The relay of `bare` opened a connection for each request, which is
+    Django's default. That of `pooled` had the engine's pool, and is shown without a target."""
     ours, theirs = percentile(engine, 95), percentile(bare, 95)
     middles = f"medians {percentile(engine, 50):.1f} and {percentile(bare, 50):.1f}"
     shown = f"{ours:.1f} ms and {theirs:.1f} ms of {len(engine)} and {len(bare)} turns ({middles})"

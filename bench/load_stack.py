@@ -1,4 +1,4 @@
-"""What bench.load measures: the program on either stack, with a model server of steady pace."""
+"""Starts what bench.load measures: the program on either stack, with a steady model server."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from bench.servers import own_servers
 
 FIRST_TOKEN_MS = 200
 REPLY_WORDS = 240
-# Enough to hold what marks a prompt.
+# The end of a prompt with so many characters has the prompt's mark (bench.load_client.MARK).
 LOGGED_CHARACTERS = 400
 
 ENVIRONMENT = {
@@ -28,8 +28,8 @@ ENVIRONMENT = {
 
 
 class LoadStack:
-    """The running program; `model` is where the model server is, and `has_servers` whether it runs
-    on PostgreSQL and Redis."""
+    """The running program. `model` is the model server, and `has_servers` says whether the program
+    runs on PostgreSQL and Redis."""
 
     def __init__(self, processes: Processes, log: Path, *, has_servers: bool) -> None:
         self.processes = processes
@@ -53,12 +53,12 @@ class LoadStack:
         call(Server(self.model.host, self.model.port), "POST", "/control", pace)
 
     def build(self, what: str, count: int) -> Any:
-        """Chapters, as bench.load_chapters makes them."""
+        """Build chapters by bench.load_chapters, and return what it printed."""
         command = [sys.executable, "-m", "bench.load_chapters", what, str(count)]
         return json.loads(self.processes.run(what, command).splitlines()[-1])
 
     def calls(self) -> list[dict[str, Any]]:
-        """What the model server was asked, without the calls that still run."""
+        """Return the records of the model server's calls, without the calls that still run."""
         return [json.loads(line) for line in self._log.read_text().splitlines()]
 
     def pids(self, *names: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""How many chapters can stream at once before the engine's own delay grows."""
+"""Measures how many chapters can stream at once before the engine's own delay grows."""
 
 import math
 import os
@@ -13,10 +13,10 @@ from bench.load_client import Load, Played, play_at_once
 from bench.load_stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
 
 MOST_DELAY_MS = 100.0
-# Streams at once that are wanted, by tokens a second.
+# The targets in streams at once, by tokens a second.
 TARGETS = {50: 100, 20: 200}
 TRIES = 4
-# Two figures that differ by less say the same.
+# The search ends when its two bounds differ by less than this factor.
 FINEST = 1.1
 
 
@@ -42,7 +42,7 @@ def measure_streams(
     reply_seconds = FIRST_TOKEN_MS / 1_000 + REPLY_WORDS / pace
     stack.set_pace(pace)
     target = round(TARGETS[pace] * scale)
-    # Each try has fresh chapters: one that still writes takes no further prompt.
+    # Each try has new chapters, because a chapter takes no prompt while a reply is being written.
     load = Load(ramp=reply_seconds, steady=max(steady, reply_seconds))
 
     def measure(streams: int) -> Step:
@@ -63,7 +63,8 @@ def measure_step(stack: LoadStack, streams: int, load: Load) -> Step:
 
 
 def search(measure: Callable[[int], Step], target: int, *, tries: int = TRIES) -> list[Step]:
-    """Start at the target, go up while it holds and down while it does not, then in between."""
+    """Try the target, then more streams while the delay is good and fewer while it is not, and at
+    last numbers in between."""
     steps: list[Step] = []
     good, bad = 0, 0
     streams = target
@@ -98,7 +99,7 @@ def stream_figure(steps: Sequence[Step], pace: int, target: int) -> Figure:
 
 
 def added_delays(played: Played, calls: Sequence[dict[str, Any]]) -> list[float]:
-    """Milliseconds to the first token, without those that the model server itself took."""
+    """Return the milliseconds to the first token, without the model server's own."""
     own = {
         mark: call["first_token_ms"]
         for call in calls
@@ -112,13 +113,13 @@ def added_delays(played: Played, calls: Sequence[dict[str, Any]]) -> list[float]
 
 
 def _mark_in(prompt: str) -> str:
-    """The last one: earlier turns stand above it."""
+    """Return the last mark in the request, because earlier turns come before it."""
     start, end = prompt.rfind("Turn "), prompt.rfind(" of the load.")
     return prompt[start : end + len(" of the load.")] if 0 <= start < end else ""
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """The value that so many percent of all do not exceed; endless where there is none."""
+    """Return the value that so many percent of all do not exceed; infinity without values."""
     if not values:
         return math.inf
     return sorted(values)[math.ceil(len(values) * percent / 100) - 1]

@@ -1,4 +1,5 @@
-"""python -m bench.long_chapter: whether prompts stay small in a chapter of 2,000."""
+"""python -m bench.long_chapter: measures whether requests stay small in a chapter of 2,000
+prompts."""
 
 import json
 import os
@@ -15,8 +16,9 @@ from bench.program import Processes, open_processes
 from bench.report import report
 
 MOST_MILLISECONDS = 20
-# The last prompt is compared with the first from this one on whose recent context has grown as far:
-# in a small window it moves on by two chunks at a time. And by how much they may differ.
+# The last prompt is compared with the first prompt from COMPARED on that is at the same place of a
+# period. In a small window the recent context moves on by a period of two chunks at a time. The two
+# may differ by LARGEST_CHANGE.
 COMPARED = 200
 PERIOD = 2 * CHUNK
 LARGEST_CHANGE = 0.1
@@ -35,7 +37,7 @@ def main() -> int:
 
 
 def measure_long_chapter(processes: Processes) -> list[Figure]:
-    """In the processes' own database, which must be up to date."""
+    """Measure in the processes' own database, which has to be migrated."""
     figures = []
     for tier in MODELS:
         print(f"building a chapter of 2,000 prompts, for a model of the {tier} tier", flush=True)
@@ -49,7 +51,7 @@ def measure_long_chapter(processes: Processes) -> list[Figure]:
 
 
 def long_figures(samples: Sequence[dict[str, Any]], tier: str) -> list[Figure]:
-    """`samples` as bench.long_prompts prints them."""
+    """Return the figures of the samples that bench.long_prompts printed."""
     named = f"Long chapter, {tier} tier"
     return [_budget(samples, named), _sizes(samples, named), *_times(samples, named)]
 
@@ -89,7 +91,7 @@ def _times(samples: Sequence[dict[str, Any]], named: str) -> list[Figure]:
     figures = []
     for kind, words in kinds.items():
         times = [one["milliseconds"] for one in samples if one["kind"] == kind]
-        # A start of the program is no prompt of the chapter: it is told, and has no target.
+        # The time after a start of the program is shown without a target.
         has_target = kind != "cold"
         figures.append(
             Figure(

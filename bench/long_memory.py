@@ -1,8 +1,8 @@
-"""Memory of a very long chapter, made up: the same every time, and of a realistic variety.
+"""Made-up memory of a very long chapter, which is always the same and has a realistic variety.
 
-Each chunk of seven prompts has some events, a deed, changes of state, a discovery now and then;
-every third makes something canon; each opens a thread, most of which end three chunks later. With
-about 2,000 characters of JSON a delta is as large as those that the embedded model writes.
+Each chunk of seven prompts has some events, a deed, changes of state, and sometimes a discovery.
+Every third chunk makes something canon. Each chunk opens a thread, and most threads end three
+chunks later. With about 2,000 characters of JSON a delta is as large as one of the embedded model.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ ROSTER = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
 CHUNK = 7
 CANON_EVERY = 3
 THREAD_LASTS = 3
-# One thread in so many is never closed.
+# One of so many threads is never closed.
 LOOSE_END_EVERY = 12
 
 _PLACES = ("the harbour", "the customs house", "the drowned chapel", "the ferry", "the rope walk")
@@ -31,7 +31,7 @@ def long_lock() -> dict[str, Any]:
 
 
 def delta_payload(chunk: int) -> dict[str, Any]:
-    """The delta of this chunk, counted from 0: prompts 7 * chunk + 1 to 7 * chunk + 7."""
+    """Return the delta of prompts 7 * chunk + 1 to 7 * chunk + 7; chunks count from 0."""
     first, name, other = chunk * CHUNK + 1, ROSTER[chunk % 7], ROSTER[(chunk * 3 + 1) % 7]
     return {
         "memory_type": "turn_delta",

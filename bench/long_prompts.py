@@ -1,9 +1,9 @@
-"""Plays a chapter of 2,000 prompts straight into the database and takes the time that each needs.
+"""Plays a chapter of 2,000 prompts directly into the database, and measures the time of each.
 
-A program of its own (python -m bench.long_prompts TIER), because it needs Django's settings; prints
-a JSON object with the chapter's `session_id` and `samples`. Given such an id too, it takes one
-sample of that chapter, of which its process knows nothing. All models have a window of 8,192
-tokens; none is called, and a stand-in tokenizer reports what each prompt would have cost.
+This is a separate program (python -m bench.long_prompts TIER), because it needs Django's settings.
+It prints a JSON object with the chapter's `session_id` and `samples`. With a `session_id` as second
+argument it takes one sample of that chapter in a process without caches. All models have a window
+of 8,192 tokens. None is called, and a stand-in tokenizer counts the tokens of each request.
 """
 
 import gc
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PROMPTS = 2_000
 REPLY_WORDS = 80
-# What chooses a model of this tier: the embedded one, or one that nobody knows.
+# The environment that chooses a model of each tier: the embedded model, or an unknown one.
 MODELS = {
     "minimal": {"STORYENGINE_LLM": "embedded"},
     "medium": {
@@ -42,10 +42,11 @@ MODELS = {
 
 @dataclass(frozen=True)
 class Sample:
-    """One assembled prompt; `tokens` as the stand-in counts them, separators of messages included.
+    """One assembled request. `tokens` are those of the stand-in tokenizer, with the separators of
+    messages.
 
-    `kind` is "memory" for the first prompt after a delta, "cold" where the process knew nothing
-    of the chapter, else "reply".
+    `kind` is "memory" for the first prompt after a delta, "cold" for a process without caches, and
+    otherwise "reply".
     """
 
     prompt: int
@@ -62,7 +63,7 @@ def main(tier: str, session_id: str = "") -> None:
     os.environ.update(MODELS[tier])
     django.setup()
     chapter = LongChapter()
-    # The first prompt of a process also reads files, whatever the chapter is.
+    # The first request of a process is not measured, because it also reads files.
     take_sample(chapter.session_id, 1, "first")
     if session_id:
         samples = [take_sample(uuid.UUID(session_id), PROMPTS, "cold")]
@@ -80,7 +81,7 @@ def main(tier: str, session_id: str = "") -> None:
 
 
 class LongChapter:
-    """The chapter as far as it has been played."""
+    """The chapter, as far as it was played."""
 
     def __init__(self) -> None:
         from django.utils import timezone
@@ -118,8 +119,8 @@ class LongChapter:
         return self.session.pk
 
     def sample_chunk(self, covered: int) -> Iterator[Sample]:
-        """A sample of each prompt of the chunk that follows so many."""
-        # What building the chapter left behind is not the prompts' to clear away.
+        """Yield a sample of each prompt in the chunk after the first `covered` prompts."""
+        # The garbage of building the chapter is collected here, so that no prompt is slowed by it.
         gc.collect()
         for number in range(covered + 1, min(covered + CHUNK, PROMPTS) + 1):
             self._play_to(number - 1)
@@ -226,7 +227,7 @@ def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
     texts = [message.content for message in prompt.messages]
     taken = time.perf_counter() - started
     tokens = sum(map(count_tokens, texts)) + TOKENS_PER_MESSAGE * len(texts)
-    # As after a call, so that the next prompt is as full as a real one.
+    # The estimate learns as after a real call, so that the next request is as full as a real one.
     calibrate(model_name(agent), agent.name, prompt.weight, Usage(tokens, 0))
     return Sample(
         prompt=number,

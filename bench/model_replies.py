@@ -1,4 +1,4 @@
-"""What the fake model server answers: a recorded session's words, or made-up ones of that form."""
+"""Chooses the fake model server's replies: those of a recorded session, or made-up ones."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from bench.session_data import Pair, RecordedSession, beat_text, reply_text
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "indigo", "violet")
 UNRECORDED_REPLY_WORDS = 70
-# A beat stands at the end of a character's prompt; further up the same words are history.
+# The beat is within so many characters at the end of a request. Earlier text may repeat old beats.
 _PROMPT_END_CHARACTERS = 8_000
 _NUMBERED_PROMPT = re.compile(r"^(\d{1,5})\) (.+)$", re.MULTILINE)
 _ASKED_WORDS = re.compile(r"(\d[\d,]*)[ -]words?\b")
@@ -22,7 +22,8 @@ _ROSTER_NAME = re.compile(
 
 
 def agent_of(model: str, system_prompt: str) -> int:
-    """Which agent calls: by the model's name, agent-0 to agent-9, else by its system prompt.
+    """Return the number of the calling agent, by a model's name such as agent-8 or else by the
+    system message.
 
     Without such a name every character counts as agent 1.
     """
@@ -36,7 +37,7 @@ def agent_of(model: str, system_prompt: str) -> int:
 
 
 def lock_payload(agents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Agent 0's block of a made-up world, with this roster."""
+    """Return agent 0's block of a made-up world with this roster."""
     return {
         "memory_type": "world_chapter_lock",
         "world": {
@@ -64,8 +65,8 @@ def lock_payload(agents: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 class ModelReplies:
-    """`chapter_words` is how much prose one call of agent 9 yields at most, and `reply_words` how
-    long a character speaks whose words were not recorded."""
+    """The replies. `chapter_words` is the most words of one call of agent 9, and `reply_words` the
+    length of a character's reply that was not recorded."""
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ def _paragraph(pair: Pair) -> str:
 
 
 def _delta(chunk: str) -> dict[str, Any]:
-    """A delta of the numbered prompts in the chunk; each event is the start of its beat."""
+    """Return a delta of the numbered prompts in the chunk; each event is the start of a beat."""
     told = _NUMBERED_PROMPT.findall(chunk)[-7:]
     first, last = (told[0][0], told[-1][0]) if told else ("", "")
     return {

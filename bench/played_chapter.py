@@ -1,9 +1,9 @@
-"""What the program's own database says of a chapter that was played, for the figures of a replay.
+"""Reads a played chapter from the program's own database, for the figures of a replay.
 
-A program of its own (python -m bench.played_chapter SESSION_ID), because it needs Django's
-settings; prints a JSON object: the present `canon` and the threads that are `open`, both as memory
-stood before the last prompt, and `estimates`, of each call in turn its agent and the estimated and
-counted tokens of its prompt.
+This is a separate program (python -m bench.played_chapter SESSION_ID), because it needs Django's
+settings. It prints a JSON object with the present `canon` and the `open` threads, both from memory
+before the last prompt, and with `estimates`. These have for each call its agent, the estimated
+tokens of its request and the counted ones.
 """
 
 import json
@@ -19,7 +19,7 @@ from bench.token_figures import count_tokens
 if TYPE_CHECKING:
     from sessions.models import Session
 
-# A model that no call was made on, so that nothing is known of it.
+# No call was made with this model, so the program has learned nothing of it.
 MODEL = "bench-stand-in"
 
 
@@ -47,7 +47,7 @@ def read_facts(chapter: "Session") -> dict[str, list[str]]:
 
 
 def replay_estimates(chapter: "Session") -> list[tuple[int | None, float, int]]:
-    """The chapter's prompts, as if one model had got them all and counted them its own way."""
+    """Return the estimates of the chapter's requests, as if one model had counted all of them."""
     from agents.calling.stored_prompts import read_messages
     from agents.prompting.budget import calibrate, read_weight_per_token, weigh
     from agents.providers.base import Usage

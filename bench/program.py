@@ -1,6 +1,6 @@
-"""The processes of a run: Story Engine as its Procfile starts it, and the fake model server.
+"""Runs the processes of a measurement: Story Engine's Procfile, and the fake model server.
 
-Each is the leader of its own process group and is ended through that group's id, whatever happens.
+Each process leads its own process group, by whose id it is always ended.
 """
 
 import os
@@ -22,7 +22,7 @@ from bench.http_calls import BenchError, Server, call
 ROOT = Path(__file__).resolve().parent.parent
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 10.0
-# What a developer's own shell may hold must not change what is measured.
+# Variables that begin like this are not taken from the developer's shell.
 _OUR_VARIABLES = (
     "STORYENGINE_", "OPENAI_", "DATABASE_URL", "CELERY_", "SECRET_KEY", "DEBUG", "PORT",
     "FORWARDED_ALLOW_IPS",
@@ -30,7 +30,7 @@ _OUR_VARIABLES = (
 
 
 class Processes:
-    """Starts programs and remembers where each one logs."""
+    """Starts programs, and keeps the log file of each."""
 
     def __init__(self, environment: dict[str, str], log_folder: Path) -> None:
         self.environment = environment
@@ -61,7 +61,7 @@ class Processes:
         process.wait(timeout=STOP_SECONDS)
 
     def run(self, name: str, command: list[str], *, timeout: float = 300.0) -> str:
-        """Run to the end and return the standard output; raises BenchError."""
+        """Run a program to its end and return its standard output. Raises BenchError."""
         done = subprocess.run(  # noqa: S603 - the commands are this repository's own
             command,
             cwd=ROOT,
@@ -77,7 +77,7 @@ class Processes:
         return done.stdout
 
     def follow(self, name: str, command: list[str]) -> Iterator[str]:
-        """Run to the end and give each line as it is printed; raises BenchError."""
+        """Run a program to its end and yield each line as it is printed. Raises BenchError."""
         with (self._log_folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - the commands are this repository's own
                 command,
@@ -93,7 +93,7 @@ class Processes:
             yield from process.stdout or ()
             process.wait()
         finally:
-            # Also when the caller is interrupted: nobody reads on, and the process would not know.
+            # If the caller was interrupted, the process still runs, and has to be ended here.
             if process.poll() is None:
                 end_group(process)
             if process.stdout is not None:
@@ -105,7 +105,7 @@ class Processes:
         return (self._log_folder / f"{name}.log").read_text(errors="replace")
 
     def end_of_logs(self, lines: int = 12) -> str:
-        """Of each process so many lines: more would push away what failed."""
+        """Return the last lines of each log. More lines would hide the error."""
         return "\n".join(
             "\n".join([f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-lines:]])
             for path in sorted(self._log_folder.glob("*.log"))
@@ -117,8 +117,9 @@ class Processes:
 
 @contextmanager
 def open_processes(environment: dict[str, str]) -> Iterator[Processes]:
-    """Processes with a data folder of their own; all of it is gone afterwards."""
-    # A termination must run the clean-up below, as Ctrl-C does.
+    """Yield a Processes with its own data folder. At the end the processes are ended, and the
+    folder is deleted."""
+    # SIGTERM also has to run the clean-up below, as Ctrl-C does.
     previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         with tempfile.TemporaryDirectory(prefix="storyengine-bench-") as folder:
@@ -145,7 +146,7 @@ def start_program(processes: Processes) -> Server:
     port = free_port()
     processes.environment["PORT"] = str(port)
     _collect_static_files()
-    # Its last line is what honcho is told: --port N, then the names of the processes.
+    # The last line of `prepare` has honcho's arguments: --port N and the names of the processes.
     prepare = [sys.executable, "manage.py", "prepare"]
     wanted = processes.run("prepare", prepare).splitlines()[-1].split()
     start_named(processes, wanted)
@@ -156,7 +157,7 @@ def start_program(processes: Processes) -> Server:
 
 @cache
 def _collect_static_files() -> None:
-    """Once: all runs of this process serve the same files."""
+    """Collect the static files once, because all runs of this process serve the same files."""
     with open_processes({}) as processes:
         command = [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity=0"]
         processes.run("collectstatic", command)
@@ -164,7 +165,7 @@ def _collect_static_files() -> None:
 
 def start_named(processes: Processes, names: Collection[str]) -> None:
     """Start these processes of the Procfile."""
-    # It names programs without a path.
+    # The Procfile names programs without a path.
     folder = str(Path(sys.executable).parent)
     processes.environment["PATH"] = folder + os.pathsep + os.environ.get("PATH", os.defpath)
     for name, command in procfile_lines():
@@ -186,7 +187,7 @@ def start_model_server(processes: Processes, arguments: list[str]) -> str:
 
 
 def start_relay(processes: Processes, *, with_pool: bool = False) -> Server:
-    """Start bench.bare_relay, what the engine's delay is compared with."""
+    """Start bench.bare_relay, with which the engine's delay is compared."""
     server = Server(LOOPBACK, free_port())
     command = [sys.executable, "-m", "bench.bare_relay", str(server.port)]
     if with_pool:
@@ -198,7 +199,7 @@ def start_relay(processes: Processes, *, with_pool: bool = False) -> Server:
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> None:
-    """Raises BenchError when the condition does not come true in time."""
+    """Wait until the condition is true. Raises BenchError if the time is over before."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -207,7 +208,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> N
 
 
 def end_group(process: "subprocess.Popen[Any]") -> None:
-    """Ask the process's group to end, then make it."""
+    """End the process's group by SIGTERM, or else by SIGKILL."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, sign)

@@ -1,4 +1,4 @@
-"""What the character prompts of a session cost, and whether the last of them remembers it all."""
+"""Makes figures of the requests to characters: their cost, and whether the last has all memory."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -6,11 +6,11 @@ from html import unescape
 
 from bench.figure import Figure
 
-# About the 1,024 tokens from which on providers cache a prompt's start.
+# Providers cache the start of a request from 1,024 tokens on, which are about so many characters.
 LEAST_CACHED = 4_096
-# A cached character costs so much less than another.
+# A cached character costs so many times less than another one.
 CACHE_DISCOUNT = 10
-# The targets are for a session of so many prompts.
+# The targets below are for a session of so many prompts.
 TARGET_PROMPTS = 84
 MOST_CHARACTERS = 1_150_000
 MOST_COST = 310_000
@@ -18,9 +18,8 @@ LEAST_SHARE = 0.75
 
 
 def prompt_figures(prompts: Sequence[str], *, pairs: int) -> list[Figure]:
-    """`prompts` are the texts of the character prompts in the order in which they were sent.
-
-    There are targets only for a session of as many pairs as these are for.
+    """Return the figures. `prompts` are the requests to characters, in the order in which they were
+    sent. There are targets only for TARGET_PROMPTS pairs.
     """
     has_targets = pairs == TARGET_PROMPTS
     total = sum(map(len, prompts))
@@ -61,7 +60,7 @@ def prompt_figures(prompts: Sequence[str], *, pairs: int) -> list[Figure]:
 
 
 def remembered_figure(facts: Mapping[str, Sequence[str]], prompt: str) -> Figure:
-    """`facts` by what they are called: the present canon, the threads that are open."""
+    """Return the figure; `facts` has the present canon and the open threads, each under a name."""
     missing = {name: _missing(texts, prompt) for name, texts in facts.items()}
     counted = (
         f"{len(texts) - len(missing[name])} of {len(texts)} {name}" for name, texts in facts.items()
@@ -78,14 +77,14 @@ def remembered_figure(facts: Mapping[str, Sequence[str]], prompt: str) -> Figure
 
 
 def cached_starts(prompts: Sequence[str]) -> list[int]:
-    """Of each prompt, how many characters of its start a provider's cache would have."""
+    """Return for each request the characters of its start that a provider's cache would have."""
     return [length if length >= LEAST_CACHED else 0 for length in repeated_starts(prompts)]
 
 
 def repeated_starts(prompts: Sequence[str]) -> list[int]:
-    """Of each prompt, the length of the longest start that an earlier one has too.
+    """Return for each request the length of the longest start that it shares with an earlier one.
 
-    Among sorted texts the one that shares most with another stands beside it.
+    Among sorted texts, the text with the longest shared start is next to it.
     """
     earlier: list[str] = []
     lengths = []
@@ -109,7 +108,7 @@ def _shared_start(one: str, other: str) -> int:
 
 
 def _missing(texts: Sequence[str], prompt: str) -> list[str]:
-    """Texts that stand neither as they are in the prompt nor as XML would write them."""
+    """Return the texts that are not in the request, neither plain nor with XML's escapes."""
     said = (_plain(prompt), _plain(unescape(prompt)))
     return [text for text in texts if not any(_plain(text) in one for one in said)]
 

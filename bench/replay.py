@@ -1,4 +1,4 @@
-"""Plays a session from setup to prose and notes how long everything took."""
+"""Plays a session from setup to draft, and records how long everything took."""
 
 import uuid
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from bench.http_calls import BenchError, Server, call, stream
 from bench.session_data import RecordedSession, setup_of
 
 TARGET_WORDS = 5_000
-# A call of this model is the benchmark's own and no part of the program's cost.
+# The benchmark's own calls use this model, so that they do not count as the program's.
 PROBE_MODEL = "bench-probe"
 PROBE_TOKENS = 8
 NARRATIVE_STYLE = (
@@ -18,15 +18,17 @@ NARRATIVE_STYLE = (
     "Keep what was said as dialogue; leave out dice and rules."
 )
 CHUNK = 7
-# Even, and never a multiple of seven, so that no latency that counts is disturbed.
+# Prompts whose storage is checked. They have even numbers and are no multiples of seven, because
+# the check would disturb the times of the others.
 _CHECKED_EVERY, _CHECKED_AT = 14, 4
 
 
 @dataclass(frozen=True)
 class PromptTiming:
-    """`first_token` is of the streaming API, `model_first_token` of the model server directly.
+    """The seconds of one prompt. `first_token` is that of the streaming API.
 
-    `relay_first_token` is of a bare Django relay. Both are asked before.
+    `model_first_token` is that of the model server alone, and `relay_first_token` that of a bare
+    Django relay. Both are measured just before the prompt.
     """
 
     prompt_index: int
@@ -41,7 +43,7 @@ class PromptTiming:
 class PlayedSession:
     session: RecordedSession
     timings: list[PromptTiming] = field(default_factory=list)
-    # Was the prompt stored when its first token arrived? One answer for each look.
+    # For each check, whether the prompt was stored when its first token arrived.
     stored_first: list[bool] = field(default_factory=list)
     chapter: dict[str, Any] = field(default_factory=dict)
 
@@ -49,7 +51,8 @@ class PlayedSession:
 def play_session(
     program: Server, model: Server, relay: Server, session: RecordedSession
 ) -> PlayedSession:
-    """Every prompt with an even number is streamed, the others wait for the whole reply."""
+    """Play the session. Prompts with even numbers are streamed, and the others are sent for the
+    whole reply."""
     played = PlayedSession(session)
     client = ChapterClient(program)
     client.save_setup(setup_of(session))
@@ -60,7 +63,7 @@ def play_session(
             timing = PromptTiming(number, client.prompt(pair.slot, pair.beat))
         else:
             is_checked = number % _CHECKED_EVERY == _CHECKED_AT
-            # Before each of the two: what the engine does after a reply is over by then.
+            # This call is made first, so that the engine's work after the last reply is over.
             measure_first_token(model)
             relayed = measure_relay(relay, pair.beat)
             own = measure_first_token(model)
@@ -71,7 +74,7 @@ def play_session(
             )
         played.timings.append(timing)
         if number % CHUNK == 0:
-            # A GM needs longer to read a reply and to write the next beat than a summary takes.
+            # A GM reads and writes for longer than a summary takes, so this waits for the summary.
             client.wait_for_memory(number, seconds=60)
     print("played; ending and writing the chapter", flush=True)
     client.end(seconds=120)
@@ -81,7 +84,7 @@ def play_session(
 
 
 def measure_first_token(model: Server) -> float:
-    """Seconds to the first token of the model server itself, by the same client."""
+    """Return the seconds to the first token of the model server alone, by the same client."""
     body = {
         "model": PROBE_MODEL,
         "stream": True,
@@ -93,14 +96,15 @@ def measure_first_token(model: Server) -> float:
 
 
 def measure_relay(relay: Server, beat: str) -> float:
-    """Seconds to the first token of a model server behind a Django that only relays."""
+    """Return the seconds to the first token through a Django program that only relays."""
     body = {"user_text": beat, "model": PROBE_MODEL, "max_tokens": PROBE_TOKENS}
     events = stream(relay, f"/smallest/api/session/{uuid.UUID(int=0)}/prompt", body)
     return _first("relay", (e.seconds for e in events if e.name == "token"))
 
 
 def _first(whose: str, seconds: Iterator[float]) -> float:
-    """The rest is read too: a connection that is cut would disturb what comes next."""
+    """Return the first time. The whole stream is read, because a cut connection would disturb later
+    measurements."""
     taken = list(seconds)
     if not taken:
         raise BenchError(f"The {whose} sent no token.")
@@ -124,7 +128,7 @@ def _stream_prompt(
 
 
 def _is_stored(chapter: dict[str, Any], number: int, beat: str) -> bool:
-    """As the pending turn, or as an Event where a short reply is complete by now."""
+    """Return whether the prompt is the pending turn, or an event if its reply is complete."""
     pending = chapter["pending_turn"]
     if pending is not None:
         return bool(pending["user_text"] == beat)
@@ -132,7 +136,7 @@ def _is_stored(chapter: dict[str, Any], number: int, beat: str) -> bool:
 
 
 def measure_page(program: Server, path: str, times: int) -> list[float]:
-    """Seconds that each of `times` GET requests took, after three that do not count."""
+    """Return the seconds of each of `times` GET requests, after three that do not count."""
     seconds = []
     for _ in range(times + 3):
         answer = call(program, "GET", path)

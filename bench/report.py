@@ -1,4 +1,4 @@
-"""Figures as a table, and kept with a description of the machine that they were measured on."""
+"""Prints figures as a table, and stores them with a description of the machine."""
 
 import json
 import os
@@ -16,7 +16,7 @@ RESULTS = ROOT / "bench" / "results"
 
 
 def report(figures: Sequence[Figure], *, session: str, load_before: float) -> int:
-    """Print and keep them; returns the exit code, 1 when a target is missed.
+    """Print and store the figures. Returns the exit code, which is 1 if a target is missed.
 
     `session` says what was played; `load_before` is the machine's load before the run.
     """

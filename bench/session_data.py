@@ -1,7 +1,7 @@
-"""The session that a benchmark plays: beats of a Game Master, each with the reply it got.
+"""The session that a benchmark plays: a Game Master's beats, each with its reply.
 
 A recorded session is a file of JSON lines. The first line has "roster" (names in slot order) and
-"reference_summary" (a list of texts); every further line has "slot", "gm" and "reply".
+"reference_summary" (a list of texts). Each further line has "slot", "gm" and "reply".
 """
 
 import json
@@ -15,14 +15,14 @@ WORLD_CHARACTERS = 5_000
 CHAPTER_CHARACTERS = 4_000
 IDENTITY_CHARACTERS = 1_500
 SMALL_CHARACTERS = 1_500
-# Words between the beginnings of two small worlds: a prime, so that none comes back soon.
+# The words between the beginnings of two small worlds, a prime number so that none repeats soon.
 _SMALL_STEP = 37
 SYNTHETIC_REPLY_WORDS = 60
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One beat, the character it is for, and that character's reply."""
+    """A beat with its character's slot and the character's reply."""
 
     slot: int
     beat: str
@@ -49,7 +49,7 @@ class Setup:
     names: dict[str, str]
 
     def as_tab1(self) -> dict[str, Any]:
-        """As the API takes it."""
+        """Return Tab 1 in the form of the API."""
         return {
             "world_text": self.world_text,
             "chapter_text": self.chapter_text,
@@ -60,7 +60,7 @@ class Setup:
 
 
 def load_session(path: Path) -> RecordedSession:
-    """Raises ValueError or KeyError when the file is not a recorded session."""
+    """Load a session. Raises ValueError or KeyError if the file is no recorded session."""
     with path.open(encoding="utf-8") as lines:
         header, *rows = (json.loads(line) for line in lines if line.strip())
     return RecordedSession(
@@ -78,7 +78,7 @@ def write_session(session: RecordedSession, path: Path) -> None:
 
 
 def setup_of(session: RecordedSession) -> Setup:
-    """World, chapter and identities of fixed sizes, cut from the session's summary in turn."""
+    """Return world, chapter and identities of fixed sizes, cut one by one from the summary."""
     stock = cycle(session.summary + " ")
 
     def cut(size: int) -> str:
@@ -94,7 +94,7 @@ def setup_of(session: RecordedSession) -> Setup:
 
 
 def small_setup_of(session: RecordedSession, number: int) -> Setup:
-    """A world and a scene of whole words, cut from another part of the summary for each number."""
+    """Return a world and a scene of whole words; each number has another part of the summary."""
     words = session.summary.split()
     stock = cycle(words)
     for _ in range(number * _SMALL_STEP % len(words)):
@@ -111,7 +111,8 @@ def small_setup_of(session: RecordedSession, number: int) -> Setup:
 
 
 def synthetic_session(pairs: int) -> RecordedSession:
-    """A made-up session, the same every time; all its replies are equally many words long."""
+    """Return a made-up session, which is always the same. All its replies have equally many
+    words."""
     roster = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
     summary = " ".join(beat_text(1_000 + n) for n in range(60))
     made = tuple(
@@ -121,8 +122,8 @@ def synthetic_session(pairs: int) -> RecordedSession:
     return RecordedSession(roster, summary, made)
 
 
-# Lengths without a common divisor: runs of words seldom come twice within a session, so that what
-# looks for repetition in the prose made from it finds little.
+# The lists have lengths without a common divisor, so that runs of words seldom repeat. The check
+# for repeated prose then finds little.
 _ADJECTIVES = (
     "wet", "narrow", "lantern-lit", "salted", "borrowed", "crooked", "silent", "painted",
     "hollow", "tarred", "forgotten", "cold", "patched",
@@ -148,13 +149,13 @@ _DEEDS = (
 
 
 def beat_text(number: int) -> str:
-    """A few sentences of a Game Master, different for every number."""
+    """Return a few sentences of a Game Master, which differ for each number."""
     told = " ".join(_happening(number * 3 + at) for at in range(3))
     return f"Bell {number + 1}. {told} What do you do?"
 
 
 def reply_text(number: int, words: int) -> str:
-    """Speech of a character, exactly `words` words long."""
+    """Return a character's speech of exactly so many `words`."""
     spoken: list[str] = []
     at = number * 7
     while len(spoken) < words:

@@ -1,7 +1,7 @@
 """Builds chapters whose Tab 2 window is full, and counts the SQL queries of their pages.
 
-A program of its own (python -m bench.tab2_chapters 100 1000), because it needs Django's settings;
-prints a JSON list of {"events", "path", "queries"}.
+This is a separate program (python -m bench.tab2_chapters 100 1000), because it needs Django's
+settings. It prints a JSON list of {"events", "path", "queries"}.
 """
 
 import json
@@ -26,7 +26,7 @@ def main(sizes: list[int]) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
     django.setup()
     built = [(size, f"/chapters/{build_chapter(size).pk}/play") for size in sizes]
-    # The first page of a process also loads templates, that of a chapter its memory: both are kept.
+    # The first visit fills the caches of templates and of memory, so only the second one counts.
     for _size, path in built:
         count_queries(path)
     print(json.dumps([
@@ -35,7 +35,7 @@ def main(sizes: list[int]) -> None:
 
 
 def build_chapter(events: int) -> "Session":
-    """A chapter in play with this many events, memory for every full chunk, all of it valid."""
+    """Create a valid chapter in play with so many events and with memory of each full chunk."""
     from django.utils import timezone
 
     from sessions.cast import default_cast
@@ -63,7 +63,7 @@ def build_chapter(events: int) -> "Session":
 
 
 def _add_play(chapter: "Session", events: int, begun: datetime) -> None:
-    """Its turns, each with one attempt and its two events."""
+    """Add the chapter's turns, each with one attempt and two events."""
     from sessions.models import Attempt, Event, Turn
 
     attempts = [
@@ -105,7 +105,7 @@ def _add_play(chapter: "Session", events: int, begun: datetime) -> None:
 
 
 def _add_memory(chapter: "Session", covered: int, begun: datetime) -> None:
-    """Its lock and the deltas up to prompt `covered`, and the jobs that wrote those."""
+    """Add the lock and the deltas up to prompt `covered`, with the jobs that wrote the deltas."""
     from agents.models import Job
     from memory.models import MemoryBlock
 
@@ -160,7 +160,7 @@ def count_queries(path: str, *, status: int = 200) -> int:
 
     from agents.running import database
 
-    # On the connection that is counted, instead of those of threads.
+    # All queries use this connection and not those of threads, so that they are counted.
     database.database_threads = None
     with CaptureQueriesContext(connection) as captured:
         answer: Any = Client(SERVER_NAME="localhost").get(path)

@@ -1,4 +1,4 @@
-"""How well the program knows what a prompt costs before it is sent."""
+"""Measures how well the program estimates the tokens of a request before it is sent."""
 
 import re
 from collections import Counter
@@ -7,7 +7,7 @@ from statistics import mean
 
 from bench.figure import Figure
 
-# So many calls of an agent on a model teach the estimate.
+# The first calls of an agent, from which the estimate learns and which do not count.
 TEACHING_CALLS = 5
 LARGEST_ERROR = 0.05
 
@@ -15,17 +15,16 @@ _TOKEN = re.compile(r"[^\W\d_]{1,4}|\d{1,3}|(?:[^\w\s]|_){1,4}|\n+")
 
 
 def count_tokens(text: str) -> int:
-    """What a stand-in tokenizer makes of it: words and runs of marks in pieces of at most four,
-    numbers of three digits, runs of line breaks. It knows no words, as real ones do; like theirs,
-    its count is no constant share of the characters.
+    """Count the tokens of a stand-in tokenizer. A token is at most four letters or marks, at most
+    three digits, or a run of line breaks. A real tokenizer knows whole words; as with this one, its
+    count is not in proportion to the characters.
     """
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
 def estimate_figure(estimates: Sequence[tuple[int | None, float, int]]) -> Figure | None:
-    """From the agent, the estimated and the counted tokens of each of a model's calls.
-
-    None where they are too few.
+    """Return the figure from the agent, the estimated and the counted tokens of each call of a
+    model; None if there are too few calls.
     """
     calls = Counter[int | None]()
     errors = []

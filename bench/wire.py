@@ -1,4 +1,4 @@
-"""As much of HTTP/1.1 as a small model server needs."""
+"""The part of HTTP/1.1 that a small model server needs."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ class Request:
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """None at the end of the connection, or when what came is no request."""
+    """Read a request; None at the end of the connection, or if the data is no request."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
@@ -42,7 +42,7 @@ async def send_json(
 async def send_bytes(
     writer: asyncio.StreamWriter, body: bytes, kind: str, status: int = 200, headers: str = ""
 ) -> None:
-    """`headers` is further header lines, each ended by CRLF."""
+    """Send a response; `headers` are further header lines, each ended by CRLF."""
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {kind}\r\n"
         f"Content-Length: {len(body)}\r\n{headers}\r\n"
