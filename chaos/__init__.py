@@ -1,1 +1,1 @@
-"""Faults as a repeatable program: chapters are played while everything around them breaks."""
+"""Plays chapters under faults that a seed repeats, while everything around the chapters breaks."""

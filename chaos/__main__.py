@@ -1,8 +1,8 @@
-"""Chapters under faults, and a proof from the database that nothing was lost: python -m chaos
+"""Plays chapters under faults, and proves from the database that nothing was lost: python -m chaos
 
-A fault that met nothing comes again, until each has met something. Prints a table by kind of fault,
-and every violation with the seed and the step that it was found after. Exit code 1 on violations,
-and when the time ran out before all faults were met.
+A fault that hit nothing is tried again until it hits something. The program prints a table by kind
+of fault, and each violation with the seed and the step after which it was found. The exit code is 1
+if there are violations, or if the time ran out before all faults hit something.
 """
 
 import argparse
@@ -20,22 +20,22 @@ from chaos.journal import Journal, Violation
 from chaos.schedule import Fault, plan_faults
 from chaos.stack import Stack, open_stack
 
-# How often the database is looked into, in steps.
+# The number of steps between two checks of the database.
 CHECK_EVERY = 25
 
 
 @dataclass
 class Found:
-    """What came of a run.
+    """The result of a run.
 
-    `injected` counts how often a fault was tried, `met` how often something met it.
+    `injected` counts how often a kind of fault was tried, and `met` how often it hit something.
     """
 
     seed: int
     planned: int
     injected: Counter[str] = field(default_factory=Counter)
     met: Counter[str] = field(default_factory=Counter)
-    # Each with the step after which it was first seen.
+    # Each violation with the step after which it was first found.
     violations: dict[Violation, int] = field(default_factory=dict)
     seconds: float = 0.0
     played: str = ""
@@ -63,7 +63,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> Found:
-    """Play until all faults were met, or the time is over, and look into the database."""
+    """Play until all faults hit something or the time is over, and check the database."""
     started = time.monotonic()
     client = Client(stack.program, Journal())
     driver = Driver(stack, client, stack.read_scenarios())
@@ -100,9 +100,9 @@ def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> 
 def play_until_met(
     faults: Sequence[Fault], step: Callable[[Fault], bool]
 ) -> Iterator[tuple[Fault, bool]]:
-    """Each attempt, and whether something met it; what met nothing comes again at once.
+    """Yield each try of a fault, and whether it hit something. If not, it is tried again at once.
 
-    So the kinds are met as evenly as they were planned.
+    So the kinds of fault hit as evenly as they were planned.
     """
     waiting = deque(faults)
     while waiting:

@@ -1,4 +1,4 @@
-"""One Game Master's client: it sends forms, and writes down what it was told."""
+"""The client of one Game Master, which sends forms and records the answers."""
 
 import http.client
 import json
@@ -13,10 +13,10 @@ from bench.session_data import Setup
 from chaos.journal import Journal, Key, Reply, Violation, Words
 from chaos.scenarios import GAME_MASTER, Scenario
 
-# Whoever waits so long for an answer was left hanging.
+# A request without an answer in this time counts as hanging.
 ANSWER_SECONDS = 60
 POLL_SECONDS = 0.1
-# What a client may be answered that did nothing wrong, besides what it hoped for.
+# The statuses of refusals that a client without a mistake may get.
 REFUSALS = (409, 429, 502, 503)
 
 NETWORK_ERRORS = (OSError, http.client.HTTPException)
@@ -24,7 +24,7 @@ NETWORK_ERRORS = (OSError, http.client.HTTPException)
 
 @dataclass(frozen=True)
 class Told:
-    """An answer; status 0 when the connection broke before there was one."""
+    """An answer. The status is 0 if the connection broke before there was an answer."""
 
     status: int
     body: Any = None
@@ -34,7 +34,8 @@ NOTHING = Told(0)
 
 
 class Client:
-    """`broken` is set while a process or a server is down: then any answer may be an error."""
+    """The client. `broken` is set while a process or a server is down, as any answer may then be an
+    error."""
 
     def __init__(self, server: Server, journal: Journal) -> None:
         self._server = server
@@ -43,7 +44,7 @@ class Client:
         self.broken = False
 
     def create(self, setup: Setup, scenario: Scenario = GAME_MASTER) -> str:
-        """A chapter with its setup; an empty id when it was not to be had."""
+        """Create a chapter with its setup, and return its id; "" if that failed."""
         created = self.send("POST", "/api/session", {"mode": scenario.mode})
         if created.status != 201:
             return ""
@@ -59,7 +60,7 @@ class Client:
         return told
 
     def ask(self, session_id: str, verb: str, body: Any = None) -> Told:
-        """A request that starts work in the background, and waits for it for a while."""
+        """Send a request that starts work in the background, and wait for the work for a while."""
         headers = {"Prefer": "wait=20"}
         if verb == "end":
             # Summaries that failed may have left memory far behind.
@@ -67,7 +68,7 @@ class Client:
         return self.send("POST", f"/api/session/{session_id}/{verb}", body, headers=headers)
 
     def prompt(self, key: Key, words: Words, *, streams: bool = False) -> Told:
-        """Send a prompt under its key, and write down what became of it."""
+        """Send a prompt under its key, and record the answer."""
         session_id, submission = key
         path = f"/api/session/{session_id}/prompt"
         body = {"agent_slot": words.agent_slot, "user_text": words.text}
@@ -76,7 +77,7 @@ class Client:
         return told
 
     def leave(self, key: Key, words: Words) -> bool:
-        """Send a prompt, and close the tab at the first word; False when none came."""
+        """Send a prompt, and close the tab at the first word; False if no word came."""
         session_id, submission = key
         events = stream(
             self._server,
@@ -96,7 +97,7 @@ class Client:
         return first is not None and first.name == "token"
 
     def many_prompts(self, forms: Sequence[tuple[Key, Words]]) -> list[Told]:
-        """All forms at once, each over a connection of its own."""
+        """Send all forms at once, each over its own connection."""
         with ThreadPoolExecutor(len(forms)) as tabs:
             return list(tabs.map(lambda form: self.prompt(*form), forms))
 
@@ -105,7 +106,7 @@ class Client:
             return list(tabs.map(lambda _: self.ask(session_id, verb), range(times)))
 
     def fork(self, key: Key, number: int, times: int = 1) -> list[Told]:
-        """Send the form of a fork so many times at once, and write down what came of it."""
+        """Send the form of a fork so many times at once, and record the answers."""
         path, headers = f"/api/session/{key[0]}/fork", {"Idempotency-Key": key[1]}
 
         def send(_: int) -> Told:
@@ -122,13 +123,13 @@ class Client:
         return told
 
     def keep(self, key: Key, words: Words) -> Told:
-        """Make the text of the broken turn its reply."""
+        """Keep the text of the broken attempt as its reply."""
         told = self.send("POST", f"/api/session/{key[0]}/keep")
         self._note(key, words, told)
         return told
 
     def read(self, session_id: str) -> dict[str, Any]:
-        """The chapter; raises BenchError when a minute of asking brought none."""
+        """Read the chapter. Raises BenchError if it cannot be read within a minute."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             told = self.send("GET", f"/api/session/{session_id}")
@@ -167,7 +168,7 @@ class Client:
         return self.send("POST", path, body, headers={"Idempotency-Key": submission})
 
     def _stream(self, path: str, body: Any, submission: str) -> Told:
-        """What a stream ends with, as if it had been awaited; the text on the way must be it."""
+        """Return the end of a stream like an awaited answer. The streamed text has to equal it."""
         headers = {"Idempotency-Key": submission}
         events = stream(self._server, path, body, headers=headers, timeout=ANSWER_SECONDS)
         told = NOTHING
@@ -176,7 +177,7 @@ class Client:
         except TimeoutError:
             self._complain("every request is answered", path, "the stream hung for a minute")
         except BenchError as error:
-            # Refused before there was a stream; the next reading says how things are.
+            # The prompt was refused before there was a stream. The next reading shows the state.
             if f"{path}: 500" in str(error) and not self.broken:
                 self._complain("refusals are foreseen", path, str(error))
             return Told(409)
@@ -210,7 +211,7 @@ class Client:
 
 
 def _follow(events: Iterator[StreamEvent]) -> tuple[Told, str]:
-    """How the stream ended, and the text that it showed."""
+    """Return how the stream ended, and the text that it showed."""
     shown, told = "", NOTHING
     for event in events:
         data = json.loads(event.data)

@@ -1,7 +1,7 @@
-"""A Game Master who plays chapter after chapter while faults come, one with each step.
+"""Plays chapter after chapter as a Game Master, with one fault in each step.
 
-A step does what the chapter needs next, under one fault, and takes up what earlier steps left: the
-words of a prompt are sent again under their key until the program has answered them.
+A step does what the chapter needs next, under one fault. It also goes on with what earlier steps
+left undone: a prompt is sent again under its key until the program has answered it.
 """
 
 import random
@@ -22,21 +22,21 @@ from chaos.stack import Stack
 AGENTS = 3
 SHORTEST, LONGEST = 8, 17
 TARGET_WORDS = 200
-# Recovery is promised within a minute; the lease of a worker and a sweep take 35 seconds of it.
+# The program recovers within a minute, of which a worker's lease and a sweep take 35 seconds.
 PATIENCE_SECONDS = 60
-# A kill lands this long after the request that it is to interrupt, at most.
+# The longest time in seconds between a request and the kill that is to interrupt it.
 LONGEST_FUSE = 0.6
 REROLL_SHARE = 0.12
 KEEP_SHARE = 0.3
 FORK_SHARE = 0.1
-# How often play goes on in the fork, and else in its origin.
+# The share of forks in which play goes on. After the others it goes on in the origin.
 FOLLOW_SHARE = 0.5
 
 
 class Driver:
     def __init__(self, stack: Stack, client: Client, scenarios: Sequence[Scenario]) -> None:
         self._stack = stack
-        # Chapters take turns with them.
+        # Each new chapter has the next scenario.
         self._scenarios = scenarios
         self._scenario = scenarios[0]
         self._client = client
@@ -45,16 +45,16 @@ class Driver:
         self._beats = 0
         self._chapter = ""
         self._length = 0
-        # The prompt that was not answered yet, with its key.
+        # The prompt that is not answered yet, with its key.
         self._open: tuple[Key, Words] | None = None
-        # The form of a fork that was not answered yet, with its number.
+        # The key of the fork's form that is not answered yet, with the turn's number.
         self._asked_fork: tuple[Key, int] | None = None
         self._chance = random.Random(0)  # noqa: S311  (a schedule, no secret)
 
     def step(self, fault: Fault) -> bool:
-        """Play on under this fault; False when nothing met it, and it has to come again.
+        """Play on under this fault; False if it hit nothing and has to be tried again.
 
-        Raises BenchError at a standstill.
+        Raises BenchError if the chapter is stuck.
         """
         self._chance = random.Random(fault.choices)  # noqa: S311  (a schedule, no secret)
         document = self._settled()
@@ -70,7 +70,7 @@ class Driver:
         return self._as_bad_client(fault.kind, document, verb)
 
     def finish(self) -> None:
-        """Without further faults, the chapter can be played to its draft."""
+        """Play the chapter to its draft without further faults, which has to be possible."""
         self._stack.unmet_faults()
         self._length = 0
         deadline = time.monotonic() + 3 * PATIENCE_SECONDS
@@ -83,7 +83,7 @@ class Driver:
             self._complain("chapters can be finished", "no draft after the faults were over")
 
     def _settled(self) -> dict[str, Any] | None:
-        """The chapter once nothing stands in the way of a next step; a new one if it is told."""
+        """Wait until a next step is possible, and return the chapter; a new one if it is done."""
         if not self._chapter and not self._begin():
             return None
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -109,7 +109,7 @@ class Driver:
         return bool(self._chapter)
 
     def _is_done(self, document: dict[str, Any]) -> bool:
-        """Without narration a chapter is done when it is ended."""
+        """Return whether the chapter has a draft, or has ended if its mode has no narration."""
         is_ended = document["state"] == "ENDED" and not self._scenario.is_narrated
         return is_ended or bool(document["narrative_drafts"])
 
@@ -125,18 +125,18 @@ class Driver:
     def _with_model_fault(self, fault: Fault, document: dict[str, Any], verb: str) -> bool:
         agent = _agent_of(verb, document, self._chance)
         if agent == 1 and not self._scenario.names_actor:
-            # Whoever answers has no number: the next call of any agent.
+            # The agent who answers has no number, so the fault is for the next call of any agent.
             agent = None
         self._stack.queue_faults(MODEL_FAULTS[fault.kind], fault.repeats, agent)
         before = document["last_summarized_prompt_index"]
         self._do(document, verb)
         if agent == 8:
-            # The summary begins after the reply.
+            # The summary begins only after the reply.
             self._await_memory(before)
         return self._stack.unmet_faults() < fault.repeats
 
     def _await_memory(self, before: int) -> None:
-        """Until the summary was written or has failed; its retry is not waited for."""
+        """Wait until the summary is written or has failed once; do not wait for its retry."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             document = self._client.read(self._chapter)
@@ -179,7 +179,7 @@ class Driver:
         return _were_all_sent(told)
 
     def _in_two_tabs(self, document: dict[str, Any], verb: str) -> bool:
-        """Another tab sends other words at the same time, or saves a setup that is locked."""
+        """Have another tab send other words at the same time, or save a setup that is locked."""
         if verb != "prompt":
             return self._with_stale_setup(document, verb)
         mine, others = self._open_prompt(document), self._new_prompt(document)
@@ -203,7 +203,7 @@ class Driver:
         return self._client.leave(*self._open_prompt(document))
 
     def _do(self, document: dict[str, Any], verb: str) -> Told:
-        """The next thing, once, as a patient client does it."""
+        """Do the next thing once, as a patient client does."""
         if verb == "fork":
             return self._fork(document)[0]
         if verb == "build-narrative":
@@ -226,7 +226,7 @@ class Driver:
         return told
 
     def _fork(self, document: dict[str, Any], times: int = 1) -> list[Told]:
-        """Fork the chapter at any of its prompts, and play on in one of the two."""
+        """Fork the chapter at a random prompt, and play on in the fork or in the origin."""
         if self._asked_fork is None:
             number = self._chance.randint(1, document["prompt_index"])
             self._asked_fork = (self._chapter, uuid.uuid4().hex), number
@@ -239,7 +239,7 @@ class Driver:
         return told
 
     def _wants_fork(self, document: dict[str, Any], verb: str) -> bool:
-        """Where the next thing is a prompt: words that wait for their answer come first."""
+        """Return whether to fork now. A prompt that waits for its answer comes before a fork."""
         may = verb == "prompt" and self._open is None and document["prompt_index"] > 0
         share = FOLLOW_SHARE if self._asked_fork else FORK_SHARE
         return may and self._chance.random() < share
@@ -256,7 +256,7 @@ class Driver:
         return may and self._chance.random() < REROLL_SHARE
 
     def _open_prompt(self, document: dict[str, Any]) -> tuple[Key, Words]:
-        """The words that wait for their answer, or the next ones."""
+        """Return the prompt that waits for its answer, or the next one."""
         if self._open is None:
             self._open = self._new_prompt(document)
         return self._open
@@ -268,7 +268,7 @@ class Driver:
         return (self._chapter, uuid.uuid4().hex), words
 
     def _close_if_answered(self, *told: Told) -> None:
-        """Go on to the next words also when another tab has gone on without these."""
+        """Go on to the next prompt if this one was answered or set aside by another tab."""
         if any(each.status == 201 or _was_set_aside(each) for each in told):
             self._open = None
 
@@ -277,7 +277,7 @@ class Driver:
 
 
 def _were_all_sent(told: Sequence[Told]) -> bool:
-    """The program got every one of them, and answered."""
+    """Return whether the program answered all of them."""
     return all(each.status for each in told)
 
 
@@ -286,7 +286,7 @@ def _was_set_aside(told: Told) -> bool:
 
 
 def _is_busy(document: dict[str, Any]) -> bool:
-    """Something runs that a next step would only be refused for."""
+    """Return whether work is running because of which a next step would be refused."""
     pending = document["pending_turn"]
     return (
         document["state"] in ("LOCKING", "NARRATING")
@@ -296,7 +296,7 @@ def _is_busy(document: dict[str, Any]) -> bool:
 
 
 def _agent_of(verb: str, document: dict[str, Any], chance: random.Random) -> int | None:
-    """Whose call the fault is for; 1 stands for any character."""
+    """Return the number of the agent whose call the fault is for; 1 stands for any character."""
     if verb != "prompt":
         return {"lock": 0, "end": 8, "build-narrative": 9}[verb]
     size = document["config"]["chunk_size_prompts"]

@@ -1,7 +1,7 @@
-"""What must hold of every chapter at every moment, proved from its rows alone.
+"""Checks what has to be true of every chapter at every moment, by its rows alone.
 
-Rows are as chaos.rows prints them. Every rule yields what is wrong, in words; nothing else of the
-program is used, so that a mistake there cannot hide itself here.
+The rows are those that chaos.rows prints. Each rule yields a sentence for each fault. No code of
+the program is used here, so that a mistake in the program cannot hide itself.
 """
 
 from collections import Counter
@@ -13,9 +13,9 @@ from chaos.journal import Journal, Violation
 Rows = dict[str, Any]
 Rule = Callable[[Rows, float], Iterator[str]]
 
-# Whatever waits for somebody longer than this is stuck.
+# Work that waits longer than this counts as stuck.
 PATIENCE_SECONDS = 60.0
-# How long a process that stores a chapter may be silent before that is removed.
+# The time after which an unfinished chapter is removed if its process stores nothing more.
 STORING_SECONDS = 120.0
 
 BEING_STORED = "IMPORTING"
@@ -23,12 +23,12 @@ BEFORE_PLAY = ("DRAFT_TAB1", "LOCKING")
 IN_PLAY = ("ACTIVE", "SUMMARIZING")
 AFTER_PLAY = ("ENDED", "NARRATING")
 LIVE = ("queued", "running")
-# What a state says that somebody is working on.
+# The kind of job that has to be there in a state.
 WORK_OF_STATE = {"LOCKING": "lock", "SUMMARIZING": "summarize", "NARRATING": "narrate"}
 
 
 def find_violations(snapshot: Rows, journal: Journal) -> list[Violation]:
-    """Everything that is wrong in all chapters, and with what the client was told."""
+    """Return all faults of the chapters' rows, and what is missing of the client's answers."""
     read_at = float(snapshot["read_at"])
     stored = [chapter for chapter in snapshot["chapters"] if chapter["state"] != BEING_STORED]
     found = [
@@ -48,7 +48,7 @@ def find_violations(snapshot: Rows, journal: Journal) -> list[Violation]:
 
 
 def numbered_turns(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """Turns 1 to n, each of which goes by one of its own committed attempts."""
+    """The turns have the numbers 1 to n, and each has chosen one of its committed attempts."""
     numbers = [turn["number"] for turn in chapter["turns"]]
     if numbers != list(range(1, chapter["prompt_index"] + 1)):
         yield f"turns are {numbers}, prompt_index is {chapter['prompt_index']}"
@@ -60,7 +60,7 @@ def numbered_turns(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def attempts_and_events(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """A committed attempt has its words and one reply, any other has no event."""
+    """A committed attempt has two events, its words and one reply. Any other has no event."""
     said: dict[str, list[Rows]] = {}
     for event in chapter["events"]:
         said.setdefault(event["attempt_id"], []).append(event)
@@ -79,8 +79,8 @@ def attempts_and_events(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def tiled_memory(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The stretches of the blocks that count cover prompts 1 to m once each, and m is the summary
-    pointer; a stretch has one block at most for each audience."""
+    """The stretches of the deltas that count cover each prompt up to the summary pointer once. A
+    stretch has at most one delta for each audience."""
     chosen = {turn["chosen"] for turn in chapter["turns"]}
     every = [block for block in chapter["blocks"] if block["type"] == "turn_delta"]
     deltas = sorted(
@@ -109,7 +109,7 @@ def tiled_memory(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def legal_state(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The state is one of those that last, and what is there belongs to it."""
+    """The state is one that lasts, and the chapter's rows fit the state."""
     state, pointer = chapter["state"], chapter["last_summarized_prompt_index"]
     if state not in (*BEFORE_PLAY, *IN_PLAY, *AFTER_PLAY):
         yield f"there is no such state: {state}"
@@ -128,7 +128,7 @@ def legal_state(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def one_attempt_in_flight(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The chapter names the one attempt that runs in play, and none when nothing runs."""
+    """The chapter names the one attempt that is in flight, and none if there is none."""
     running = [
         attempt
         for attempt in chapter["attempts"]
@@ -147,10 +147,10 @@ def one_attempt_in_flight(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def memory_is_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """A full stretch that memory does not cover has a job, waiting, working or failed.
+    """A full stretch that memory does not cover has a job that waits, runs or has failed.
 
-    What another attempt at the latest turn or a fork leaves lacking is asked for with the next
-    prompt.
+    Memory that is missing after a fork or another attempt at the latest turn is an exception,
+    because the next prompt asks for it.
     """
     if chapter["forked_at_prompt"] == chapter["prompt_index"] > 0 or not chapter["is_remembered"]:
         return
@@ -174,7 +174,7 @@ def memory_is_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def nothing_stuck(chapter: Rows, read_at: float) -> Iterator[str]:
-    """Nobody waits for a minute for a process that died or a notice that was lost."""
+    """Nothing waits for a minute because a process died or a notice was lost."""
     late = read_at - PATIENCE_SECONDS
     for attempt in chapter["attempts"]:
         if attempt["status"] == "running" and attempt["lease_until"] < late:
@@ -194,7 +194,7 @@ def nothing_stuck(chapter: Rows, read_at: float) -> Iterator[str]:
 
 
 def _idle_state(chapter: Rows, late: float) -> Iterator[str]:
-    """A state that says that something is being done, and nobody to do it."""
+    """Yield a fault if the state says that work is being done, and there is no job for it."""
     touched = max([chapter["updated_at"], *(job["updated_at"] for job in chapter["jobs"])])
     live = {job["kind"] for job in chapter["jobs"] if job["status"] in LIVE}
     kind = WORK_OF_STATE.get(chapter["state"])
@@ -205,7 +205,7 @@ def _idle_state(chapter: Rows, late: float) -> Iterator[str]:
 
 
 def prompts_as_sent(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The layers of each call, joined, are the messages that were sent."""
+    """The layers of each call can be joined to the messages that were sent."""
     for call in chapter["calls"]:
         if call["joined"] != call["sent"]:
             yield f"call {call['call_id']} is recorded with {call['joined']}, not {call['sent']}"
@@ -224,8 +224,8 @@ RULES: dict[str, Rule] = {
 
 
 def _strayed_forks(chapters: dict[str, Rows]) -> Iterator[Violation]:
-    """Before the turn at which it was made a fork tells what its origin tells, for good: both can
-    only choose otherwise at their latest turns."""
+    """Yield the forks that differ from their origins before the turn of the fork. They never may,
+    because other attempts can be chosen only at a chapter's latest turn."""
     for fork in chapters.values():
         origin = chapters.get(fork["origin_id"] or "")
         if origin is None:

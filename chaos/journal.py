@@ -1,4 +1,4 @@
-"""What the client was told, and so may rely on."""
+"""Records what the program has told the client, which the client may rely on."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from bench.session_data import Setup
 
 @dataclass(frozen=True)
 class Words:
-    """A submission of the GM: what was sent to whom."""
+    """The words of a submission, and the character to whom they were sent."""
 
     agent_slot: int | None
     text: str
@@ -15,7 +15,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the program answered to a submission: the reply's event and its text."""
+    """The program's answer to a submission, with the reply's event and text."""
 
     prompt_index: int
     event_id: str
@@ -28,23 +28,23 @@ Key = tuple[str, str]
 
 @dataclass
 class Journal:
-    """All of it must be in the database, word for word, whatever breaks afterwards."""
+    """What the client was told. All of it has to stay in the database, word for word."""
 
     setups: dict[str, Setup] = field(default_factory=dict)
-    # Submissions that the client knows to be stored, answered or not.
+    # The submissions that the client knows to be stored, whether they were answered or not.
     kept: dict[Key, Words] = field(default_factory=dict)
     answered: dict[Key, Reply] = field(default_factory=dict)
-    # Forks by the chapter that they were made from and the key of the form.
+    # The ids of forks by the ids of their origins and the keys of their forms.
     forks: dict[Key, str] = field(default_factory=dict)
-    # Drafts by their id: the chapter and the text.
+    # Each draft's chapter and text, by the draft's id.
     drafts: dict[str, tuple[str, str]] = field(default_factory=dict)
-    # Submissions that were sent several times, and whose model never failed.
+    # The submissions that were sent several times without a fault of the model server.
     called_once: set[Key] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
 class Violation:
-    """`rule` names the promise that was broken; `chapter` is an id, or empty."""
+    """A broken rule with its name; `chapter` is the chapter's id, or ""."""
 
     rule: str
     chapter: str

@@ -1,7 +1,7 @@
-"""The rows of every chapter, read from the program's own database at one moment.
+"""Reads the rows of all chapters from the program's own database at one moment.
 
-A program of its own (python -m chaos.rows), because it needs Django's settings; prints one JSON
-object: the moment it was `read_at`, and `chapters`, each as chaos.invariants takes it.
+This is a separate program (python -m chaos.rows), because it needs Django's settings. It prints one
+JSON object with the time `read_at`, and with `chapters` in the form that chaos.invariants expects.
 """
 
 import json
@@ -28,7 +28,7 @@ def read_rows() -> dict[str, Any]:
     with transaction.atomic():
         if connection.vendor == "postgresql" and not connection.savepoint_ids:
             with connection.cursor() as cursor:
-                # All queries see the same moment, as they do on SQLite.
+                # With this level all queries see the same moment, as they do on SQLite.
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         chapters = Session.everything.select_related("tab1").order_by("created_at")
         return {
@@ -92,7 +92,7 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
 
 
 def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
-    """Each with how many calls for it came to their end."""
+    """Return the attempts, each with the number of its finished calls."""
     finished = list(chapter.llm_artifacts.filter(error="").values_list("attempt_id", flat=True))
     return [
         {
@@ -111,7 +111,7 @@ def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
 
 
 def _call_rows(chapter: "Session") -> list[dict[str, Any]]:
-    """Each with the hash of what was sent, as it was recorded and as its layers give it."""
+    """Return the calls, each with the recorded hash of its request and the hash of its layers."""
     from agents.calling.stored_prompts import hash_messages, read_messages
 
     rows = []

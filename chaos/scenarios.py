@@ -1,8 +1,8 @@
-"""The ways to play that are installed here and say how they are played under faults.
+"""Finds the installed modes that say how they are played under faults.
 
-A program of its own (python -m chaos.scenarios), because it needs Django's settings; prints one
-JSON list. A mode says what is its own in the `SCENARIO` of its module `chaos`: `names_actor`,
-whether a prompt names who answers it, and `setup`, what it adds to Tab 1.
+This is a separate program (python -m chaos.scenarios), because it needs Django's settings. It
+prints one JSON list. A mode's module `chaos` has a `SCENARIO`: `names_actor` says whether a prompt
+names who answers it, and `setup` has the mode's fields of Tab 1.
 """
 
 import json

@@ -1,14 +1,14 @@
-"""Which fault comes when: decided by a seed, before anything is started."""
+"""Plans the order of faults by a seed, before anything is started."""
 
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
-# What a kill ends, in this order of the table.
+# The kinds of kills, each named after the process that it ends, in the order of the table.
 KILLS_OF_PROGRAM = ("kill-web", "kill-worker", "kill-model")
 KILLS_OF_SERVERS = ("kill-postgres", "kill-redis")
 
-# What the model server does wrong, by the name that bench.fake_server knows it by.
+# The faults of the model server, each with its name in bench.fake_server.
 MODEL_FAULTS = {
     "cut": "cut",
     "drop": "drop",
@@ -21,18 +21,19 @@ MODEL_FAULTS = {
     "half": "badjson",
     "delay": "delay",
 }
-# What a client does: send twice, send ten times, open two tabs, leave in the middle.
+# The faults of a client, which sends twice or ten times, opens two tabs, or leaves too early.
 CLIENT_FAULTS = ("twice", "tenfold", "two-tabs", "leave")
 
 KILL_SHARE = 10
-# How often a fault that servers are asked again after is met in a row, and so outlasts the retries.
+# A fault after which the provider retries comes so often in a row that it outlasts the retries.
 MOST_REPEATS = 5
 PASSING = frozenset({"429", "500", "drop"})
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`number` counts from 1; `choices` seeds whatever else is decided while it is played."""
+    """A fault. `number` counts from 1. `choices` is the seed of all that is left to chance while
+    the fault is played."""
 
     number: int
     kind: str
@@ -44,13 +45,13 @@ class Fault:
         return self.kind.startswith("kill-")
 
     def again(self) -> "Fault":
-        """The same after it met nothing; what is left to chance comes out otherwise."""
+        """Return the same fault with other chance, after it hit nothing."""
         chance = random.Random(self.choices)  # noqa: S311  (a schedule, no secret)
         return replace(self, choices=chance.getrandbits(32))
 
 
 def plan_faults(count: int, seed: int, *, kills: tuple[str, ...] = KILLS_OF_PROGRAM) -> list[Fault]:
-    """`count` faults: at least a tenth are kills, spread evenly, and so are the rest.
+    """Plan `count` faults, of which at least a tenth are kills. All kinds are equally frequent.
 
     The same seed gives the same faults in the same order.
     """
@@ -73,7 +74,7 @@ def count_kinds(faults: list[Fault]) -> Counter[str]:
 
 
 def _deal(kinds: tuple[str, ...], count: int, chance: random.Random) -> list[str]:
-    """Each kind equally often; which ones are met once more than others is left to chance."""
+    """Return `count` kinds, each equally often; chance decides which kinds come once more."""
     rounds, rest = divmod(count, len(kinds))
     return [*kinds * rounds, *chance.sample(kinds, rest)]
 

@@ -1,4 +1,4 @@
-"""The program, its model server and its servers: each can be killed, and is started again."""
+"""Runs the program, its model server and its servers, each of which can be killed and restarted."""
 
 import json
 import os
@@ -23,12 +23,12 @@ from chaos.schedule import KILLS_OF_PROGRAM, KILLS_OF_SERVERS
 
 START_SECONDS = 60
 MODEL = "model-server"
-# Slow enough that a fault can land in the middle of a reply or of a summary.
+# The model server is so slow that a fault can hit in the middle of a reply or a summary.
 FIRST_TOKEN_MS, TOKENS_PER_SECOND, CHAPTER_WORDS = 30, 300, 250
 
 
 class Stack:
-    """Everything that a run starts."""
+    """All processes that a run starts."""
 
     def __init__(self, processes: Processes, servers: Servers | None) -> None:
         self.processes = processes
@@ -49,10 +49,7 @@ class Stack:
         return KILLS_OF_PROGRAM if self._servers is None else KILLS_OF_PROGRAM + KILLS_OF_SERVERS
 
     def kill_and_start(self, kind: str) -> bool:
-        """End one process at once, as a crash would, and start it again.
-
-        False when it had ended by itself.
-        """
+        """Kill one process and start it again; False if it had ended by itself."""
         name = MODEL if kind == "kill-model" else kind.removeprefix("kill-")
         was_hit = was_killed(self.processes, name)
         match name:
@@ -69,7 +66,7 @@ class Stack:
 
     @contextmanager
     def hanging(self, name: str) -> Iterator[None]:
-        """Meanwhile this process keeps its connections and answers nothing."""
+        """Suspend a process during the block, which keeps its connections and answers nothing."""
         group = self.processes.by_name[name].pid
         os.killpg(group, signal.SIGSTOP)
         try:
@@ -87,19 +84,19 @@ class Stack:
         self._control({"clear": True, "faults": [name] * repeats, "agent": agent})
 
     def unmet_faults(self) -> int:
-        """How many of the queued faults no call has met; they are dropped."""
+        """Drop the queued faults that no call has met, and return their number."""
         left = len(self._control({})["faults"])
         self._control({"clear": True})
         return left
 
     def read_rows(self) -> dict[str, Any]:
-        """What the program's database says, read by a program of its own."""
+        """Return the rows of the program's database, which a separate program reads."""
         command = [sys.executable, "-m", "chaos.rows"]
         rows: dict[str, Any] = json.loads(self.processes.run("rows", command).splitlines()[-1])
         return rows
 
     def read_scenarios(self) -> list[Scenario]:
-        """Of the ways to play that the program has."""
+        """Return the scenarios of the program's modes."""
         command = [sys.executable, "-m", "chaos.scenarios"]
         found = json.loads(self.processes.run("scenarios", command).splitlines()[-1])
         return [Scenario(**one) for one in found]
@@ -122,7 +119,7 @@ class Stack:
 
 
 def was_killed(processes: Processes, name: str) -> bool:
-    """End a process as a crash would; False when it had ended by itself."""
+    """Kill a process, as a crash would; False if it had ended by itself."""
     with suppress(ProcessLookupError):
         processes.kill(name)
     return processes.by_name[name].returncode == -signal.SIGKILL
@@ -130,7 +127,7 @@ def was_killed(processes: Processes, name: str) -> bool:
 
 @contextmanager
 def open_stack(*, with_servers: bool) -> Iterator[Stack]:
-    """On files, or on a PostgreSQL and a Redis of its own: others' may not be killed."""
+    """Run a stack on files, or on its own PostgreSQL and Redis, which may be killed."""
     environment = {
         "STORYENGINE_LLM": "openai",
         "OPENAI_API_KEY": "unused",
