@@ -8,7 +8,8 @@ from bench.figure import Figure
 from bench.token_figures import estimate_figure
 
 MOST_SECONDS = 6.0
-# The target after each character had one prompt, if the pause between prompts is at least so long.
+# The target after each character had one prompt, if the pause between prompts is at most
+# WARM_PAUSE_SECONDS.
 MOST_WARM_SECONDS = 3.0
 WARM_PAUSE_SECONDS = 10.0
 CHARACTERS = 3
