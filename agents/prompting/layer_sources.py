@@ -343,7 +343,8 @@ class _Memory:
 
 
 def _known_cast(cast: Sequence[Character]) -> list[Piece]:
-    """Return the cast for a request that has its names already; none if it has no more to show."""
+    """Return the cast for a request that has the names already. It has no piece unless a member has
+    more to show than a name."""
     if not _is_more_known(cast):
         return []
     return [Piece("\n".join(cast_lines(cast)), must_stay=True, has_elements=True)]

@@ -19,7 +19,7 @@ OWN_FETCH_SITES = ("same-origin", "none")
 
 
 class ApiAccessMiddleware(InlineMiddleware):
-    """Refuses calls of the API that have no right to it.
+    """Refuses calls of the API by callers who have no right to it.
 
     The API accepts no cookie and therefore needs no CSRF token. The READABLE addresses answer only
     GET; where a request for them has no token, storyengine.access.login_gate decides.
