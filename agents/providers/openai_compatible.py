@@ -284,7 +284,7 @@ class OpenAICompatibleProvider(Provider):
     async def _hold_client(
         self, loop: asyncio.AbstractEventLoop
     ) -> AsyncGenerator[openai.AsyncOpenAI, None]:
-        """Yield a client and close it when the event loop ends, which first closes its generators."""
+        """Yield a client, and close it when the event loop closes its generators at its end."""
         http_client = build_http_client(
             self._base_url,
             # TimeOuts has the limits for reading.
