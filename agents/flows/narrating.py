@@ -8,7 +8,7 @@ import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from django.db import transaction
@@ -38,8 +38,10 @@ from memory.keeping import KeptRecent
 from sessions.access import get_chapter, lock_chapter
 from sessions.attempts import latest_turn
 from sessions.models import Session
+from sessions.roster import Character
 from sessions.speaker_marks import without_cues
 from sessions.states import State, move, try_move
+from sessions.world import everybody_at
 
 logger = logging.getLogger(__name__)
 
@@ -72,10 +74,16 @@ class Material:
     # The transcript of the latest scene, which is used several times.
     _read: KeptRecent[Scene, tuple[Piece, ...]] = field(default_factory=lambda: KeptRecent(1))
 
+    @cached_property
+    def everybody(self) -> tuple[Character, ...]:
+        return everybody_at(self.chapter)
+
     def transcript_of(self, scene: Scene) -> tuple[Piece, ...]:
         pieces = self._read.get(scene)
         if pieces is None:
-            pieces = transcript_pieces(self.chapter, scene.first, scene.last)
+            pieces = transcript_pieces(
+                self.chapter, scene.first, scene.last, everybody=self.everybody
+            )
             self._read.set(scene, pieces)
         return pieces
 
@@ -253,7 +261,7 @@ def scene_layers(job: Job, material: Material, number: int, finished: list[str])
         task = render_prompt("narrator_whole", target_words=target)
     else:
         if finished:
-            cast = [one.name for one in material.chapter.characters]
+            cast = [one.name for one in material.everybody]
             given[SCENE_BEFORE] = [Piece(without_cues(_ending(finished[-1]), cast))]
         task = render_prompt(
             "narrator_scene",

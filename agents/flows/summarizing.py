@@ -40,6 +40,7 @@ from memory.stretches import (
 )
 from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
 from sessions.models import Session, Turn
+from sessions.roster import Character
 from sessions.states import State, try_move
 from sessions.world import everybody_at
 
@@ -278,12 +279,12 @@ def compose_summary(
     `waiting` are deltas of the stretch that all of the audience know and that are not stored yet.
     `transcript_pieces` explains `last_attempt`.
     """
-    reminder = format_pieces(CONTEXT_SUMMARY, TurnDelta)
-    given = {CHUNK: told_pieces(chapter, stretch, audience, last_attempt), "FORMAT": reminder}
+    given: dict[str, Sequence[Piece]] = {"FORMAT": format_pieces(CONTEXT_SUMMARY, TurnDelta)}
     # The attempt counts as chosen, so that people of another attempt are not in the request.
     attempts = chapter.attempts.select_related("turn")
     attempt = attempts.get(pk=last_attempt) if last_attempt else None
     subject = Subject(chapter, attempt=attempt, audience=audience, waiting=waiting, given=given)
+    given[CHUNK] = told_pieces(chapter, stretch, audience, last_attempt, subject.everybody)
     return compose_for(CONTEXT_SUMMARY, subject, tier_of(CONTEXT_SUMMARY))
 
 
@@ -292,6 +293,7 @@ def told_pieces(
     stretch: Stretch,
     audience: Audience,
     last_attempt: uuid.UUID | None = None,
+    everybody: Sequence[Character] | None = None,
 ) -> Sequence[Piece]:
     """Return the pieces of the text that is summarised; see `transcript_pieces`."""
     return transcript_pieces(
@@ -300,6 +302,7 @@ def told_pieces(
         stretch.last,
         last_attempt=last_attempt,
         perceived=lambda witnesses: told_to(chapter, witnesses) == audience,
+        everybody=everybody,
     )
 
 

@@ -25,6 +25,7 @@ from sessions.record import chosen_events
 from sessions.roster import Character
 from sessions.speaker_marks import without_cues
 from sessions.transcript import Entry, Perceived, chosen_entries
+from sessions.world import everybody_at
 
 # The element around memory has the first name if the request also has a layer of session state,
 # and the second name otherwise.
@@ -170,13 +171,15 @@ def transcript_pieces(
     last_attempt: uuid.UUID | None = None,
     perceived: Perceived | None = None,
     with_thoughts: bool = False,
+    everybody: Sequence[Character] | None = None,
 ) -> tuple[Piece, ...]:
     """Return one piece for each prompt, with the GM's words and the chosen reply.
 
     `last_attempt` counts as the chosen attempt at the last prompt. `perceived` selects events by
-    their witnesses. Thoughts are included only with `with_thoughts`.
+    their witnesses. Thoughts are included only with `with_thoughts`. No reply can pass for the
+    words of `everybody`, who are the members of the cast now if they are not given.
     """
-    cast = tuple(one.name for one in chapter.characters)
+    cast = tuple(one.name for one in everybody or everybody_at(chapter))
     pieces = []
     for turn in _turns(chapter, first, last, last_attempt, perceived, with_thoughts=with_thoughts):
         whole, brief = map("\n\n".join, zip(*(_told(entry, cast) for entry in turn), strict=True))
@@ -254,7 +257,8 @@ def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
     """Return the context's pieces, both for the context and for memory, which depends on it."""
     chapter = subject.chapter
     # The start is part of the key, because one request may try two starts of the context.
-    key, state = (chapter.pk, start, subject.whose), (chapter.updated_at, subject.last_prompt)
+    key = (chapter.pk, start, subject.whose)
+    state = (chapter.updated_at, subject.last_prompt, subject.everybody)
     kept = _kept_context.get(key)
     if kept is None or kept[0] != state:
         pieces = transcript_pieces(
@@ -264,6 +268,7 @@ def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
             perceived=_witnessed_by(subject),
             # A thought has its thinker as its only witness.
             with_thoughts=subject.slot is not None,
+            everybody=subject.everybody,
         )
         kept = (state, pieces)
         _kept_context.set(key, kept, size=sum(len(piece.text) for piece in kept[1]))
@@ -362,7 +367,7 @@ def _line_piece(text: str, rank: int) -> Piece:
 
 # The context by chapter, first prompt and reader, with the state of the chapter that it was made
 # from. The limit counts characters.
-_ContextState = tuple[datetime, int]
+_ContextState = tuple[datetime, int, tuple[Character, ...]]
 _ContextKey = tuple[uuid.UUID, int, Audience | None]
 _kept_context: KeptRecent[_ContextKey, tuple[_ContextState, tuple[Piece, ...]]] = KeptRecent(
     4_000_000
