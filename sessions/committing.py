@@ -128,7 +128,7 @@ def edit_reply(
     )
     note_attempt(edit, "attempt committed", prompt=number)
     # First, because who has appeared by then can witness the events.
-    copy_changes(source, edit)
+    copy_changes(source, source.run_id, edit)
     write_events(edit, _with_text(source, text))
     _choose(chapter, turn, edit)
     return edit

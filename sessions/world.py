@@ -147,9 +147,9 @@ def pending_results(attempt: Attempt, finished: Iterable[LateResult]) -> list[La
     return sorted(waiting, key=lambda one: asked[one.asked_by])
 
 
-def copy_changes(source: Attempt, copy: Attempt) -> None:
-    """Give a committed copy the changes of the source's committed run, with their late results."""
-    changes = source.changes.filter(run_id=source.run_id).order_by("position")
+def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
+    """Give the copy's run the changes of this run of the source, with their late results."""
+    changes = source.changes.filter(run_id=run_id).order_by("position")
     add_changes(
         copy,
         [NewChange(one.kind, one.payload, one.cause, one.step, one.result) for one in changes],
