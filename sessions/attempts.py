@@ -18,7 +18,7 @@ from sessions.log_lines import note_after_commit
 from sessions.models import DEFAULT_AGENT, Attempt, Session, Turn
 from sessions.states import PLAYABLE
 from sessions.text import clean_line, clean_text
-from sessions.world import is_closed, take_part_once
+from sessions.world import copy_changes, is_closed, take_part_once
 
 logger = logging.getLogger(__name__)
 
@@ -167,13 +167,20 @@ def open_trial(
 def start_keeping(attempt: Attempt) -> Attempt:
     """Put a broken attempt with text back in flight, so that its text can be committed.
 
-    The attempt gets the id of the run that brought the text, so that the changes of this run count.
+    The attempt gets a run of its own, so that a process which still writes the old run finds that
+    the old run has ended. The changes of the run that brought the text are copied to the new run.
     Raises WrongState if the attempt has no text.
     """
     if not attempt.partial_text.strip():
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
     chapter = get_chapter_to_change(attempt.session_id)
-    return _start_run(chapter, attempt, run_id=attempt.text_run_id)
+    brought = attempt.text_run_id
+    kept = _start_run(chapter, attempt)
+    if brought is not None:
+        copy_changes(kept, brought, kept)
+        kept.text_run_id = kept.run_id
+        kept.save(update_fields=["text_run_id"])
+    return kept
 
 
 def latest_turn(chapter: Session) -> Turn:
@@ -319,7 +326,7 @@ def free_from_dead_attempt(chapter: Session) -> None:
         chapter.refresh_from_db(fields=["turn_in_flight"])
 
 
-def _start_run(chapter: Session, attempt: Attempt, *, run_id: uuid.UUID | None = None) -> Attempt:
+def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     unchanged = Attempt.objects.filter(
         pk=attempt.pk, run_id=attempt.run_id, status__in=Attempt.BROKEN
     )
@@ -331,7 +338,7 @@ def _start_run(chapter: Session, attempt: Attempt, *, run_id: uuid.UUID | None =
     now = timezone.now()
     # The text of the earlier run stays until this run brings text of its own.
     attempt.status, attempt.error = Attempt.Status.RUNNING, ""
-    attempt.run_id = run_id or uuid.uuid4()
+    attempt.run_id = uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = now, now + LEASE
     attempt.save()
     note_attempt(attempt, "attempt stored")

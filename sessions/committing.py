@@ -128,7 +128,7 @@ def edit_reply(
     )
     note_attempt(edit, "attempt committed", prompt=number)
     # The changes come first, because a person who appears in them can witness the events.
-    copy_changes(source, edit)
+    copy_changes(source, source.run_id, edit)
     write_events(edit, _with_text(source, text))
     _choose(chapter, turn, edit)
     return edit

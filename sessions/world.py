@@ -19,7 +19,7 @@ from sessions.breaking import run_of
 from sessions.cast import clean_person
 from sessions.exceptions import InvalidInput
 from sessions.limits import CHANGE_CHAR_LIMIT, MAX_PEOPLE_IN_PLAY
-from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, Change, Session
+from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, Change, Session, Turn
 from sessions.roster import Character, character
 
 World = TypeVar("World")
@@ -136,20 +136,29 @@ def pending_results(attempt: Attempt, finished: Iterable[LateResult]) -> list[La
     results = list(finished)
     if not results:
         return []
-    before = attempt.turn.number if attempt.turn else None
-    earlier = attempt.session.turns.filter(chosen__in={one.asked_by for one in results})
-    if before is not None:
-        earlier = earlier.filter(number__lt=before)
-    asked = dict(earlier.values_list("chosen", "number"))
-    counting = changes_that_count(attempt.session, before=before)
-    taken = set(counting.exclude(result=None).values_list("result", flat=True))
+    asking = turns_before(attempt).filter(chosen__in={one.asked_by for one in results})
+    asked = dict(asking.values_list("chosen", "number"))
+    taking = taken_before(attempt).filter(result__in=[one.result_id for one in results])
+    taken = set(taking.values_list("result", flat=True))
     waiting = [one for one in results if one.asked_by in asked and one.result_id not in taken]
     return sorted(waiting, key=lambda one: asked[one.asked_by])
 
 
-def copy_changes(source: Attempt, copy: Attempt) -> None:
-    """Give a committed copy the changes of the source's committed run, with their late results."""
-    changes = source.changes.filter(run_id=source.run_id).order_by("position")
+def turns_before(attempt: Attempt) -> "QuerySet[Turn]":
+    """Return the turns before the attempt's own, which is the next one until it is committed."""
+    turns = attempt.session.turns.all()
+    return turns.filter(number__lt=attempt.turn.number) if attempt.turn else turns
+
+
+def taken_before(attempt: Attempt) -> "QuerySet[Change]":
+    """Return the changes that count before the attempt's turn and take a late result."""
+    before = attempt.turn.number if attempt.turn else None
+    return changes_that_count(attempt.session, before=before).filter(result__isnull=False)
+
+
+def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
+    """Give the copy's run the changes of this run of the source, with their late results."""
+    changes = source.changes.filter(run_id=run_id).order_by("position")
     add_changes(
         copy,
         [NewChange(one.kind, one.payload, one.cause, one.step, one.result) for one in changes],

@@ -45,10 +45,10 @@ def follow_choice(session_id: uuid.UUID) -> None:
 
 def ask_for_lacking_results(chapter: Session) -> None:
     """Ask for the late results that are missing after a choice, a failure, an edit or an import."""
-    ask_again_for_results(chapter.pk)
     mode = find_mode(chapter.mode)
     if mode is None or not mode.job_kinds:
         return
+    ask_again_for_results(chapter.pk)
     latest = find_latest_turn(chapter)
     if latest is not None:
         mode.after_commit(latest.chosen)

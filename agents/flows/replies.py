@@ -26,7 +26,7 @@ from agents.providers.exceptions import ProviderError
 from agents.running.claims import keep_claim
 from agents.running.database import in_database, in_database_patiently
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded
-from agents.running.results import finished_results
+from agents.running.results import waiting_results
 from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.storage import describe
 from sessions.access import get_chapter
@@ -270,7 +270,8 @@ def _open_and_prepare(
         return opened, None
     attempt = opened.attempt
     try:
-        take_results(attempt, finished_results(attempt.session_id))
+        if mode_of(attempt.session).job_kinds:
+            take_results(attempt, waiting_results(attempt))
         if agent_of(attempt).tools:
             return opened, _in_steps(attempt)
         return opened, let_reply_through(attempt.session_id, partial(prepare, attempt))

@@ -14,7 +14,7 @@ from typing import Any
 
 from celery import current_app
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
@@ -307,7 +307,11 @@ def latest_jobs(chapter: Session) -> dict[str, Job]:
         to_prompt_index__gte=covered,
         attempt__chosen_for__isnull=False,
     )
-    for job in light.filter(recent | ~Q(kind=Job.Kind.SUMMARIZE)).order_by("created_at"):
+    # And each turn may leave a job with a late result, of which only the newest matters.
+    late = chapter.jobs.exclude(result_kind="").order_by().values("kind")
+    newest = Q(result_kind="") | Q(created_at__in=late.annotate(at=Max("created_at")).values("at"))
+    other = ~Q(kind=Job.Kind.SUMMARIZE) & newest
+    for job in light.filter(recent | other).order_by("created_at"):
         earlier = jobs.get(job.kind)
         if earlier is None or _is_next_summary(job, chapter) >= _is_next_summary(earlier, chapter):
             jobs[job.kind] = job

@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents.models import Job
 from agents.running.jobs import finish, queue_job
 from sessions.models import Attempt
-from sessions.world import LateResult
+from sessions.world import LateResult, taken_before, turns_before
 
 _ENDED_WITHOUT = (Job.Status.CANCELLED, Job.Status.FAILED)
 
@@ -46,13 +46,20 @@ def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
     return finish(job, result=dict(payload))
 
 
-def finished_results(session_id: uuid.UUID) -> list[LateResult]:
-    """Return all results that were ever finished, in the order of the turns that asked for them."""
-    done = Job.objects.filter(session_id=session_id, status=Job.Status.DONE)
+def waiting_results(attempt: Attempt) -> list[LateResult]:
+    """Return the finished results that wait for the attempt, in the order of the turns that asked.
+
+    The rule is that of `sessions.world.pending_results`.
+    """
+    done = Job.objects.filter(session_id=attempt.session_id, status=Job.Status.DONE)
+    waiting = done.exclude(result_kind="").filter(
+        attempt__in=turns_before(attempt).order_by().values("chosen"), result__isnull=False
+    )
+    taken = taken_before(attempt).order_by().values("result")
     return [
         LateResult(job.pk, job.attempt_id, job.result_kind, job.result)
-        for job in done.exclude(result_kind="").order_by("to_prompt_index", "created_at", "pk")
-        if job.attempt_id is not None and job.result is not None
+        for job in waiting.exclude(pk__in=taken).order_by("to_prompt_index", "created_at", "pk")
+        if job.attempt_id is not None
     ]
 
 

@@ -199,6 +199,26 @@ class TestKeptAndEdited:
         assert commit_attempt(kept, kept.partial_text)
         assert world_of(chapter) == ["a"]
 
+    def test_the_run_that_is_kept_elsewhere_has_lost_its_claim(self, chapter: Session) -> None:
+        asker = play(chapter)
+        old = begin(chapter)
+        take_results(old, [result(asker)])
+        store_changes(old, note("a"))
+        broken = Attempt.objects.get(pk=old.pk)
+        stop_attempt(broken, partial_text="I go")
+        broken.refresh_from_db()
+        kept = start_keeping(broken)
+        assert world_of(chapter, attempt=kept) == ["done", "a"]
+        assert renew_attempts([(old, "I go on")]) == {old.run_id}
+        assert not store_changes(old, note("late"))
+        assert commit_attempt(kept, "I go")
+        assert renew_attempts([(old, "I go on")]) == {old.run_id}
+        assert not store_changes(old, note("late"))
+        assert commit_attempt(old, "I go on.") is None
+        assert world_of(chapter) == ["done", "a"]
+        edit_reply(chapter.pk, 2, "By hand.")
+        assert world_of(chapter) == ["done", "a"]
+
     def test_a_retry_that_brought_text_is_what_is_kept(self, chapter: Session) -> None:
         fail_attempt(begin(chapter, "a"), error="No answer.", partial_text="I go")
         retry = begin(chapter, "b")

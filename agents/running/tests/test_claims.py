@@ -15,7 +15,7 @@ from agents.running.claims import keep_claim
 from agents.running.database import in_database
 from agents.running.live import LiveReply
 from agents.tests.calling import LONG
-from sessions.attempts import open_prompt
+from sessions.attempts import open_prompt, start_keeping
 from sessions.breaking import stop_attempt
 from sessions.committing import commit_attempt
 from sessions.leases import renew_attempts
@@ -149,6 +149,28 @@ def test_who_has_just_committed_a_reply_is_not_cancelled(rounds: list[int]) -> N
     assert renew_attempts([(attempt, "I step")]) == set()
     attempt.refresh_from_db()
     assert (attempt.status, attempt.partial_text) == (Attempt.Status.COMMITTED, "")
+
+
+def test_who_writes_a_reply_that_was_kept_elsewhere_is_cancelled(rounds: list[int]) -> None:
+    attempt = send()
+    keeping = Attempt.objects.get(pk=attempt.pk)
+
+    def stop_and_keep() -> None:
+        # In one piece, so that no renewal sees the stop alone.
+        stop_attempt(keeping, partial_text="I step")
+        keeping.refresh_from_db()
+        assert commit_attempt(start_keeping(keeping), "I step")
+
+    async def scenario() -> None:
+        writing = await writer_of(attempt, "I step in and spend")
+        await in_database(stop_and_keep)
+        await asyncio.wait({writing})
+        assert writing.cancelled()
+
+    in_time(scenario)
+    attempt.refresh_from_db()
+    assert attempt.status == Attempt.Status.COMMITTED
+    assert [event.text for event in attempt.events.all()] == ["Go.", "I step"]
 
 
 @pytest.mark.parametrize("error", [OperationalError("database is locked"), RuntimeError("thread")])

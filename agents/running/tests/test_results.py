@@ -1,6 +1,14 @@
 """A late result is worked out once its turn has come, and taken by the next run that begins."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
 import pytest
+from django.db import connection
+from django.db.models.signals import post_init
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
 from agents.calling.tests.bookkeeping import expire
 from agents.flows.choosing import choose_reply, edit_reply
@@ -9,9 +17,13 @@ from agents.flows.tests.playing import play
 from agents.models import Job
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.running.jobs import claim, fail, requeue_expired
-from agents.running.results import ask_for_result, finish_with_result, finished_results
+from agents.running.job_kinds import JobKind
+from agents.running.jobs import claim, fail, latest_jobs, requeue_expired
+from agents.running.results import ask_for_result, finish_with_result, waiting_results
+from agents.running.watch import Watch
 from agents.tests.replies import world_lock
+from agents.tests.second_mode import install
+from gamemaster.mode import MODE
 from memory.tests.factories import add_lock
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
@@ -20,9 +32,18 @@ from sessions.world import changes_that_count
 pytestmark = pytest.mark.django_db
 
 
+async def run(job: Job, watch: Watch) -> None:
+    """These tests finish their jobs themselves."""
+
+
 @pytest.fixture
-def chapter(provider: ScriptedProvider) -> Session:
-    chapter = make_active_chapter()
+def chapter(
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> Session:
+    kinds = {"simulate": JobKind(run, lambda job, error: None)}
+    mode = replace(MODE, name="tidal", job_kinds=kinds)
+    install(monkeypatch, settings, tidal=mode)
+    chapter = make_active_chapter(mode="tidal")
     add_lock(chapter, world_lock())
     add_prompts(chapter, 1)
     return chapter
@@ -76,6 +97,46 @@ def test_it_is_asked_for_once(chapter: Session) -> None:
     assert ask(latest(chapter)) != ask(latest(chapter), "weather")
 
 
+@contextmanager
+def count_read_jobs() -> Iterator[list[Job]]:
+    read: list[Job] = []
+
+    def note(instance: Job, **_: object) -> None:
+        read.append(instance)
+
+    post_init.connect(note, sender=Job)
+    yield read
+    post_init.disconnect(note, sender=Job)
+
+
+def test_what_is_read_does_not_grow_with_the_results(chapter: Session) -> None:
+    for level in range(5):
+        finish(ask(latest(chapter)), level=level)
+        play(chapter)
+    waiting, other = ask(latest(chapter)), ask(latest(chapter), "weather")
+    with count_read_jobs() as read:
+        jobs = latest_jobs(chapter)
+    assert list(jobs) == ["simulate"]
+    assert (len(read), jobs["simulate"].status) == (1, Job.Status.QUEUED)
+    finish(waiting, level=5)
+    with count_read_jobs() as read:
+        results = waiting_results(Attempt(session=chapter))
+    assert ([one.payload for one in results], len(read)) == ([{"level": 5}], 1)
+    assert other.pk not in [one.result_id for one in results]
+    assert len(taken(chapter)) == 5
+
+
+@pytest.mark.parametrize(("mode", "asks"), [("gamemaster", False), ("tidal", True)])
+def test_a_prompt_asks_for_results_only_where_the_mode_has_some(
+    chapter: Session, mode: str, asks: bool
+) -> None:
+    Session.objects.update(mode=mode)
+    with CaptureQueriesContext(connection) as queries:
+        assert play(chapter).status == Attempt.Status.COMMITTED
+    about = [one["sql"] for one in queries if "\"result_kind\" = ''" in one["sql"]]
+    assert ("SELECT" in [sql[:6] for sql in about]) is asks
+
+
 def test_results_of_a_kind_are_finished_in_the_order_of_their_turns(chapter: Session) -> None:
     first = ask(latest(chapter))
     add_prompts(chapter, 1)
@@ -90,7 +151,7 @@ def test_results_of_a_kind_are_finished_in_the_order_of_their_turns(chapter: Ses
     ask_for_result(running.attempt or latest(chapter), "simulate", "tide")
     finish(first, level=1)
     finish(second, level=2)
-    assert [one.payload for one in finished_results(chapter.pk)] == [
+    assert [one.payload for one in waiting_results(Attempt(session=chapter))] == [
         {"level": 1},
         {"level": 2},
         {"wind": "north"},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.models import Job
-from agents.running.results import finished_results
+from agents.running.results import waiting_results
 from agents.tests.replies import world_lock
 from memory.tests.factories import add_lock
 from sessions.acts import act
@@ -25,7 +25,6 @@ from sessions.world import (
     NewChange,
     changes_that_count,
     everybody_at,
-    pending_results,
     store_changes,
     take_results,
 )
@@ -55,7 +54,7 @@ def result_of(attempt: Attempt, level: int) -> Job:
 
 def begin(chapter: Session, key: str) -> Attempt:
     attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key=key).attempt
-    take_results(attempt, finished_results(chapter.pk))
+    take_results(attempt, waiting_results(attempt))
     return attempt
 
 
@@ -75,7 +74,7 @@ def chapter() -> Session:
     second = begin(chapter, "2")
     commit_attempt(second, "I go.")
     reroll = open_reroll(chapter.pk, submission_key="r").attempt
-    take_results(reroll, finished_results(chapter.pk))
+    take_results(reroll, waiting_results(reroll))
     store_changes(reroll, [NewChange("went", {"to": "quay"})])
     commit_attempt(reroll, "I run.")
     act(chapter.pk, [NewChange("took", {"what": "rope"}, cause="act")])
@@ -127,10 +126,9 @@ def test_a_result_that_waits_does_so_in_the_copy_and_a_taken_one_is_taken(
     chapter: Session,
 ) -> None:
     copy = again(chapter)
-    assert len(finished_results(copy.pk)) == 2
+    assert copy.jobs.filter(result_kind="tide").count() == 2
     attempt = open_prompt(copy.pk, actor=1, words="Go.", submission_key="k").attempt
-    waiting = pending_results(attempt, finished_results(copy.pk))
-    assert [one.payload for one in waiting] == [{"level": 2}]
+    assert [one.payload for one in waiting_results(attempt)] == [{"level": 2}]
 
 
 def test_an_act_closes_its_turn_in_the_copy(chapter: Session) -> None:
