@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from agents.models import Job
 from agents.modes import Stage, has_stage
+from agents.running.results import result_key
 from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
@@ -197,14 +198,17 @@ def _changes(
 
 
 def _results(session: Session, entries: Sequence[ResultEntry], names: NewNames) -> Iterator[Job]:
+    """Yield the jobs. One without its result is cancelled, so that the next prompt queues it."""
     for job_id, entry in zip(names.of_results, entries, strict=True):
+        is_done = entry.payload is not None
+        asker = names.of_attempts(entry.turn)[entry.attempt]
         yield Job(
             job_id=job_id,
             session=session,
             kind=entry.job_kind,
-            key=f"imported {job_id}",
-            status=Job.Status.DONE,
-            attempt_id=names.of_attempt(entry.turn, entry.attempt),
+            key=result_key(asker, entry.kind),
+            status=Job.Status.DONE if is_done else Job.Status.CANCELLED,
+            attempt_id=asker,
             from_prompt_index=entry.turn,
             to_prompt_index=entry.turn,
             result_kind=entry.kind,

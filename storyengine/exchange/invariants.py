@@ -113,20 +113,29 @@ def _all_changes(chapter: Chapter) -> Iterator[tuple[str, ChangeEntry]]:
 
 
 def _check_results(chapter: Chapter) -> None:
+    """Check that an attempt is there for each result, and asked for it once."""
+    asked: set[tuple[int, int, str, str]] = set()
     for at, result in enumerate(chapter.results):
         place = f"results[{at}]"
         if not 1 <= result.turn <= chapter.prompt_index:
             refuse(f"{place}.turn", "must be the number of a turn")
         _check_attempt_of(result.attempt, result.turn, chapter, f"{place}.attempt")
+        one = result.turn, result.attempt, result.job_kind, result.kind
+        if one in asked:
+            refuse(place, "is asked for a second time by the same attempt")
+        asked.add(one)
 
 
 def _check_changes(changes: list[ChangeEntry], chapter: Chapter, place: str) -> None:
-    """Check that acts come last, and that no late result is taken twice."""
+    """Check that acts come last, and that each late result that is taken is finished and taken
+    once."""
     if sorted(changes, key=lambda one: one.is_act) != changes:
         refuse(place, "must have the acts last")
     taken = [one.result for one in changes if one.result is not None]
     if len(set(taken)) != len(taken) or max(taken, default=-1) >= len(chapter.results):
         refuse(place, "must take entries of results, each once")
+    if any(chapter.results[one].payload is None for one in taken):
+        refuse(place, "must take no entry of results that is not finished")
 
 
 def check_speaker(role: str, slot: int | None, chapter: WithSlots, place: str) -> None:

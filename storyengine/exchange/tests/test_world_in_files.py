@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from agents.flows.tests.playing import play
 from agents.models import Job
-from agents.running.results import finished_results
+from agents.providers.scripted import ScriptedProvider
+from agents.running.results import ask_for_result, finished_results
 from agents.tests.replies import world_lock
 from memory.tests.factories import add_lock
 from sessions.acts import act
@@ -31,6 +33,7 @@ from sessions.world import (
 )
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
 
 pytestmark = pytest.mark.django_db
@@ -133,6 +136,30 @@ def test_a_result_that_waits_does_so_in_the_copy_and_a_taken_one_is_taken(
     assert [one.payload for one in waiting] == [{"level": 2}]
 
 
+@pytest.mark.parametrize("copy_of", [again, lambda chapter: fork_chapter(chapter.pk, 2)])
+@pytest.mark.parametrize("status", ["queued", "running", "failed", "cancelled"])
+def test_the_next_prompt_of_a_copy_asks_again_for_a_result_that_is_not_finished(
+    chapter: Session,
+    provider: ScriptedProvider,
+    status: str,
+    copy_of: Callable[[Session], Session],
+) -> None:
+    # It has taken the result.
+    chapter.attempts.filter(status=Attempt.Status.FAILED).delete()
+    Job.objects.filter(result__level=2).update(status=status, result=None)
+    copy = copy_of(chapter)
+    job = copy.jobs.get(result__isnull=True)
+    assert (job.status, job.result_kind, job.to_prompt_index) == ("cancelled", "tide", 2)
+    assert job.attempt == copy.turns.get(number=2).chosen
+    assert len(finished_results(copy.pk)) == 1
+    play(copy)
+    job.refresh_from_db()
+    assert job.status == Job.Status.QUEUED
+    # Whoever asks for the same result finds this job.
+    assert ask_for_result(job.attempt, job.kind, "tide") == job
+    assert copy.jobs.count() == 2
+
+
 def test_an_act_closes_its_turn_in_the_copy(chapter: Session) -> None:
     copy = again(chapter)
     with pytest.raises(WrongState, match="you have acted"):
@@ -186,6 +213,14 @@ def result_beyond(content: Any) -> None:
     content["turns"][1]["attempts"][1]["changes"][0]["result"] = 2
 
 
+def result_not_finished(content: Any) -> None:
+    content["results"][0]["payload"] = None
+
+
+def result_asked_for_twice(content: Any) -> None:
+    content["results"].append(content["results"][0])
+
+
 def result_of_no_turn(content: Any) -> None:
     content["results"][0]["turn"] = 3
 
@@ -223,6 +258,8 @@ def no_seed(content: Any) -> None:
         (act_first, "attempts[1].changes must have the acts last"),
         (result_twice, "attempts[1].changes must take entries of results, each once"),
         (result_beyond, "attempts[1].changes must take entries of results, each once"),
+        (result_not_finished, "attempts[0].changes must take no entry of results that is not fini"),
+        (result_asked_for_twice, "results[2] is asked for a second time by the same attempt"),
         (result_of_no_turn, "results[0].turn must be the number of a turn"),
         (result_of_no_attempt, "results[0].attempt must be the place of one of the attempts"),
         (person_without_name, "changes[0].payload must be a person, with the keys number, name"),
