@@ -111,7 +111,8 @@ class Mode:
     stretches: StretchRule = field(default_factory=StretchRule)
     # What it adds to Tab 1, stored and in files; each field has a default.
     setup: type[BaseModel] | None = None
-    # The world before the first turn, and the world after a change.
+    # The world before the first turn, and the world after a change. A payload of a file that they
+    # cannot take is refused if they raise, for instance, a KeyError or a ValueError for it.
     initial_state: Callable[[Session], Any] = _adds_nothing
     apply_change: Callable[[Any, Any], Any] = lambda state, change: state
     # Who acts after a commit without being asked, and in how many turns in a row at most;
@@ -121,6 +122,16 @@ class Mode:
     # In the transaction that commits the attempt, and again, while it is chosen, in the one that
     # stores the next prompt: an attempt that was edited by hand has no commit of its own.
     after_commit: Callable[[Attempt], None] = _adds_nothing
+
+    @property
+    def all_event_kinds(self) -> frozenset[str]:
+        """Its own kinds of event and the engine's."""
+        return self.event_kinds | {SAID, THOUGHT}
+
+    @property
+    def all_change_kinds(self) -> frozenset[str]:
+        """Its own kinds of change and the engine's."""
+        return self.change_kinds | {PERSON}
 
 
 @dataclass(frozen=True)
@@ -271,14 +282,14 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
     if mode.outcome is reply and not text.strip():
         raise EmptyReply("The model acted and said nothing. Nothing was lost; try again.")
     events = mode.outcome(attempt, text)
-    _check_kinds("event", (one.kind for one in events), {SAID, THOUGHT, *mode.event_kinds})
+    _check_kinds("event", (one.kind for one in events), mode.all_event_kinds)
     return events
 
 
 def check_changes(chapter: Session, changes: Sequence[NewChange]) -> Sequence[NewChange]:
     """Return the changes. Raises ValueError for a kind that the chapter's mode does not declare."""
-    declared = mode_of(chapter).change_kinds
-    _check_kinds("change", (one.kind for one in changes), {PERSON, *declared})
+    declared = mode_of(chapter).all_change_kinds
+    _check_kinds("change", (one.kind for one in changes), declared)
     return changes
 
 
@@ -362,7 +373,7 @@ def _fold(chapter: Session, changes: Iterable[Change]) -> Any:
     return fold_world(mode.initial_state(chapter), changes, mode.apply_change)
 
 
-def _check_kinds(what: str, kinds: Iterable[str], declared: set[str]) -> None:
+def _check_kinds(what: str, kinds: Iterable[str], declared: frozenset[str]) -> None:
     if unknown := set(kinds) - declared:
         raise ValueError(f"{len(unknown)} kinds of {what} are not the way to play's own.")
 

@@ -1,16 +1,22 @@
 """What turns did to the world comes back from a file, with results that wait and who appeared."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from agents.flows.tests.playing import play
 from agents.models import Job
+from agents.modes import find_mode
 from agents.providers.scripted import ScriptedProvider
+from agents.running.job_kinds import JobKind
 from agents.running.results import ask_for_result, finished_results
+from agents.running.watch import Watch
 from agents.tests.replies import world_lock
+from agents.tests.second_mode import install
 from memory.tests.factories import add_lock
 from sessions.acts import act
 from sessions.attempts import broken_attempt, open_prompt, open_reroll, start_keeping
@@ -19,7 +25,7 @@ from sessions.chance import chance
 from sessions.committing import commit_attempt
 from sessions.events import NewEvent
 from sessions.exceptions import WrongState
-from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, THOUGHT, Attempt, Session
+from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, THOUGHT, Attempt, Change, Session
 from sessions.record import chosen_events
 from sessions.tests.factories import make_active_chapter
 from sessions.transcript import read_transcript
@@ -36,16 +42,54 @@ from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_harbour")]
 
 JON = FIRST_NUMBER_IN_PLAY
+
+
+def dock(chapter: Session) -> tuple[str, ...]:
+    if "harbour" not in chapter.tab1.world_text:
+        raise ValueError
+    return (chapter.characters[0].name, chapter.tab1.world_text)
+
+
+def sail(world: tuple[str, ...], change: Change) -> tuple[str, ...]:
+    """The world is where somebody has been; it begins as the chapter's Tab 1 tells it."""
+    return (*world, change.payload["to"].strip()) if change.kind == "went" else world
+
+
+async def _never_run(job: Job, watch: Watch) -> None:
+    raise AssertionError
+
+
+TIDE_JOB = JobKind(_never_run, lambda job, error: None)
+
+
+@pytest.fixture
+def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
+    """A way to play as the Game Master's that has a world."""
+    game_master = find_mode("gamemaster")
+    assert game_master is not None
+    mode = replace(
+        game_master,
+        name="harbour",
+        agents=(),
+        change_kinds=frozenset({"went", "took", "tide"}),
+        job_kinds={"harbour.tide": TIDE_JOB},
+        initial_state=dock,
+        apply_change=sail,
+    )
+    install(monkeypatch, settings, harbour=mode)
+    yield
+    monkeypatch.undo()
+    install(monkeypatch, settings)
 
 
 def result_of(attempt: Attempt, level: int) -> Job:
     assert attempt.turn is not None
     return Job.objects.create(
         session=attempt.session,
-        kind="simulate",
+        kind="harbour.tide",
         key=f"tide {attempt.pk} {level}",
         status=Job.Status.DONE,
         attempt=attempt,
@@ -65,7 +109,7 @@ def begin(chapter: Session, key: str) -> Attempt:
 @pytest.fixture
 def chapter() -> Session:
     """Two results, of which one was taken; a person, a thought, an act, and a broken attempt."""
-    chapter = make_active_chapter()
+    chapter = make_active_chapter(mode="harbour")
     add_lock(chapter, world_lock())
     first = begin(chapter, "1")
     store_changes(first, [NewChange(PERSON, {"name": "Old Jon"}, cause="meet", step=1)])
@@ -247,6 +291,52 @@ def broken_act(content: Any) -> None:
     content["unanswered_attempts"][0]["changes"][0]["is_act"] = True
 
 
+def undeclared_event(content: Any) -> None:
+    content["turns"][0]["attempts"][0]["events"][1]["kind"] = "harbour.bell"
+
+
+def undeclared_change(content: Any) -> None:
+    content["turns"][1]["attempts"][0]["changes"][0]["kind"] = "sank"
+
+
+def undeclared_broken_change(content: Any) -> None:
+    content["unanswered_attempts"][0]["changes"][1]["kind"] = "sank"
+
+
+def undeclared_result(content: Any) -> None:
+    content["results"][1]["kind"] = "sank"
+
+
+def undeclared_job(content: Any) -> None:
+    content["results"][1]["job_kind"] = "summarize"
+
+
+def thought_that_another_knows(content: Any) -> None:
+    content["turns"][0]["attempts"][0]["events"][2]["witnesses"] = [1, 2]
+
+
+def thought_of_nobody(content: Any) -> None:
+    thought = content["turns"][0]["attempts"][0]["events"][2]
+    thought.update(role="system", agent_slot=None)
+
+
+def went_nowhere(content: Any) -> None:
+    content["turns"][1]["attempts"][1]["changes"][1]["payload"] = {}
+
+
+def went_nowhere_unchosen(content: Any) -> None:
+    first, second = content["turns"][1]["attempts"]
+    first["changes"].append(second["changes"][1] | {"payload": {"to": 7}})
+
+
+def went_nowhere_and_broke(content: Any) -> None:
+    content["unanswered_attempts"][0]["changes"][1]["payload"] = {"to": None}
+
+
+def result_of_nowhere(content: Any) -> None:
+    content["results"][1]["kind"] = "went"
+
+
 def no_seed(content: Any) -> None:
     content["seed"] = "luck"
 
@@ -267,6 +357,17 @@ def no_seed(content: Any) -> None:
         (speaker_who_never_appears, "witnesses is none of the selected agents"),
         (broken_act, "unanswered_attempts[0].changes must"),
         (no_seed, "chapter.seed"),
+        (undeclared_event, "turns[0].attempts[0].events[1].kind is no kind of event that harbour"),
+        (undeclared_change, "turns[1].attempts[0].changes[0].kind is no kind of change that harbo"),
+        (undeclared_broken_change, "unanswered_attempts[0].changes[1].kind is no kind of change"),
+        (undeclared_result, "results[1].kind is no kind of change that harbour declares"),
+        (undeclared_job, "results[1].job_kind is no kind of job that harbour declares"),
+        (thought_that_another_knows, "turns[0].attempts[0].events[2].witnesses must name the one"),
+        (thought_of_nobody, "turns[0].attempts[0].events[2].witnesses must name the one"),
+        (went_nowhere, "turns[1].attempts[1].changes[1].payload is nothing that harbour can take"),
+        (went_nowhere_unchosen, "turns[1].attempts[0].changes[1].payload is nothing that harbour"),
+        (went_nowhere_and_broke, "unanswered_attempts[0].changes[1].payload is nothing that har"),
+        (result_of_nowhere, "results[1].payload is nothing that harbour can take"),
     ],
 )
 def test_what_does_not_fit_together(
@@ -277,6 +378,14 @@ def test_what_does_not_fit_together(
     with pytest.raises(BadChapterFile) as caught:
         import_chapter(json.dumps(file).encode())
     assert refusal in str(caught.value)
+    assert Session.everything.count() == 1
+
+
+def test_a_setup_with_which_no_world_begins(chapter: Session) -> None:
+    file = json.loads(export_chapter(chapter.pk).to_json())
+    file["chapter"]["tab1"]["world_text"] = "A desert."
+    with pytest.raises(BadChapterFile, match="mode_content is nothing that harbour can begin"):
+        import_chapter(json.dumps(file).encode())
     assert Session.everything.count() == 1
 
 
