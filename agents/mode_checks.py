@@ -11,7 +11,7 @@ from django.core.checks import CheckMessage, Tags, register
 
 from agents.modes import Fault, Mode, all_agents, installed
 from agents.prompting.declarations import ENGINE_AGENTS
-from sessions.models import DEFAULT_MODE, PERSON
+from sessions.models import DEFAULT_MODE
 
 
 @register(Tags.compatibility)
@@ -24,6 +24,7 @@ def check_modes(
     faults += _faults_of_kinds("event", (mode.event_kinds for mode in loaded.modes))
     faults += _faults_of_kinds("change", (mode.change_kinds for mode in loaded.modes))
     faults += _faults_of_setups(loaded.modes)
+    faults += _faults_of_stretches(loaded.modes)
     if DEFAULT_MODE not in {mode.name for mode in loaded.modes}:
         faults.append(
             Fault(
@@ -106,6 +107,19 @@ def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
     ]
 
 
+def _faults_of_stretches(modes: Iterable[Mode]) -> list[Fault]:
+    return [
+        Fault(
+            "agents.E010",
+            f"A stretch of memory of {mode.name} ends with a change of the kind "
+            f'"{kind}", which it does not declare.',
+            "Name it among the change_kinds of the way to play.",
+        )
+        for mode in modes
+        for kind in sorted(mode.stretches.ended_by - mode.all_change_kinds)
+    ]
+
+
 def _faults_of_tools(modes: Iterable[Mode]) -> list[Fault]:
     return [
         Fault(
@@ -117,7 +131,7 @@ def _faults_of_tools(modes: Iterable[Mode]) -> list[Fault]:
         for mode in modes
         for agent in mode.agents
         for tool in agent.tools
-        for kind in sorted(tool.change_kinds - mode.change_kinds - {PERSON})
+        for kind in sorted(tool.change_kinds - mode.all_change_kinds)
     ]
 
 

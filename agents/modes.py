@@ -114,7 +114,8 @@ class Mode:
     stretches: StretchRule = field(default_factory=StretchRule)
     # The model of what the mode adds to Tab 1; each of its fields has a default.
     setup: type[BaseModel] | None = None
-    # The first returns the world before the first turn, the second the world after a change.
+    # The first returns the world before the first turn, the second the world after a change. A file
+    # with a payload that they cannot take is refused, if they raise a KeyError or a ValueError.
     initial_state: Callable[[Session], Any] = _adds_nothing
     apply_change: Callable[[Any, Any], Any] = lambda state, change: state
     # Called after a commit: returns who acts next without a prompt, or None to wait for the user.
@@ -124,6 +125,16 @@ class Mode:
     # Called in the transaction that commits the attempt. It is called again for the chosen attempt
     # when the next prompt is stored, because an edited attempt is committed without this call.
     after_commit: Callable[[Attempt], None] = _adds_nothing
+
+    @property
+    def all_event_kinds(self) -> frozenset[str]:
+        """Its own kinds of event and the engine's."""
+        return self.event_kinds | {SAID, THOUGHT}
+
+    @property
+    def all_change_kinds(self) -> frozenset[str]:
+        """Its own kinds of change and the engine's."""
+        return self.change_kinds | {PERSON}
 
 
 @dataclass(frozen=True)
@@ -274,14 +285,14 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
     if mode.outcome is reply and not text.strip():
         raise EmptyReply("The model acted and said nothing. Nothing was lost; try again.")
     events = mode.outcome(attempt, text)
-    _check_kinds("event", (one.kind for one in events), {SAID, THOUGHT, *mode.event_kinds})
+    _check_kinds("event", (one.kind for one in events), mode.all_event_kinds)
     return events
 
 
 def check_changes(chapter: Session, changes: Sequence[NewChange]) -> Sequence[NewChange]:
     """Return the changes. Raises ValueError for a kind that the chapter's mode does not declare."""
-    declared = mode_of(chapter).change_kinds
-    _check_kinds("change", (one.kind for one in changes), {PERSON, *declared})
+    declared = mode_of(chapter).all_change_kinds
+    _check_kinds("change", (one.kind for one in changes), declared)
     return changes
 
 
@@ -365,7 +376,7 @@ def _fold(chapter: Session, changes: Iterable[Change]) -> Any:
     return fold_world(mode.initial_state(chapter), changes, mode.apply_change)
 
 
-def _check_kinds(what: str, kinds: Iterable[str], declared: set[str]) -> None:
+def _check_kinds(what: str, kinds: Iterable[str], declared: frozenset[str]) -> None:
     if unknown := set(kinds) - declared:
         raise ValueError(f"{len(unknown)} kinds of {what} are not the way to play's own.")
 

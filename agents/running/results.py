@@ -19,9 +19,10 @@ from sessions.world import LateResult, taken_before, turns_before
 _ENDED_WITHOUT = (Job.Status.CANCELLED, Job.Status.FAILED)
 
 
-def ask_for_result(attempt: Attempt, kind: str, result_kind: str, **fields: Any) -> Job:
+def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
     """Queue a job of this kind that works out a result for a committed attempt.
 
+    The job has nothing but the attempt to go by, so that a copy of the chapter can ask again.
     Asking for the same result again returns the same job, and queues it again if it was cancelled
     or failed.
     """
@@ -32,13 +33,17 @@ def ask_for_result(attempt: Attempt, kind: str, result_kind: str, **fields: Any)
     return queue_job(
         attempt.session_id,
         kind,
-        f"{result_kind} {attempt.pk}",
+        result_key(attempt.pk, result_kind),
         attempt=attempt,
         from_prompt_index=attempt.turn.number,
         to_prompt_index=attempt.turn.number,
         result_kind=result_kind,
-        **fields,
     )
+
+
+def result_key(asker: uuid.UUID, result_kind: str) -> str:
+    """Return the key of the job that works out this result for the attempt, one for each kind."""
+    return f"{result_kind} {asker}"
 
 
 def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:

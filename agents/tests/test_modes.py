@@ -30,6 +30,7 @@ from agents.prompting.sandwich import Subject
 from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind, job_kind
 from agents.tests.second_mode import EXPLORER, NARRATOR, added, install
+from memory.stretches import StretchRule
 from sessions.exceptions import WrongState
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
@@ -104,6 +105,7 @@ def of_agent(**changes: Any) -> Mode:
         (other(event_kinds=frozenset({"seen"})), "agents.E006"),
         (other(job_kinds={"summarize": JOB}), "agents.E006"),
         (of_agent(name="other.goer", tools=(GO,)), "agents.E009"),
+        (other(stretches=StretchRule(ended_by=frozenset({"over"}))), "agents.E010"),
     ],
 )
 def test_a_declaration_that_cannot_be_is_named_with_a_way_out(

@@ -115,13 +115,13 @@ class PersonChange(Part):
 
 
 class ResultEntry(Part):
-    """The result of a job beside play for an attempt, whether a run has taken it or not."""
+    """What an attempt has asked a job beside play for, whether a run has taken it or not."""
 
     job_kind: Annotated[Term, Field(max_length=40)]
     turn: Number
     attempt: Number = Field(description="The place of the attempt that asked.")
     kind: Term = Field(description="The kind of the change that it becomes.")
-    payload: Payload
+    payload: Payload | None = Field(description="Null while it is not finished.")
 
 
 Changes = Annotated[list[ChangeEntry], Field(max_length=MAX_CHANGES_OF_AN_ATTEMPT, fail_fast=True)]

@@ -230,9 +230,9 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
 
 
 def _results(chapter: Session, attempts: set[uuid.UUID]) -> list[Job]:
-    """Return the finished jobs that have a late result."""
-    done = chapter.jobs.filter(status=Job.Status.DONE).exclude(result_kind="")
-    ordered = done.order_by("to_prompt_index", "created_at", "pk")
+    """Return the jobs that these attempts have asked for a late result, finished or not."""
+    asked = chapter.jobs.exclude(result_kind="")
+    ordered = asked.order_by("to_prompt_index", "created_at", "pk")
     return [job for job in ordered if job.attempt_id in attempts]
 
 
@@ -243,7 +243,7 @@ def _result(job: Job, places: dict[uuid.UUID, int]) -> ResultEntry:
         turn=job.to_prompt_index,
         attempt=places[job.attempt_id],
         kind=job.result_kind,
-        payload=job.result or {},
+        payload=(job.result or {}) if job.status == Job.Status.DONE else None,
     )
 
 

@@ -15,10 +15,12 @@ from django.utils import timezone
 
 from agents.models import Job
 from agents.modes import Stage, has_stage
+from agents.running.results import result_key
 from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import get_chapter
 from sessions.importing import importing, store_groups, store_rows
+from sessions.limits import MAX_AGENTS
 from sessions.models import (
     PERSON,
     THOUGHT,
@@ -41,12 +43,17 @@ from storyengine.exchange.chapter_file import (
     UnansweredEntry,
 )
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
+from storyengine.exchange.mode_rules import check_world
 from storyengine.exchange.reading import read_chapter_file
 
 
 def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session:
     """Import a chapter from a file. Raises BadChapterFile before anything is written."""
-    return store_chapter(read_chapter_file(content, limits))
+    chapter = read_chapter_file(content, limits)
+    session, _, cast = _first_rows(chapter, {})
+    session.cast = tuple(sorted(cast, key=lambda one: one.slot or MAX_AGENTS + 1))
+    check_world(chapter, session)
+    return store_chapter(chapter)
 
 
 def store_chapter(chapter: Chapter, **fields: Any) -> Session:
@@ -54,15 +61,9 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
 
     Raises ImportLost, and UnknownChapter if it is a fork whose origin was deleted.
     """
-    session = _session(chapter, fields)
+    session, tab1, cast = _first_rows(chapter, fields)
     block_ids = _new_ids(chapter.memory_blocks)
     names = NewNames(chapter.turns, chapter.results)
-    setup = chapter.mode_content.get("setup", {})
-    tab1 = Tab1Inputs(session=session, mode_setup=setup, **dict(chapter.tab1))
-    cast = [
-        CastMember(member_id=member_id, session=session, **dict(one))
-        for member_id, one in zip(_new_ids(chapter.cast), chapter.cast, strict=True)
-    ]
     with importing(session, tab1, cast):
         store_groups(session, _turns(session, chapter.turns, names))
         store_rows(session, _results(session, chapter.results, names))
@@ -93,6 +94,19 @@ class NewNames:
 def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
     """Return ascending ids, which decide the order of entries with the same time or no slot."""
     return sorted(uuid.uuid4() for _ in entries)
+
+
+def _first_rows(
+    chapter: Chapter, fields: dict[str, Any]
+) -> tuple[Session, Tab1Inputs, list[CastMember]]:
+    session = _session(chapter, fields)
+    setup = chapter.mode_content.get("setup", {})
+    tab1 = Tab1Inputs(session=session, mode_setup=setup, **dict(chapter.tab1))
+    cast = [
+        CastMember(member_id=member_id, session=session, **dict(one))
+        for member_id, one in zip(_new_ids(chapter.cast), chapter.cast, strict=True)
+    ]
+    return session, tab1, cast
 
 
 def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
@@ -197,14 +211,17 @@ def _changes(
 
 
 def _results(session: Session, entries: Sequence[ResultEntry], names: NewNames) -> Iterator[Job]:
+    """Yield the jobs. One without its result is cancelled, so that the next prompt queues it."""
     for job_id, entry in zip(names.of_results, entries, strict=True):
+        is_done = entry.payload is not None
+        asker = names.of_attempts(entry.turn)[entry.attempt]
         yield Job(
             job_id=job_id,
             session=session,
             kind=entry.job_kind,
-            key=f"imported {job_id}",
-            status=Job.Status.DONE,
-            attempt_id=names.of_attempt(entry.turn, entry.attempt),
+            key=result_key(asker, entry.kind),
+            status=Job.Status.DONE if is_done else Job.Status.CANCELLED,
+            attempt_id=asker,
             from_prompt_index=entry.turn,
             to_prompt_index=entry.turn,
             result_kind=entry.kind,

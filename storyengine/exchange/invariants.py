@@ -1,15 +1,14 @@
 """Checks the rules that every chapter keeps, before a chapter is imported from a file."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol
 
 from pydantic import ValidationError
 
-from agents.exceptions import BadSetup
-from agents.modes import Stage, check_setup, find_agent, find_mode, has_stage
+from agents.modes import Stage, find_agent, has_stage
 from sessions.limits import MAX_PEOPLE
-from sessions.models import DEFAULT_MODE, PERSON
+from sessions.models import DEFAULT_MODE, PERSON, THOUGHT
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,
@@ -22,6 +21,7 @@ from storyengine.exchange.chapter_file import (
     UnansweredEntry,
 )
 from storyengine.exchange.exceptions import refuse
+from storyengine.exchange.mode_rules import all_attempts, check_kinds, check_mode_content
 
 
 class WithSlots(Protocol):
@@ -34,10 +34,11 @@ class WithSlots(Protocol):
 def check_invariants(chapter: Chapter) -> None:
     """Check the whole chapter. Raises BadChapterFile."""
     _check_cast(chapter)
-    _check_mode_content(chapter)
+    check_mode_content(chapter)
     if chapter.state == "DRAFT_TAB1":
         _check_not_begun(chapter)
         return
+    check_kinds(chapter)
     _check_people(chapter)
     _check_turns(chapter)
     _check_results(chapter)
@@ -48,23 +49,6 @@ def check_invariants(chapter: Chapter) -> None:
     is_remembered = has_stage(chapter.mode, Stage.MEMORY)
     if chapter.state == "ENDED" and not (prompts > 0 and (covered == prompts or not is_remembered)):
         refuse("state", "is ENDED, but memory does not cover every prompt")
-
-
-def _check_mode_content(chapter: Chapter) -> None:
-    mode = find_mode(chapter.mode)
-    if mode is None or mode.setup is None:
-        if chapter.mode_content:
-            refuse("mode_content", f"must be empty, since {chapter.mode} adds nothing")
-        return
-    if chapter.mode_content.keys() - {"setup"}:
-        refuse("mode_content", "may hold nothing but setup")
-    try:
-        check_setup(mode, chapter.mode_content.get("setup", {}))
-    except BadSetup as error:
-        # Of the words of the file those alone that the mode's own fields have.
-        [first, *_] = [*error.problems[0][0], ""]
-        place = f".{first}" if first in mode.setup.model_fields else ""
-        refuse(f"mode_content.setup{place}", f"is not as {chapter.mode} has it")
 
 
 def check_slots(slots: list[int], place: str) -> None:
@@ -90,43 +74,47 @@ def _check_people(chapter: Chapter) -> None:
     """Check the people who appear in play: each number means one person. An edit copies changes, so
     the same person may appear several times."""
     known: dict[object, object] = {}
-    for place, one in _all_changes(chapter):
+    changes = (
+        (f"{place}.changes[{at}].payload", one)
+        for place, attempt in all_attempts(chapter)
+        for at, one in enumerate(attempt.changes)
+    )
+    for place, one in changes:
         if one.kind != PERSON:
             continue
         try:
             person = PersonChange.model_validate(one.payload)
         except ValidationError:
             keys = ", ".join(PersonChange.model_fields)
-            refuse(f"{place}.payload", f"must be a person, with the keys {keys}")
+            refuse(place, f"must be a person, with the keys {keys}")
         if known.setdefault(person.number, person) != person:
-            refuse(f"{place}.payload", "has the number of another person")
-
-
-def _all_changes(chapter: Chapter) -> Iterator[tuple[str, ChangeEntry]]:
-    for at, turn in enumerate(chapter.turns):
-        for number, attempt in enumerate(turn.attempts):
-            for place, one in enumerate(attempt.changes):
-                yield f"turns[{at}].attempts[{number}].changes[{place}]", one
-    for at, unanswered in enumerate(chapter.unanswered_attempts):
-        for place, one in enumerate(unanswered.changes):
-            yield f"unanswered_attempts[{at}].changes[{place}]", one
+            refuse(place, "has the number of another person")
 
 
 def _check_results(chapter: Chapter) -> None:
+    """Check that an attempt is there for each result, and asked for it once."""
+    asked: set[tuple[int, int, str, str]] = set()
     for at, result in enumerate(chapter.results):
         place = f"results[{at}]"
         if not 1 <= result.turn <= chapter.prompt_index:
             refuse(f"{place}.turn", "must be the number of a turn")
         _check_attempt_of(result.attempt, result.turn, chapter, f"{place}.attempt")
+        one = result.turn, result.attempt, result.job_kind, result.kind
+        if one in asked:
+            refuse(place, "is asked for a second time by the same attempt")
+        asked.add(one)
 
 
 def _check_changes(changes: list[ChangeEntry], chapter: Chapter, place: str) -> None:
-    """Check that acts come last, and that no late result is taken twice."""
+    """Check that acts come last, and that each late result that is taken is finished and taken
+    once."""
     if sorted(changes, key=lambda one: one.is_act) != changes:
         refuse(place, "must have the acts last")
     taken = [one.result for one in changes if one.result is not None]
     if len(set(taken)) != len(taken) or max(taken, default=-1) >= len(chapter.results):
         refuse(place, "must take entries of results, each once")
+    if any(chapter.results[one].payload is None for one in taken):
+        refuse(place, "must take no entry of results that is not finished")
 
 
 def check_speaker(role: str, slot: int | None, chapter: WithSlots, place: str) -> None:
@@ -216,6 +204,8 @@ def _check_event(event: EventEntry, chapter: Chapter, place: str, *, may_be_narr
         refuse(f"{place}.agent_slot", "must be null where no agent speaks")
     else:
         _check_member(event.agent_slot, chapter, f"{place}.agent_slot")
+    if event.kind == THOUGHT and event.witnesses != [event.agent_slot]:
+        refuse(f"{place}.witnesses", "must name the one who thinks it, and nobody else")
 
 
 def _check_member(number: int, chapter: Chapter, place: str) -> None:

@@ -8,13 +8,13 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from agents.modes import find_mode
 from sessions.models import DEFAULT_MODE
 from storyengine.exchange import chapter_file, version_1
 from storyengine.exchange.chapter_file import FORMAT, Chapter, ChapterFile
 from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge, refuse
 from storyengine.exchange.invariants import check_invariants
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
+from storyengine.exchange.mode_rules import mode_named
 
 MAX_KEYS = 1_000
 _KNOWN_KEYS = chapter_file.KNOWN_KEYS | version_1.KNOWN_KEYS
@@ -134,8 +134,7 @@ def _check_mode(data: dict[str, Any]) -> None:
     mode = chapter.get("mode", DEFAULT_MODE) if isinstance(chapter, dict) else DEFAULT_MODE
     if not isinstance(mode, str) or not _MODE_NAME.fullmatch(mode):
         refuse("mode", "must be the name of a way to play")
-    if find_mode(mode) is None:
-        refuse("mode", f'is "{mode}", a way to play that is not installed here')
+    mode_named(mode)
 
 
 def _check_totals(data: dict[str, Any], limits: Limits) -> None:

@@ -279,7 +279,8 @@ class TestMemory:
         with_mode: Install,
     ) -> None:
         rule = StretchRule(ended_by=frozenset({"scene_over"}), for_characters=False)
-        with_mode(replace(EXPLORER, stretches=rule, after_commit=end_third))
+        mode = replace(EXPLORER, change_kinds=rule.ended_by)
+        with_mode(replace(mode, stretches=rule, after_commit=end_third))
         key = begin(client)
         self.play(client, provider, key, until=11)
         chapter = get_chapter(UUID(key))

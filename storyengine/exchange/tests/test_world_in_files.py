@@ -1,14 +1,22 @@
 """What turns did to the world comes back from a file, with results that wait and who appeared."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
+from agents.flows.tests.playing import play
 from agents.models import Job
-from agents.running.results import waiting_results
+from agents.modes import find_mode
+from agents.providers.scripted import ScriptedProvider
+from agents.running.job_kinds import JobKind
+from agents.running.results import ask_for_result, waiting_results
+from agents.running.watch import Watch
 from agents.tests.replies import world_lock
+from agents.tests.second_mode import install
 from memory.tests.factories import add_lock
 from sessions.acts import act
 from sessions.attempts import broken_attempt, open_prompt, open_reroll, start_keeping
@@ -17,7 +25,7 @@ from sessions.chance import chance
 from sessions.committing import commit_attempt
 from sessions.events import NewEvent
 from sessions.exceptions import WrongState
-from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, THOUGHT, Attempt, Session
+from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, THOUGHT, Attempt, Change, Session
 from sessions.record import chosen_events
 from sessions.tests.factories import make_active_chapter
 from sessions.transcript import read_transcript
@@ -30,18 +38,57 @@ from sessions.world import (
 )
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_harbour")]
 
 JON = FIRST_NUMBER_IN_PLAY
+
+
+def dock(chapter: Session) -> tuple[str, ...]:
+    if "harbour" not in chapter.tab1.world_text:
+        raise ValueError
+    return (chapter.characters[0].name, chapter.tab1.world_text)
+
+
+def sail(world: tuple[str, ...], change: Change) -> tuple[str, ...]:
+    """The world is where somebody has been; it begins as the chapter's Tab 1 tells it."""
+    return (*world, change.payload["to"].strip()) if change.kind == "went" else world
+
+
+async def _never_run(job: Job, watch: Watch) -> None:
+    raise AssertionError
+
+
+TIDE_JOB = JobKind(_never_run, lambda job, error: None)
+
+
+@pytest.fixture
+def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
+    """A way to play as the Game Master's that has a world."""
+    game_master = find_mode("gamemaster")
+    assert game_master is not None
+    mode = replace(
+        game_master,
+        name="harbour",
+        agents=(),
+        change_kinds=frozenset({"went", "took", "tide"}),
+        job_kinds={"harbour.tide": TIDE_JOB},
+        initial_state=dock,
+        apply_change=sail,
+    )
+    install(monkeypatch, settings, harbour=mode)
+    yield
+    monkeypatch.undo()
+    install(monkeypatch, settings)
 
 
 def result_of(attempt: Attempt, level: int) -> Job:
     assert attempt.turn is not None
     return Job.objects.create(
         session=attempt.session,
-        kind="simulate",
+        kind="harbour.tide",
         key=f"tide {attempt.pk} {level}",
         status=Job.Status.DONE,
         attempt=attempt,
@@ -61,7 +108,7 @@ def begin(chapter: Session, key: str) -> Attempt:
 @pytest.fixture
 def chapter() -> Session:
     """Two results, of which one was taken; a person, a thought, an act, and a broken attempt."""
-    chapter = make_active_chapter()
+    chapter = make_active_chapter(mode="harbour")
     add_lock(chapter, world_lock())
     first = begin(chapter, "1")
     store_changes(first, [NewChange(PERSON, {"name": "Old Jon"}, cause="meet", step=1)])
@@ -131,6 +178,30 @@ def test_a_result_that_waits_does_so_in_the_copy_and_a_taken_one_is_taken(
     assert [one.payload for one in waiting_results(attempt)] == [{"level": 2}]
 
 
+@pytest.mark.parametrize("copy_of", [again, lambda chapter: fork_chapter(chapter.pk, 2)])
+@pytest.mark.parametrize("status", ["queued", "running", "failed", "cancelled"])
+def test_the_next_prompt_of_a_copy_asks_again_for_a_result_that_is_not_finished(
+    chapter: Session,
+    provider: ScriptedProvider,
+    status: str,
+    copy_of: Callable[[Session], Session],
+) -> None:
+    # It has taken the result.
+    chapter.attempts.filter(status=Attempt.Status.FAILED).delete()
+    Job.objects.filter(result__level=2).update(status=status, result=None)
+    copy = copy_of(chapter)
+    job = copy.jobs.get(result__isnull=True)
+    assert (job.status, job.result_kind, job.to_prompt_index) == ("cancelled", "tide", 2)
+    assert job.attempt == copy.turns.get(number=2).chosen
+    assert copy.jobs.filter(status=Job.Status.DONE).count() == 1
+    play(copy)
+    job.refresh_from_db()
+    assert job.status == Job.Status.QUEUED
+    # Whoever asks for the same result finds this job.
+    assert ask_for_result(job.attempt, job.kind, "tide") == job
+    assert copy.jobs.count() == 2
+
+
 def test_an_act_closes_its_turn_in_the_copy(chapter: Session) -> None:
     copy = again(chapter)
     with pytest.raises(WrongState, match="you have acted"):
@@ -184,6 +255,14 @@ def result_beyond(content: Any) -> None:
     content["turns"][1]["attempts"][1]["changes"][0]["result"] = 2
 
 
+def result_not_finished(content: Any) -> None:
+    content["results"][0]["payload"] = None
+
+
+def result_asked_for_twice(content: Any) -> None:
+    content["results"].append(content["results"][0])
+
+
 def result_of_no_turn(content: Any) -> None:
     content["results"][0]["turn"] = 3
 
@@ -210,6 +289,52 @@ def broken_act(content: Any) -> None:
     content["unanswered_attempts"][0]["changes"][0]["is_act"] = True
 
 
+def undeclared_event(content: Any) -> None:
+    content["turns"][0]["attempts"][0]["events"][1]["kind"] = "harbour.bell"
+
+
+def undeclared_change(content: Any) -> None:
+    content["turns"][1]["attempts"][0]["changes"][0]["kind"] = "sank"
+
+
+def undeclared_broken_change(content: Any) -> None:
+    content["unanswered_attempts"][0]["changes"][1]["kind"] = "sank"
+
+
+def undeclared_result(content: Any) -> None:
+    content["results"][1]["kind"] = "sank"
+
+
+def undeclared_job(content: Any) -> None:
+    content["results"][1]["job_kind"] = "summarize"
+
+
+def thought_that_another_knows(content: Any) -> None:
+    content["turns"][0]["attempts"][0]["events"][2]["witnesses"] = [1, 2]
+
+
+def thought_of_nobody(content: Any) -> None:
+    thought = content["turns"][0]["attempts"][0]["events"][2]
+    thought.update(role="system", agent_slot=None)
+
+
+def went_nowhere(content: Any) -> None:
+    content["turns"][1]["attempts"][1]["changes"][1]["payload"] = {}
+
+
+def went_nowhere_unchosen(content: Any) -> None:
+    first, second = content["turns"][1]["attempts"]
+    first["changes"].append(second["changes"][1] | {"payload": {"to": 7}})
+
+
+def went_nowhere_and_broke(content: Any) -> None:
+    content["unanswered_attempts"][0]["changes"][1]["payload"] = {"to": None}
+
+
+def result_of_nowhere(content: Any) -> None:
+    content["results"][1]["kind"] = "went"
+
+
 def no_seed(content: Any) -> None:
     content["seed"] = "luck"
 
@@ -221,6 +346,8 @@ def no_seed(content: Any) -> None:
         (act_first, "attempts[1].changes must have the acts last"),
         (result_twice, "attempts[1].changes must take entries of results, each once"),
         (result_beyond, "attempts[1].changes must take entries of results, each once"),
+        (result_not_finished, "attempts[0].changes must take no entry of results that is not fini"),
+        (result_asked_for_twice, "results[2] is asked for a second time by the same attempt"),
         (result_of_no_turn, "results[0].turn must be the number of a turn"),
         (result_of_no_attempt, "results[0].attempt must be the place of one of the attempts"),
         (person_without_name, "changes[0].payload must be a person, with the keys number, name"),
@@ -228,6 +355,17 @@ def no_seed(content: Any) -> None:
         (speaker_who_never_appears, "witnesses is none of the selected agents"),
         (broken_act, "unanswered_attempts[0].changes must"),
         (no_seed, "chapter.seed"),
+        (undeclared_event, "turns[0].attempts[0].events[1].kind is no kind of event that harbour"),
+        (undeclared_change, "turns[1].attempts[0].changes[0].kind is no kind of change that harbo"),
+        (undeclared_broken_change, "unanswered_attempts[0].changes[1].kind is no kind of change"),
+        (undeclared_result, "results[1].kind is no kind of change that harbour declares"),
+        (undeclared_job, "results[1].job_kind is no kind of job that harbour declares"),
+        (thought_that_another_knows, "turns[0].attempts[0].events[2].witnesses must name the one"),
+        (thought_of_nobody, "turns[0].attempts[0].events[2].witnesses must name the one"),
+        (went_nowhere, "turns[1].attempts[1].changes[1].payload is nothing that harbour can take"),
+        (went_nowhere_unchosen, "turns[1].attempts[0].changes[1].payload is nothing that harbour"),
+        (went_nowhere_and_broke, "unanswered_attempts[0].changes[1].payload is nothing that har"),
+        (result_of_nowhere, "results[1].payload is nothing that harbour can take"),
     ],
 )
 def test_what_does_not_fit_together(
@@ -238,6 +376,14 @@ def test_what_does_not_fit_together(
     with pytest.raises(BadChapterFile) as caught:
         import_chapter(json.dumps(file).encode())
     assert refusal in str(caught.value)
+    assert Session.everything.count() == 1
+
+
+def test_a_setup_with_which_no_world_begins(chapter: Session) -> None:
+    file = json.loads(export_chapter(chapter.pk).to_json())
+    file["chapter"]["tab1"]["world_text"] = "A desert."
+    with pytest.raises(BadChapterFile, match="mode_content is nothing that harbour can begin"):
+        import_chapter(json.dumps(file).encode())
     assert Session.everything.count() == 1
 
 

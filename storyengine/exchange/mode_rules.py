@@ -1,0 +1,152 @@
+"""Checks what a file has of its chapter's mode: its setup, its kinds, and its world."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from agents.exceptions import BadSetup
+from agents.modes import Mode, check_setup, find_mode
+from sessions.exceptions import InvalidInput
+from sessions.models import Attempt, Change, Session, Turn
+from storyengine.exchange.chapter_file import (
+    AttemptEntry,
+    Chapter,
+    ResultEntry,
+    UnansweredEntry,
+)
+from storyengine.exchange.exceptions import refuse
+
+# What a function of a mode raises for a payload that it cannot take.
+_CANNOT_TAKE = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError),
+    InvalidInput,
+)
+
+
+def mode_named(name: str) -> Mode:
+    """Return the mode of this name, which looks like one. Raises BadChapterFile."""
+    mode = find_mode(name)
+    if mode is None:
+        refuse("mode", f'is "{name}", a way to play that is not installed here')
+    return mode
+
+
+def check_mode_content(chapter: Chapter) -> None:
+    """Check what the mode adds to Tab 1. Raises BadChapterFile."""
+    mode = mode_named(chapter.mode)
+    if mode.setup is None:
+        if chapter.mode_content:
+            refuse("mode_content", f"must be empty, since {mode.name} adds nothing")
+        return
+    if chapter.mode_content.keys() - {"setup"}:
+        refuse("mode_content", "may hold nothing but setup")
+    try:
+        check_setup(mode, chapter.mode_content.get("setup", {}))
+    except BadSetup as error:
+        # Of the words of the file those alone that the mode's own fields have.
+        [first, *_] = [*error.problems[0][0], ""]
+        place = f".{first}" if first in mode.setup.model_fields else ""
+        refuse(f"mode_content.setup{place}", f"is not as {mode.name} has it")
+
+
+def check_kinds(chapter: Chapter) -> None:
+    """Check that the mode declares each kind of event, change and job. Raises BadChapterFile."""
+    mode = mode_named(chapter.mode)
+
+    def check(kind: str, declared: frozenset[str], place: str, what: str) -> None:
+        if kind not in declared:
+            refuse(place, f"is no kind of {what} that {mode.name} declares")
+
+    for place, attempt in all_attempts(chapter):
+        events = attempt.events if isinstance(attempt, AttemptEntry) else []
+        for at, event in enumerate(events):
+            check(event.kind, mode.all_event_kinds, f"{place}.events[{at}].kind", "event")
+        for at, change in enumerate(attempt.changes):
+            check(change.kind, mode.all_change_kinds, f"{place}.changes[{at}].kind", "change")
+    for at, result in enumerate(chapter.results):
+        check(result.kind, mode.all_change_kinds, f"results[{at}].kind", "change")
+        check(result.job_kind, frozenset(mode.job_kinds), f"results[{at}].job_kind", "job")
+
+
+def all_attempts(chapter: Chapter) -> Iterator[tuple[str, AttemptEntry | UnansweredEntry]]:
+    """Yield all attempts with their places, those that were not answered last."""
+    for at, turn in enumerate(chapter.turns):
+        for number, attempt in enumerate(turn.attempts):
+            yield f"turns[{at}].attempts[{number}]", attempt
+    for at, unanswered in enumerate(chapter.unanswered_attempts):
+        yield f"unanswered_attempts[{at}]", unanswered
+
+
+def check_world(chapter: Chapter, session: Session) -> None:
+    """Fold the world with the changes of each attempt, and with the results that wait, as play
+    would.
+
+    `session` is the chapter's row with Tab 1 and the cast, and need not be stored. Raises
+    BadChapterFile for a payload that the mode's fold cannot take.
+    """
+    folding = _Folding(mode_named(chapter.mode), session)
+    # The world before each turn, and after the last one.
+    worlds = [folding.begin()]
+    for at, turn in enumerate(chapter.turns):
+        after = [
+            folding.go_on(worlds[at], attempt, turn.number, f"turns[{at}].attempts[{number}]")
+            for number, attempt in enumerate(turn.attempts)
+        ]
+        worlds.append(after[turn.chosen])
+    for at, one in enumerate(chapter.unanswered_attempts):
+        # What was set aside can neither be retried nor kept.
+        if one.status != "set_aside":
+            before = worlds[-1 if one.turn is None else one.turn - 1]
+            folding.go_on(before, one, one.turn, f"unanswered_attempts[{at}]")
+    world = worlds[-1]
+    for at, result in _waiting_results(chapter):
+        payload, next_one = result.payload or {}, Attempt(session=session)
+        world = folding.take(world, result.kind, payload, next_one, f"results[{at}]")
+
+
+class _Folding:
+    def __init__(self, mode: Mode, session: Session) -> None:
+        self._mode, self._session = mode, session
+
+    def begin(self) -> Any:
+        try:
+            return self._mode.initial_state(self._session)
+        except _CANNOT_TAKE:
+            refuse("mode_content", f"is nothing that {self._mode.name} can begin with")
+
+    def go_on(
+        self, world: Any, entry: AttemptEntry | UnansweredEntry, number: int | None, place: str
+    ) -> Any:
+        """Return the world after the attempt at the turn of this number."""
+        turn = None if number is None else Turn(session=self._session, number=number)
+        attempt = Attempt(
+            session=self._session,
+            turn=turn,
+            actor=entry.actor,
+            agent=entry.agent,
+            words=entry.words,
+        )
+        for at, one in enumerate(entry.changes):
+            world = self.take(world, one.kind, one.payload, attempt, f"{place}.changes[{at}]")
+        return world
+
+    def take(
+        self, world: Any, kind: str, payload: dict[str, Any], attempt: Attempt, place: str
+    ) -> Any:
+        change = Change(session=self._session, attempt=attempt, kind=kind, payload=payload)
+        try:
+            return self._mode.apply_change(world, change)
+        except _CANNOT_TAKE:
+            refuse(f"{place}.payload", f"is nothing that {self._mode.name} can take")
+
+
+def _waiting_results(chapter: Chapter) -> list[tuple[int, ResultEntry]]:
+    """Return the finished results that the next attempt takes, with their places."""
+    chosen = [turn.attempts[turn.chosen] for turn in chapter.turns]
+    taken = {one.result for attempt in chosen for one in attempt.changes}
+    waiting = [
+        (at, one)
+        for at, one in enumerate(chapter.results)
+        if one.attempt == chapter.turns[one.turn - 1].chosen and at not in taken
+    ]
+    ordered = sorted(waiting, key=lambda placed: placed[1].turn)
+    return [(at, one) for at, one in ordered if one.payload is not None]
