@@ -8,6 +8,8 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Tags, register
+from django.template import TemplateDoesNotExist
+from django.template.loader import get_template
 
 from agents.modes import Fault, Mode, all_agents, installed
 from agents.prompting.declarations import ENGINE_AGENTS
@@ -25,6 +27,7 @@ def check_modes(
     faults += _faults_of_kinds("change", (mode.change_kinds for mode in loaded.modes))
     faults += _faults_of_setups(loaded.modes)
     faults += _faults_of_stretches(loaded.modes)
+    faults += _faults_of_templates(loaded.modes)
     if DEFAULT_MODE not in {mode.name for mode in loaded.modes}:
         faults.append(
             Fault(
@@ -118,6 +121,31 @@ def _faults_of_stretches(modes: Iterable[Mode]) -> list[Fault]:
         for mode in modes
         for kind in sorted(mode.stretches.ended_by - mode.all_change_kinds)
     ]
+
+
+def _faults_of_templates(modes: Iterable[Mode]) -> list[Fault]:
+    faults = []
+    for mode in modes:
+        for name in filter(None, (mode.cells, mode.panel)):
+            try:
+                get_template(name)
+            except TemplateDoesNotExist:
+                faults.append(
+                    Fault(
+                        "agents.E011",
+                        f"{mode.name} shows {name}, a template which there is not.",
+                        "Put it into the folder templates of the way to play.",
+                    )
+                )
+        if mode.cells and not mode.setup:
+            faults.append(
+                Fault(
+                    "agents.E011",
+                    f"{mode.name} has cells on Tab 1 but no setup that would keep what they hold.",
+                    "Declare a setup, or leave the cells out.",
+                )
+            )
+    return faults
 
 
 def _faults_of_tools(modes: Iterable[Mode]) -> list[Fault]:

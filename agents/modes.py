@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.utils.module_loading import module_has_submodule
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -32,7 +33,7 @@ from agents.providers.exceptions import EmptyReply
 from agents.running.job_kinds import JobKind, declare_job_kind
 from memory.stretches import StretchRule, declare_stretches
 from sessions import chance
-from sessions.access import get_chapter
+from sessions.access import get_chapter, lock_chapter
 from sessions.attempts import Writer
 from sessions.chapters import SetupChange, create_chapter, save_setup
 from sessions.events import NewEvent, reply
@@ -114,6 +115,9 @@ class Mode:
     stretches: StretchRule = field(default_factory=StretchRule)
     # The model of what the mode adds to Tab 1; each of its fields has a default.
     setup: type[BaseModel] | None = None
+    # Two templates: the mode's cells on Tab 1, and its panel on Tab 2 with the world and the acts.
+    cells: str = ""
+    panel: str = ""
     # The first returns the world before the first turn, the second the world after a change. A file
     # with a payload that they cannot take is refused, if they raise a KeyError or a ValueError.
     initial_state: Callable[[Session], Any] = _adds_nothing
@@ -224,14 +228,33 @@ def setup_of(chapter: Session) -> BaseModel | None:
     return check_setup(mode_of(chapter), chapter.tab1.mode_setup)
 
 
-def save_mode_setup(session_id: uuid.UUID, content: dict[str, Any]) -> Session:
+@transaction.atomic
+def save_mode_setup(
+    session_id: uuid.UUID, content: dict[str, Any] | Callable[[dict[str, Any]], None]
+) -> Session:
     """Save the mode's setup on Tab 1; a field that is left out gets its default.
 
+    A function changes the present setup, with all its fields, while the chapter's row is locked.
     Raises BadSetup, without saving anything, and WrongState once Tab 1 is frozen.
     """
-    setup = check_setup(mode_of(get_chapter(session_id)), content)
+    lock_chapter(session_id)
+    chapter = get_chapter(session_id)
+    if callable(content):
+        change, content = content, present_setup(chapter)
+        change(content)
+    setup = check_setup(mode_of(chapter), content)
     stored = setup.model_dump(mode="json") if setup else {}
     return save_setup(session_id, SetupChange(mode_setup=stored))
+
+
+def present_setup(chapter: Session) -> dict[str, Any]:
+    """Return the mode's setup as JSON with all its fields, or as it is stored if it does not fit
+    the mode's present model. Raises WrongState."""
+    try:
+        setup = setup_of(chapter)
+    except BadSetup:
+        return dict(chapter.tab1.mode_setup)
+    return setup.model_dump(mode="json") if setup else {}
 
 
 def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:

@@ -64,7 +64,7 @@ def waiting_results(attempt: Attempt) -> list[LateResult]:
     return [
         LateResult(job.pk, job.attempt_id, job.result_kind, job.result)
         for job in waiting.exclude(pk__in=taken).order_by("to_prompt_index", "created_at", "pk")
-        if job.attempt_id is not None
+        if job.attempt_id is not None and job.result is not None
     ]
 
 

@@ -9,6 +9,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from agents.flows.acting import do_act
 from agents.flows.choosing import choose_reply
 from agents.flows.ending import reopen, request_end, retry_summary
 from agents.flows.memory_calls import find_memory_behind
@@ -28,6 +29,8 @@ from storyengine.web.render import HttpRequest, answer, go, nothing_new, show
 UPDATE = "play/_update.html"
 # The whole transcript is shown in pages, because it may have thousands of prompts.
 PROMPTS_A_PAGE = 250
+# Before the name of an argument of an act, as in `arguments.litres`.
+ARGUMENTS = "arguments."
 
 
 @require_safe
@@ -72,6 +75,18 @@ def choose_another(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         raise InvalidInput("There is no such reply. Nothing was changed.") from None
     choose_reply(session_id, number, attempt_id)
     return answer_play(request, session_id, has_chosen=True)
+
+
+@require_POST
+def act(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Do an act of the mode, whose arguments are the fields named `arguments.` and their names."""
+    arguments = {
+        name.removeprefix(ARGUMENTS): str(value)
+        for name, value in request.POST.items()
+        if name.startswith(ARGUMENTS)
+    }
+    do_act(session_id, request.POST.get("act", ""), arguments)
+    return answer_play(request, session_id)
 
 
 @require_POST

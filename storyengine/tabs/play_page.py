@@ -13,7 +13,7 @@ from agents.calling.consent import is_allowed, provider_host
 from agents.flows.ending import Setback, find_setback
 from agents.flows.memory_calls import MemoryBehind, find_memory_behind
 from agents.models import Job
-from agents.modes import Stage, has_stage
+from agents.modes import Mode, Stage, find_mode, has_stage, world_now
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
 from memory.fold.folding import fold_chapter
@@ -27,6 +27,7 @@ from sessions.record import committed_attempts
 from sessions.roster import Character, next_slot
 from sessions.states import State
 from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
+from sessions.world import is_closed
 from storyengine.tabs.now import open_question_count
 from storyengine.tabs.page_status import status_with_attempts
 from storyengine.web.header import header_context
@@ -104,6 +105,15 @@ class PlayPage:
     # None if only the status was read, or if play has not begun.
     transcript: Transcript | None = None
     choice: Choice | None = None
+    # Whether an act has closed the latest turn to other attempts.
+    is_closed: bool = False
+    # The world that the panel of the mode shows; None without such a panel.
+    world: Any = None
+
+    @property
+    def mode(self) -> Mode | None:
+        """The chapter's way to play; None if it is not installed."""
+        return find_mode(self.chapter.mode)
 
     @property
     def shape(self) -> str:
@@ -173,8 +183,13 @@ class PlayPage:
         return waits or any(job.is_live for job in self.jobs.values())
 
     @property
-    def can_reroll(self) -> bool:
+    def can_act(self) -> bool:
+        """Whether an act has a turn to follow, and does not have to wait for a reply."""
         return self.shape == "playing" and self.running is None and self.chapter.prompt_index > 0
+
+    @property
+    def can_reroll(self) -> bool:
+        return self.can_act and not self.is_closed
 
     @property
     def latest_reply(self) -> str:
@@ -248,6 +263,8 @@ def play_context(page: PlayPage) -> dict[str, Any]:
     host = provider_host()
     return header_context(page.chapter, "play") | {
         "page": page,
+        "mode": page.mode,
+        "world": page.world,
         "transcript": page.transcript,
         "window": TAB2_CHAR_LIMIT,
         "limit": PROMPT_CHAR_LIMIT,
@@ -273,6 +290,8 @@ def _read(chapter: Session) -> PlayPage:
         page,
         transcript=read_transcript(chapter, with_all_replies=chapter.shows_all_replies),
         choice=_choice(chapter),
+        is_closed=bool(page.mode and page.mode.acts) and is_closed(chapter, chapter.prompt_index),
+        world=world_now(chapter) if page.mode and page.mode.panel else None,
     )
 
 

@@ -37,6 +37,7 @@ of_a_chapter: list[URLPattern] = [
     path("play/keep", play.keep, name="keep"),
     path("play/set-aside", play.set_aside, name="set-aside"),
     path("play/choose", play.choose_another, name="choose"),
+    path("play/act", play.act, name="act"),
     path("play/replies", play.show_replies, name="show-replies"),
     path("play/memory", play.retry_memory, name="retry-memory"),
     path("play/prompt", replies.send_prompt, name="prompt"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -15,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agents.calling.consent import is_allowed, provider_host
 from agents.flows.locking import request_lock
 from agents.models import Job
-from agents.modes import Stage, has_stage
+from agents.modes import Stage, has_stage, save_mode_setup
 from agents.running.database import in_database
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
@@ -35,6 +36,7 @@ from sessions.limits import (
 from sessions.models import Session
 from sessions.roster import SLOTS, Character, default_name
 from sessions.states import State
+from storyengine.tabs.setup_cells import cells_context, read_cells
 from storyengine.web.header import header_context
 from storyengine.web.model_notice import read_model_notice
 from storyengine.web.numbers import read_whole_number
@@ -83,14 +85,14 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "is_allowed": is_allowed(host),
         "notice": read_model_notice(),
     }
-    return show(request, "world/world.html", context)
+    return show(request, "world/world.html", context | cells_context(chapter))
 
 
 @require_POST
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Save the fields that were sent, and leave the others as they are."""
     try:
-        save_setup(session_id, _read_change(request.POST))
+        _save_fields(session_id, request.POST)
     except WrongState as error:
         # While agent 0 works the lock may still fail, and then Tab 1 can be changed again.
         if get_chapter(session_id).state in (State.DRAFT_TAB1, State.LOCKING):
@@ -104,6 +106,14 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     if request.htmx:
         return nothing_new()
     return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
+
+
+@transaction.atomic
+def _save_fields(session_id: uuid.UUID, form: QueryDict) -> None:
+    """Save all fields or none: those of every way to play, and those of the chapter's own."""
+    save_setup(session_id, _read_change(form))
+    if cells := read_cells(form):
+        save_mode_setup(session_id, cells)
 
 
 @require_POST

@@ -4,7 +4,8 @@ from agents.modes import Act
 from agents.prompting.tools import ToolArguments
 from sessions.exceptions import InvalidInput
 from sessions.world import NewChange
-from storyengine.tests.lighthouse.state import OIL, TANK, Light
+from storyengine.tests.lighthouse.setup import TANK
+from storyengine.tests.lighthouse.state import OIL, Light
 
 
 class Refuelling(ToolArguments):

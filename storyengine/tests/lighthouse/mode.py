@@ -6,6 +6,7 @@ from storyengine.tests.lighthouse.acts import REFUEL
 from storyengine.tests.lighthouse.keeper import KEEPER, acts_next, answers, words_of
 from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.lighthouse.outcome import SIGNAL, outcome
+from storyengine.tests.lighthouse.setup import Tower
 from storyengine.tests.lighthouse.state import CHANGE_KINDS, apply_change, first_light, what_is_here
 from storyengine.tests.lighthouse.tide import TIDE, TIDE_JOB, ask_for_tide
 from storyengine.tests.lighthouse.tools import readable
@@ -30,4 +31,7 @@ MODE = Mode(
     acts_next=acts_next,
     most_turns_alone=2,
     after_commit=ask_for_tide,
+    setup=Tower,
+    cells="lighthouse/cells.html",
+    panel="lighthouse/panel.html",
 )

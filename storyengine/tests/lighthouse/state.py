@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agents.modes import world_now, world_of
+from agents.modes import setup_of, world_now, world_of
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import Subject
 from sessions.models import Change, Session
+from storyengine.tests.lighthouse.setup import Tower
 
 LIT, OIL, WIND, TIDE_CAME = (f"lighthouse.{name}" for name in ("lit", "oil", "wind", "tide_came"))
 CHANGE_KINDS = frozenset({LIT, OIL, WIND, TIDE_CAME})
-# Litres.
-TANK = 20
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,9 @@ class Light:
 
 
 def first_light(chapter: Session) -> Light:
-    return Light()
+    tower = setup_of(chapter)
+    assert isinstance(tower, Tower)
+    return Light(oil=tower.oil)
 
 
 def apply_change(light: Light, change: Change) -> Light:

@@ -1,0 +1,60 @@
+"""The cells of a way to play on Tab 1: each field is named after its place in the mode's setup."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import QueryDict
+
+from agents.exceptions import BadSetup
+from agents.modes import find_mode, present_setup, setup_of
+from sessions.models import Session
+from sessions.text import with_line_feeds
+
+# Before the place, as in `setup.season` and `setup.berths.0.depth`.
+PREFIX = "setup."
+
+
+def cells_context(chapter: Session) -> dict[str, Any]:
+    """Return the context of the mode's cells; nothing if it has none."""
+    mode = find_mode(chapter.mode)
+    if mode is None or not mode.cells:
+        return {}
+    problem = ""
+    try:
+        setup_of(chapter)
+    except BadSetup as error:
+        problem = str(error)
+    return {"cells": mode.cells, "setup": present_setup(chapter), "setup_problem": problem}
+
+
+def read_cells(form: QueryDict) -> Callable[[dict[str, Any]], None] | None:
+    """Return what the form changes in the mode's setup, or None if it has no field of it."""
+    fields = {
+        name.removeprefix(PREFIX): with_line_feeds(str(text))
+        for name, text in form.items()
+        if name.startswith(PREFIX)
+    }
+
+    def change(setup: dict[str, Any]) -> None:
+        for place, text in fields.items():
+            _put(setup, place.split("."), text)
+
+    return change if fields else None
+
+
+def _put(setup: dict[str, Any], place: list[str], text: str) -> None:
+    """Put the text at the place, where there is something already. Raises BadSetup."""
+    found: Any = setup
+    try:
+        for part in place[:-1]:
+            found = found[_key(found, part)]
+        key = _key(found, place[-1])
+        found[key]
+        found[key] = text
+    except (LookupError, TypeError, ValueError):
+        raise BadSetup([(tuple(place), "there is no such field")]) from None
+
+
+def _key(found: Any, part: str) -> int | str:
+    """Return what leads on: a key, or in a list the number of an entry, counted from 0."""
+    return int(part) if isinstance(found, list) and part.isdecimal() else part

@@ -1,0 +1,266 @@
+"""What a second way to play shows on the tabs: cells, a panel with acts, thoughts, speakers."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.test import AsyncClient, Client
+from pytest_django import Settings
+
+from agents.calling.tests.exploring import says
+from agents.mode_checks import check_modes
+from agents.modes import begin_chapter, setup_of
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.second_mode import EXPLORER, install
+from sessions.access import get_chapter
+from sessions.models import Session, Tab1Inputs
+from sessions.tests.factories import make_active_chapter
+from storyengine.api.tests.calling import address as api_address
+from storyengine.api.tests.calling import call
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
+from storyengine.tests.lighthouse.setup import Lamp, Tower
+from storyengine.tests.url_map import text_of
+
+pytestmark = pytest.mark.django_db
+
+APP = "storyengine.tests.lighthouse"
+
+
+@pytest.fixture(autouse=True)
+def _installed(settings: Settings, provider: ScriptedProvider) -> None:
+    settings.LLM = "scripted"
+    settings.MODES = [*settings.MODES, APP]
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, APP]
+
+
+@pytest.fixture
+def htmx() -> Client:
+    return Client(headers={"HX-Request": "true"})
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter(mode="lighthouse", selected_agent_slots=(1, 2))
+
+
+@pytest.fixture
+def fresh() -> Session:
+    """A chapter whose Tab 1 is open."""
+    return begin_chapter(mode="lighthouse")
+
+
+def play(chapter: Session, slot: int | None = 1, words: str = "Go on.") -> None:
+    body = {"agent_slot": slot, "user_text": words}
+    answer = call("POST", api_address(chapter, "prompt"), body)
+    assert answer.status_code == 201, answer.content
+
+
+def entries(html: str) -> list[Element]:
+    return all_of(html, "p", "entry")
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ({"panel": "explorer/panel.html"}, "shows explorer/panel.html, a template which there is"),
+        ({"cells": "lighthouse/cells.html"}, "explorer has cells on Tab 1 but no setup"),
+    ],
+)
+def test_a_template_that_is_missing_or_keeps_nothing_is_named_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, declared: Any, said: str
+) -> None:
+    assert check_modes() == []
+    install(monkeypatch, settings, explorer=replace(EXPLORER, **declared))
+    [fault] = check_modes()
+    assert fault.id == "agents.E011"
+    assert said in fault.msg
+
+
+class TestCells:
+    def test_they_stand_among_those_of_tab_1_with_their_values(
+        self, client: Client, fresh: Session
+    ) -> None:
+        html = get_page(client, fresh, "world")
+        oil = by_id(html, "setup-oil")
+        assert oil.attributes["value"] == "5"
+        assert oil.attributes["name"] == oil.attributes["hx-params"] == "setup.oil"
+        assert oil.attributes["hx-post"] == address(fresh, "save-world")
+        assert "data-autosave" in oil.attributes
+        assert [one.attributes["id"] for one in oil.parents if one.tag == "form"] == ["setup"]
+        assert by_id(html, "setup-rules").attributes["data-limit"] == "200"
+        assert by_id(html, "lamp-0").attributes["hx-params"] == "setup.lamps.0.is_red"
+
+    def test_one_is_saved_and_the_others_stay(self, htmx: Client, fresh: Session) -> None:
+        for name, text in (
+            ("setup.oil", "7"),
+            ("setup.rules", "No guests.\r\nNo fire."),
+            ("setup.lamps.0.is_red", "true"),
+        ):
+            answer = htmx.post(address(fresh, "save-world"), {name: text})
+            assert answer.status_code == 204, answer.content
+        expected = Tower(rules="No guests.\nNo fire.", oil=7, lamps=[Lamp(is_red=True)])
+        assert setup_of(get_chapter(fresh.pk)) == expected
+        html = get_page(htmx, fresh, "world")
+        assert by_id(html, "setup-rules").text == "\nNo guests.\nNo fire."
+
+    def test_without_scripts_all_cells_are_saved_at_once_or_none(
+        self, client: Client, fresh: Session
+    ) -> None:
+        fields = {"world_text": "A rock.", "setup.oil": "9", "setup.rules": "None."}
+        answer = client.post(address(fresh, "save-world"), fields)
+        assert answer["Location"] == address(fresh, "world")
+        answer = client.post(
+            address(fresh, "save-world"), fields | {"world_text": "A sea.", "setup.oil": "21"}
+        )
+        assert answer.status_code == 422
+        tab1 = get_chapter(fresh.pk).tab1
+        assert (tab1.world_text, tab1.mode_setup["oil"]) == ("A rock.", 9)
+
+    @pytest.mark.parametrize(
+        ("name", "text", "said"),
+        [
+            ("setup.oil", "21", "oil: Input should be less than or equal to 20."),
+            ("setup.oil", "much", "oil: Input should be a valid integer"),
+            ("setup.rules", "a" * 201, "rules: String should have at most 200 characters."),
+            ("setup.lamps.0.name", "", "lamps.0.name: String should have at least 1 character."),
+            ("setup.lamps", "north", "lamps: Input should be a valid list."),
+            ("setup.rules", "a\0b", "Nothing was changed"),
+            ("setup.lamps.1.name", "south", "lamps.1.name: there is no such field."),
+            ("setup.lamps.-1.name", "south", "lamps.-1.name: there is no such field."),
+            (f"setup.lamps.{'9' * 400}.name", "south", "there is no such field."),
+            ("setup.lamps.0.name.x", "south", "there is no such field."),
+            ("setup.tide", "high", "tide: there is no such field."),
+            ("setup.", "high", "there is no such field."),
+            ("setup.a.b.c", "high", "a.b.c: there is no such field."),
+        ],
+    )
+    def test_a_bad_one_is_refused_beside_its_cell(
+        self, htmx: Client, fresh: Session, name: str, text: str, said: str
+    ) -> None:
+        answer = htmx.post(address(fresh, "save-world"), {name: text})
+        assert answer.status_code == 422
+        assert said in answer.content.decode()
+        assert answer["HX-Retarget"].startswith("find .refusal, next .refusal")
+        assert Tab1Inputs.objects.get(session=fresh).mode_setup == {}
+
+    def test_after_the_first_prompt_they_are_shown_and_take_no_change(
+        self, htmx: Client, fresh: Session, provider: ScriptedProvider
+    ) -> None:
+        htmx.post(address(fresh, "save-world"), {"setup.oil": "7"})
+        provider.enqueue("I climb.")
+        play(fresh)
+        for text in ("8", "much"):
+            answer = htmx.post(address(fresh, "save-world"), {"setup.oil": text})
+            assert answer.status_code == 423
+        html = get_page(htmx, fresh, "world")
+        oil = by_id(html, "setup-oil")
+        assert (oil.attributes["value"], "readonly" in oil.attributes) == ("7", True)
+        assert "disabled" in by_id(html, "lamp-0").attributes
+        assert not {"hx-post", "data-autosave"} & set(oil.attributes)
+
+    def test_what_does_not_fit_the_model_any_more_is_shown_with_what_is_wrong(
+        self, client: Client, fresh: Session
+    ) -> None:
+        Tab1Inputs.objects.filter(session=fresh).update(mode_setup={"oil": 99, "rules": "None."})
+        html = get_page(client, fresh, "world")
+        assert "Some of what was set up does not fit this way to play any more." in html
+        assert "oil: Input should be less than or equal to 20" in html
+        assert by_id(html, "setup-oil").attributes["value"] == "99"
+        client.post(address(fresh, "save-world"), {"setup.oil": "19"})
+        assert setup_of(get_chapter(fresh.pk)) == Tower(oil=19, rules="None.")
+
+    def test_a_mode_without_them_shows_none_and_takes_none(self, client: Client) -> None:
+        chapter = begin_chapter()
+        assert 'name="setup.' not in get_page(client, chapter, "world")
+        answer = client.post(address(chapter, "save-world"), {"setup.oil": "7"})
+        assert answer.status_code == 422
+        assert get_chapter(chapter.pk).tab1.mode_setup == {}
+
+
+class TestPanel:
+    @pytest.fixture(autouse=True)
+    def _begun(self, chapter: Session, provider: ScriptedProvider) -> None:
+        provider.enqueue("I climb.")
+        play(chapter)
+
+    def fields(self, chapter: Session, client: Client, **typed: str) -> dict[str, str]:
+        """What the form of the panel sends."""
+        html = get_page(client, chapter, "play")
+        sent = {
+            one.attributes["name"]: one.attributes["value"]
+            for one in all_of(html, "input")
+            if any(form.attributes.get("action") == address(chapter, "act") for form in one.parents)
+            and one.attributes["name"] != "csrfmiddlewaretoken"
+        }
+        assert sent == {"shape": "playing", "act": "refuel", "arguments.litres": "1"}
+        return sent | {f"arguments.{name}": text for name, text in typed.items()}
+
+    def test_it_shows_the_world(self, client: Client, chapter: Session) -> None:
+        panel = by_id(get_page(client, chapter, "play"), "mode-panel")
+        assert (panel.tag, panel.attributes["aria-label"]) == ("aside", "Lighthouse")
+        assert "Oil: 5 litres. Lamps that burn: none." in panel.words
+
+    def test_an_act_changes_it_in_the_same_answer(self, htmx: Client, chapter: Session) -> None:
+        answer = htmx.post(address(chapter, "act"), self.fields(chapter, htmx, litres="10"))
+        html = answer.content.decode()
+        assert answer.status_code == 200, html
+        assert by_id(html, "oil").text == "15"
+        assert by_id(html, "mode-panel").attributes["hx-swap-oob"] == "true"
+        assert by_id(html, "play-upper").tag == "div"
+        [change] = chapter.changes.all()
+        assert (change.payload, change.cause) == ({"litres": 10}, "refuel")
+
+    def test_without_scripts_it_leads_back_to_the_page(
+        self, client: Client, chapter: Session
+    ) -> None:
+        answer = client.post(address(chapter, "act"), self.fields(chapter, client, litres="2"))
+        assert answer["Location"] == address(chapter, "play")
+        assert by_id(get_page(client, chapter, "play"), "oil").text == "7"
+
+    @pytest.mark.parametrize(
+        ("fields", "status", "said"),
+        [
+            ({"arguments.litres": "99"}, 422, "The tank holds 20 litres. Nothing was changed."),
+            ({"arguments.litres": "much"}, 422, "The act refuel was not done"),
+            ({"arguments.tide": "1"}, 422, "The act refuel was not done"),
+            ({"act": "sink"}, 422, "there is refuel. Nothing was changed."),
+            ({"act": ""}, 422, "there is refuel. Nothing was changed."),
+        ],
+    )
+    def test_a_refusal_says_why_and_changes_nothing(
+        self, htmx: Client, chapter: Session, fields: Any, status: int, said: str
+    ) -> None:
+        answer = htmx.post(address(chapter, "act"), self.fields(chapter, htmx) | fields)
+        assert answer.status_code == status
+        assert said in answer.content.decode()
+        assert not chapter.changes.exists()
+
+    def test_a_closed_turn_offers_no_other_attempt(self, htmx: Client, chapter: Session) -> None:
+        assert address(chapter, "reroll") in get_page(htmx, chapter, "play")
+        html = htmx.post(address(chapter, "act"), self.fields(chapter, htmx)).content.decode()
+        assert address(chapter, "reroll") not in html
+        assert htmx.post(address(chapter, "reroll"), {}).status_code == 409
+
+    def test_a_choice_changes_it(
+        self, htmx: Client, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(says("native", "I light it.", ("light", {"lamp": "north"})), "It burns.")
+        assert call("POST", api_address(chapter, "reroll"), {}).status_code == 201
+        html = get_page(htmx, chapter, "play")
+        assert "Lamps that burn: north." in by_id(html, "mode-panel").words
+        earlier = by_id(html, "choose-earlier").attributes["value"]
+        answer = htmx.post(
+            address(chapter, "choose"),
+            {"number": "1", "attempt_id": earlier, "shape": "playing"},
+        )
+        assert "Lamps that burn: none." in by_id(answer.content.decode(), "mode-panel").words
+
+    def test_a_reply_that_ends_brings_it(self, chapter: Session) -> None:
+        chosen = chapter.turns.get().chosen_id
+        stream = async_to_sync(AsyncClient().get)(address(chapter, "stream", chosen))
+        html = text_of(stream).partition("event: ended")[2].replace("\ndata: ", "\n")
+        panel = by_id(html, "mode-panel")
+        assert panel.attributes["hx-swap-oob"] == "true"
+        assert "Oil: 5 litres." in panel.words
