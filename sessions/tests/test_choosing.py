@@ -172,3 +172,13 @@ def test_a_trial_runs_beside_play_and_is_committed_unchosen(chapter: Session) ->
     # It ended after play had gone on, so that nobody can choose it.
     with pytest.raises(WrongState):
         choose_attempt(chapter.pk, 2, trial.pk)
+
+
+def test_a_trial_sets_no_broken_attempt_aside(chapter: Session) -> None:
+    broken = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
+    fail_attempt(broken, error="No answer.", partial_text="I g")
+    source = chapter.turns.get(number=2).chosen
+    trial = open_trial(chapter.pk, source=source, given={}, submission_key="t").attempt
+    assert commit_attempt(trial, "Another way.")
+    again = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
+    assert (again.attempt.pk, again.must_run) == (broken.pk, True)
