@@ -13,6 +13,7 @@ from agents.calling.model_access import model_name
 from agents.calling.tests.exploring import GO
 from agents.flows.dry_run import look_ahead
 from agents.flows.tests.playing import play
+from agents.flows.tests.trying import try_again
 from agents.mode_checks import check_modes
 from agents.models import LLMArtifact
 from agents.modes import (
@@ -206,3 +207,16 @@ class TestPlay:
         assert (call.agent, call.agent_id) == ("explorer.narrator", None)
         page = client.get(reverse("pages:usage", args=[chapter.pk])).content.decode()
         assert NARRATOR.title in page
+
+    def test_nothing_follows_a_trial_that_nobody_has_chosen(
+        self, with_modes: Install, provider: ScriptedProvider, settings: Settings
+    ) -> None:
+        settings.LLM = "scripted"
+        committed: list[Attempt] = []
+        with_modes(explorer=replace(EXPLORER, after_commit=committed.append))
+        chapter = in_a_harbour(mode="explorer")
+        provider.enqueue("Masts, and gulls.", "Ice, and gulls.")
+        attempt = play(chapter, "I look.", slot=None)
+        trial = try_again(chapter, "A frozen harbour.", name="WORLD_TEXT")
+        assert (trial.status, trial.agent) == (Attempt.Status.COMMITTED, NARRATOR.name)
+        assert committed == [attempt]
