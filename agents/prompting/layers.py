@@ -4,6 +4,7 @@ The order of the layers is the caller's and is never changed: stable text first,
 caches work. Layers are trimmed in the order of `gives_way`, each by its own rule.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -106,7 +107,7 @@ class Layer:
 
     Layers with a lower `gives_way` are trimmed first. `step` is how many pieces are dropped at a
     time, because prefix caches profit from few changes. `share` limits the layer to a part of the
-    budget, even if there is room.
+    budget, and `most_tokens` to a number of tokens, even if there is room.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Layer:
     gives_way: int = 0
     step: int = 1
     share: float | None = None
+    most_tokens: int | None = None
     separator: str = BLANK_LINE
     # An assistant's message has the server's own tool calls; a tool's message names its call.
     tool_calls: tuple[ToolCall, ...] = ()
@@ -169,13 +171,8 @@ def assemble(
         return layer.weight / weight_per_token
 
     originals = [layer for layer in layers if layer.pieces]
-    shared = [
-        layer
-        if layer.share is None
-        else _trim(layer, layer.share * budget_tokens * weight_per_token)
-        for layer in originals
-    ]
-    fitted = list(shared)
+    limited = [_trim(layer, _limit(layer, budget_tokens) * weight_per_token) for layer in originals]
+    fitted = list(limited)
     available = (budget_tokens - TOKENS_PER_MESSAGE * len(fitted)) * weight_per_token
     total = sum(layer.weight for layer in fitted)
     for at in sorted(range(len(fitted)), key=lambda i: fitted[i].gives_way):
@@ -187,10 +184,16 @@ def assemble(
     return AssembledPrompt(
         layers=tuple(
             _as_sent(before, after, round(tokens_of(after)), reason=_reason(before, within, after))
-            for before, within, after in zip(originals, shared, fitted, strict=True)
+            for before, within, after in zip(originals, limited, fitted, strict=True)
         ),
         weight=total,
     )
+
+
+def _limit(layer: Layer, budget_tokens: int) -> float:
+    """Return the most tokens that the layer may have, even if there is room for more."""
+    share = math.inf if layer.share is None else layer.share * budget_tokens
+    return share if layer.most_tokens is None else min(share, layer.most_tokens)
 
 
 def _trim(layer: Layer, room: float) -> Layer:
@@ -235,7 +238,9 @@ def _order_of_giving_way(layer: Layer) -> list[int]:
 def _reason(before: Layer, within: Layer, after: Layer) -> str:
     if after is before:
         return ""
-    return "the window is full" if after is not within else "its share of the window is full"
+    if after is not within:
+        return "the window is full"
+    return "its share of the window is full" if before.most_tokens is None else "its limit is full"
 
 
 def _too_long(

@@ -70,10 +70,11 @@ class LayerDeclaration:
     """A layer of an agent, with the source of its text and the rule by which it is trimmed.
 
     `source` gives the pieces for a tier, and a layer without pieces is left out. `tiers` limits the
-    declaration to some tiers, so that another one can apply to the rest. The pieces that the source
-    marks as `must_stay` are never trimmed, nor are the newest `floor` pieces. `is_kept` says that
-    the layer depends only on the chapter's state and the tier, so that it is composed once for each
-    state.
+    declaration to some tiers, so that another one can apply to the rest. `most_tokens` is the most
+    that the layer may have in a tier, to which it is trimmed by its rule even where there is room;
+    a tier that it does not name has no such limit. The pieces that the source marks as `must_stay`
+    are never trimmed, nor are the newest `floor` pieces. `is_kept` says that the layer depends only
+    on the chapter's state and the tier, so that it is composed once for each state.
     """
 
     name: str
@@ -87,6 +88,8 @@ class LayerDeclaration:
     separator: str = BLANK_LINE
     floor: int = 0
     tiers: tuple[Tier, ...] = TIERS
+    # The declaration is a key of what is kept, and a mapping has no hash.
+    most_tokens: Mapping[Tier, int] = field(default_factory=dict, hash=False)
     is_kept: bool = False
 
     def __post_init__(self) -> None:
@@ -103,6 +106,7 @@ class LayerDeclaration:
             gives_way=self.gives_way,
             step=self.step,
             share=self.share,
+            most_tokens=self.most_tokens.get(tier),
             separator=self.separator,
         )
 

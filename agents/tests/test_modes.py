@@ -13,9 +13,11 @@ from agents.calling.model_access import model_name
 from agents.calling.tests.exploring import GO
 from agents.flows.dry_run import look_ahead
 from agents.flows.tests.playing import play
+from agents.flows.tests.trying import try_again
 from agents.mode_checks import check_modes
 from agents.models import LLMArtifact
 from agents.modes import (
+    AddedLayer,
     Mode,
     all_modes,
     compose_for,
@@ -26,7 +28,9 @@ from agents.modes import (
 )
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from agents.prompting.escaping import without_forgeries
-from agents.prompting.sandwich import Subject
+from agents.prompting.layer_sources import world_text
+from agents.prompting.layers import TIERS, Trim, assemble
+from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind, job_kind
 from agents.tests.second_mode import EXPLORER, NARRATOR, added, install
@@ -171,6 +175,19 @@ class TestAddedLayers:
         [near] = [layer for layer in told if layer.name == "WHAT_IS_NEAR"]
         assert [piece.text for piece in near.pieces] == ["A harbour."]
 
+    def test_one_may_have_a_limit_in_tokens_for_a_tier(self, with_modes: Install) -> None:
+        near = LayerDeclaration(
+            "WHAT_IS_NEAR", world_text, trim=Trim.DROP, most_tokens={"minimal": 1}, is_kept=True
+        )
+        layer = AddedLayer("memory", "FORMAT", near)
+        with_modes(explorer=replace(EXPLORER, added_layers=(layer,)))
+        subject = Subject(in_a_harbour(mode="explorer"))
+        for tier in TIERS:
+            told = compose_for(CONTEXT_SUMMARY, subject, tier)
+            prompt = assemble(told, budget_tokens=100_000, weight_per_token=1)
+            [sent] = [one for one in prompt.layers if one.name == "WHAT_IS_NEAR"]
+            assert (sent.kept == 0) == (tier == "minimal")
+
 
 @pytest.mark.django_db
 class TestPlay:
@@ -192,3 +209,16 @@ class TestPlay:
         assert (call.agent, call.agent_id) == ("explorer.narrator", None)
         page = client.get(reverse("pages:usage", args=[chapter.pk])).content.decode()
         assert NARRATOR.title in page
+
+    def test_nothing_follows_a_trial_that_nobody_has_chosen(
+        self, with_modes: Install, provider: ScriptedProvider, settings: Settings
+    ) -> None:
+        settings.LLM = "scripted"
+        committed: list[Attempt] = []
+        with_modes(explorer=replace(EXPLORER, after_commit=committed.append))
+        chapter = in_a_harbour(mode="explorer")
+        provider.enqueue("Masts, and gulls.", "Ice, and gulls.")
+        attempt = play(chapter, "I look.", slot=None)
+        trial = try_again(chapter, "A frozen harbour.", name="WORLD_TEXT")
+        assert (trial.status, trial.agent) == (Attempt.Status.COMMITTED, NARRATOR.name)
+        assert committed == [attempt]

@@ -314,11 +314,12 @@ class TestReaders:
         assert chapter.differs_by_reader
 
 
+@pytest.mark.parametrize("played_since", [6, 7], ids=["at its last turn", "a turn later"])
 def test_a_delta_that_comes_late_stands_before_the_rulings_made_after_its_turn(
-    chapter: Session,
+    chapter: Session, played_since: int
 ) -> None:
     """Also within what agent 8 is told of the stretch that it is just telling."""
-    add_prompts(chapter, 7)
+    add_prompts(chapter, played_since)
     write_correction(chapter.pk, replaces="the bell tolls", canon="the bell is still")
     asked = {
         "canon_locks": ["the bell tolls"],

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sessions.attempts import open_prompt, open_trial
+from sessions.attempts import open_prompt, open_reroll, open_trial
 from sessions.breaking import fail_attempt
 from sessions.committing import choose_attempt, commit_attempt, edit_reply, reply_of
 from sessions.exceptions import (
@@ -172,3 +172,30 @@ def test_a_trial_runs_beside_play_and_is_committed_unchosen(chapter: Session) ->
     # It ended after play had gone on, so that nobody can choose it.
     with pytest.raises(WrongState):
         choose_attempt(chapter.pk, 2, trial.pk)
+
+
+def test_a_trial_sets_no_broken_attempt_aside(chapter: Session) -> None:
+    broken = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
+    fail_attempt(broken, error="No answer.", partial_text="I g")
+    source = chapter.turns.get(number=2).chosen
+    trial = open_trial(chapter.pk, source=source, given={}, submission_key="t").attempt
+    assert commit_attempt(trial, "Another way.")
+    again = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
+    assert (again.attempt.pk, again.must_run) == (broken.pk, True)
+
+
+def test_trials_and_edits_are_perceived_by_those_who_perceived_their_source(
+    chapter: Session,
+) -> None:
+    source = open_prompt(
+        chapter.pk, actor=1, words="Psst.", submission_key="k", witnesses=[2]
+    ).attempt
+    assert commit_attempt(source, "I whisper.")
+    trial = open_trial(chapter.pk, source=source, given={}, submission_key="t").attempt
+    assert commit_attempt(trial, "I whisper low.")
+    edit = edit_reply(chapter.pk, 3, "I whisper lower.")
+    reroll = open_reroll(chapter.pk, submission_key="r").attempt
+    assert commit_attempt(reroll, "I mutter.")
+    for attempt in (trial, edit, reroll):
+        assert attempt.witnesses == [1, 2]
+        assert [event.witnesses for event in attempt.events.all()] == [[1, 2]] * 2

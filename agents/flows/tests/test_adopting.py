@@ -15,6 +15,8 @@ from agents.flows.trials import adopt_trial, read_reply, read_trial
 from agents.models import Job
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import ScriptedProvider
+from agents.running.jobs import claim
+from agents.running.results import ask_for_result, finish_with_result
 from memory.blocks import counting_blocks
 from memory.models import MemoryBlock
 from sessions.exceptions import TurnInFlight, WrongState
@@ -22,6 +24,7 @@ from sessions.models import Attempt, Session
 from sessions.record import chosen_events
 from sessions.states import State
 from sessions.transcript import read_transcript
+from sessions.world import changes_that_count
 
 pytestmark = pytest.mark.django_db
 
@@ -208,3 +211,17 @@ class TestMemory:
         seven.refresh_from_db()
         assert seven.last_summarized_prompt_index == 7
         assert "I run to the quay." in provider.history[-1].messages[-1].content
+
+
+def test_a_trial_takes_the_late_results_that_wait_for_its_turn(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    asker = chapter.turns.select_related("chosen__turn").get(number=2).chosen
+    job = claim(ask_for_result(asker, "simulate", "tide").pk)
+    assert job is not None
+    assert finish_with_result(job, {"level": 3})
+    play(chapter, "The tide turns.")
+    trial = tried(chapter, provider)
+    assert [change.kind for change in trial.changes.all()] == ["tide"]
+    adopt_trial(chapter.pk, trial.pk)
+    assert [change.attempt for change in changes_that_count(chapter)] == [trial]

@@ -12,7 +12,7 @@ from agents.calling.tests.bookkeeping import chunks_of, expire, make_due
 from agents.flows.choosing import choose_reply
 from agents.flows.ending import request_end, retry_summary
 from agents.flows.replies import keep_reply
-from agents.flows.summarizing import give_up, write_memory_deltas
+from agents.flows.summarizing import give_up, queue_due_summary, write_memory_deltas
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.models import Job
 from agents.providers.exceptions import ProviderBusy, ProviderRefused, ProviderUnreachable
@@ -24,7 +24,10 @@ from agents.running.work import work_on
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock
 from memory.tests.factories import add_delta, write_delta
-from sessions.models import Attempt, Session
+from sessions.attempts import Writer, open_prompt
+from sessions.committing import commit_attempt
+from sessions.events import NewEvent
+from sessions.models import THOUGHT, Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
 
@@ -229,6 +232,24 @@ def test_a_summary_that_waits_is_cancelled_by_another_choice(
     assert chapter.state == State.ACTIVE
 
 
+def test_one_that_was_cancelled_is_queued_again_once_its_attempt_is_chosen_again(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 6)
+    first = play(chapter)
+    reroll(chapter)
+    choose_reply(chapter.pk, 7, first.pk)
+    job = Job.objects.get()
+    assert job.status == Job.Status.CANCELLED
+    play(chapter, "On we go.")
+    job.refresh_from_db()
+    assert (job.status, job.attempt) == (Job.Status.QUEUED, first)
+    assert run_jobs() == 1
+    assert chunks_of(chapter) == [(1, 7)]
+    chapter.refresh_from_db()
+    assert chapter.last_summarized_prompt_index == 7
+
+
 def fail_for_now(job: Job) -> None:
     give_up(job, ProviderUnreachable("The server is gone."))
 
@@ -263,6 +284,28 @@ def test_another_attempt_is_composed_without_the_block_that_covers_its_turn(
     sent = "".join(one.content for one in provider.history[-1].messages)
     assert "The bell is cracked." not in sent
     assert "1) beat 1" in sent
+
+
+def test_a_stretch_with_nothing_to_tell_is_an_empty_delta_without_a_call(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    def goes_on(_chapter: Session, actor: int | None) -> Writer:
+        return Writer(actor, needs_words=False)
+
+    for number in range(7):
+        thinks = open_prompt(
+            chapter.pk, actor=1, words="", submission_key=str(number), answers=goes_on
+        ).attempt
+        assert commit_attempt(thinks, [NewEvent("He lies.", 1, kind=THOUGHT)])
+    chapter.refresh_from_db()
+    assert queue_due_summary(chapter)
+    run_jobs()
+    assert provider.history == []
+    delta = MemoryBlock.objects.get(type=MemoryBlock.Type.TURN_DELTA)
+    assert (delta.from_prompt_index, delta.to_prompt_index, delta.audience) == (1, 7, [1, 2, 3])
+    assert delta.json_payload == {"memory_type": "turn_delta"}
+    chapter.refresh_from_db()
+    assert (chapter.last_summarized_prompt_index, chapter.state) == (7, State.ACTIVE)
 
 
 def test_a_kept_text_can_be_the_seventh_reply(

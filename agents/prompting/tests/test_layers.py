@@ -80,6 +80,16 @@ def test_a_share_holds_whatever_else_there_is() -> None:
     assert weigh(prompt.messages[0].content) <= 200
 
 
+def test_a_limit_in_tokens_holds_whatever_room_and_share_there_are() -> None:
+    memory = Layer("M", keep_last(pieces(9), 1), trim=Trim.CONDENSE, share=0.9, most_tokens=200)
+    prompt = assemble([memory], budget_tokens=1_000, weight_per_token=2)
+    [sent] = prompt.layers
+    assert weigh(prompt.messages[0].content) <= 400
+    assert (sent.kept, sent.reason) == (3, "its limit is full")
+    within = assemble([replace(memory, most_tokens=800)], budget_tokens=1_000, weight_per_token=2)
+    assert within.layers[0].kept == 9
+
+
 class TestTooLong:
     """Which part the GM is told to shorten. A character of the texts is a token."""
 
