@@ -15,6 +15,7 @@ from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.ending import request_end
 from agents.flows.tests.playing import play
 from agents.models import Job
+from agents.modes import all_modes
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.job_kinds import JobKind
@@ -23,7 +24,6 @@ from agents.running.results import ask_for_result, finish_with_result, waiting_r
 from agents.running.watch import Watch
 from agents.tests.replies import world_lock
 from agents.tests.second_mode import install
-from gamemaster.mode import MODE
 from memory.tests.factories import add_lock
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
@@ -41,7 +41,7 @@ def chapter(
     provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> Session:
     kinds = {"simulate": JobKind(run, lambda job, error: None)}
-    mode = replace(MODE, name="tidal", job_kinds=kinds)
+    mode = replace(all_modes()[0], name="tidal", job_kinds=kinds)
     install(monkeypatch, settings, tidal=mode)
     chapter = make_active_chapter(mode="tidal")
     add_lock(chapter, world_lock())
