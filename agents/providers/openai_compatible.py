@@ -37,7 +37,6 @@ from agents.providers.failures import (
     unreachable,
 )
 from agents.providers.guard import check_real_calls_allowed
-from agents.providers.loopback import LoopbackTransport
 from agents.providers.streamed_replies import StreamedReply, TimeOuts
 from agents.providers.strict_schema import is_strict
 
@@ -309,9 +308,6 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
     """Return a client that follows no redirect away from the server of this address."""
     is_local = not host_of(base_url)
     has_tls = base_url.lower().startswith("https:")
-    # Longer than a GM thinks between prompts, since a new connection costs up to 0.1 seconds.
-    limits = httpx2.Limits(keepalive_expiry=120)
-    tls = _tls_context() if has_tls else _no_tls_context()
     return httpx2.AsyncClient(
         # Compression is declined because a small answer could unpack into a giant one.
         headers={"Accept-Encoding": "identity"},
@@ -322,9 +318,9 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
         follow_redirects=False,
         trust_env=not is_local,
         timeout=timeout,
-        limits=limits,
-        verify=tls,
-        transport=LoopbackTransport(limits, tls) if is_local and not has_tls else None,
+        # Longer than a GM thinks between prompts, since a new connection costs up to 0.1 seconds.
+        limits=httpx2.Limits(keepalive_expiry=120),
+        verify=_tls_context() if has_tls else _no_tls_context(),
     )
 
 
