@@ -128,11 +128,6 @@ class OpenAICompatibleProvider(Provider):
             await self._retries.sleep(wait)
 
     @property
-    def open_clients(self) -> int:
-        """The number of event loops that have connections of this provider."""
-        return len(self._clients)
-
-    @property
     def takes_cache_keys(self) -> bool:
         """Whether the host is known to accept cache keys. Regional hosts are its subdomains."""
         return f".{self.host}".endswith(tuple(f".{host}" for host in _TAKING_CACHE_KEYS))
