@@ -43,7 +43,7 @@ class DryRun:
     characters: int
     too_long: str
     # None where this character was not called before.
-    shared: int | None
+    shared_characters: int | None
     previous: CallRecord | None
     output_limit: int
     price: Price | None
@@ -104,7 +104,7 @@ def look_ahead(
         layers=prompt.layers,
         characters=characters_of(prompt.messages),
         too_long=too_long,
-        shared=shared,
+        shared_characters=shared,
         previous=previous,
         output_limit=limit,
         price=price_of(model),

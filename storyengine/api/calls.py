@@ -123,7 +123,7 @@ def list_calls(
         count=total.calls,
         items=list(_documents(read_recent_calls(chapter, limit=limit, offset=offset))),
         usage=_usage(total),
-        usage_by_agent=[AgentUsageDocument.model_validate(row) for row in rows],
+        usage_by_agent=rows,
         inherited_usage=_usage(total_of(row.usage for row in inherited_usage(chapter))),
         uncapped_models=uncapped_models(),
     )
@@ -170,24 +170,8 @@ class DryRunDocument(Document):
 @router.post("/session/{uuid:session_id}/dry-run", response={200: DryRunDocument, **WRITE})
 def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> DryRunDocument:
     """Return what this prompt would send, by layers; nothing is sent, stored or spent."""
-    run = look_ahead(
-        get_chapter(session_id),
-        agent_slot=body.agent_slot,
-        user_text=body.user_text,
-        witnesses=body.witnesses,
-    )
-    return DryRunDocument(
-        model=run.model,
-        budget_tokens=run.budget_tokens,
-        tokens=run.tokens,
-        output_limit=run.output_limit,
-        dollars=run.dollars,
-        most_dollars=run.most_dollars,
-        too_long=run.too_long,
-        characters=run.characters,
-        shared_characters=run.shared,
-        layers=[DryRunLayerDocument.model_validate(layer) for layer in run.layers],
-    )
+    run = look_ahead(get_chapter(session_id), **body.model_dump())
+    return DryRunDocument.model_validate(run)
 
 
 @router.get(
@@ -229,9 +213,9 @@ def _documents(calls: Iterable[tuple[CallRecord, SentPrompt]]) -> Iterable[CallD
             cached_tokens=call.tokens.get("cached"),
             output_tokens=call.tokens.get("output"),
             estimated_tokens=call.estimated_tokens,
-            layers=[LayerDocument.model_validate(layer) for layer in prompt.layers],
+            layers=prompt.layers,
             prompt_characters=prompt.characters,
-            shared_characters=prompt.shared,
+            shared_characters=prompt.shared_characters,
             reply_characters=len(one.raw_output_ref),
             first_token_ms=one.first_token_ms,
             duration_ms=one.duration_ms,
