@@ -445,3 +445,7 @@ class Change(AppendOnly):
 
     def __str__(self) -> str:
         return f"{self.kind} by {self.cause}"
+
+    @property
+    def is_act(self) -> bool:
+        return self.run_id is None

@@ -1,10 +1,9 @@
 """Checks of the configuration that report faults at the start."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Tags, register
@@ -42,36 +41,44 @@ WITH_HTTPS = {
 }
 
 
-@register(Tags.security)
-def check_access(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
-    messages: list[CheckMessage] = []
+# A check without Django's arguments, and one as Django calls it.
+Check = Callable[[], Iterable[CheckMessage]]
+RegisteredCheck = Callable[..., list[CheckMessage]]
+
+
+def check(*tags: str, deploy: bool = False) -> Callable[[Check], RegisteredCheck]:
+    """Register a function that yields its messages, and does not ask which apps are checked."""
+
+    def register_check(find_faults: Check) -> RegisteredCheck:
+        # Django looks at the signature, so that this is no wrapper as of functools.
+        def run(**_: object) -> list[CheckMessage]:
+            return list(find_faults())
+
+        return register(run, *tags, deploy=deploy)
+
+    return register_check
+
+
+@check(Tags.security)
+def check_access() -> Iterator[CheckMessage]:
     if settings.PASSWORD and settings.DEBUG:
-        messages.append(
-            checks.Warning(
-                "DEBUG is on while the program serves other machines.",
-                hint="Error pages would show them settings and texts. Unset DEBUG.",
-                id="storyengine.W001",
-            )
+        yield checks.Warning(
+            "DEBUG is on while the program serves other machines.",
+            hint="Error pages would show them settings and texts. Unset DEBUG.",
+            id="storyengine.W001",
         )
     if settings.PASSWORD and not settings.API_TOKEN:
-        messages.append(
-            checks.Info(
-                "A password is set and no API token, so the API refuses every call.",
-                hint="Set STORYENGINE_API_TOKEN to open it to programs.",
-                id="storyengine.I001",
-            )
+        yield checks.Info(
+            "A password is set and no API token, so the API refuses every call.",
+            hint="Set STORYENGINE_API_TOKEN to open it to programs.",
+            id="storyengine.I001",
         )
     if settings.PASSWORD and is_beyond_loopback() and not settings.HTTPS:
-        messages.append(_unencrypted())
-    return messages
+        yield _unencrypted()
 
 
-@register(Tags.security)
-def check_secrets(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
+@check(Tags.security)
+def check_secrets() -> Iterable[CheckMessage]:
     secrets = (
         ("STORYENGINE_PASSWORD", settings.PASSWORD, "storyengine.W005", is_held_back()),
         ("STORYENGINE_API_TOKEN", settings.API_TOKEN, "storyengine.W014", False),
@@ -97,47 +104,35 @@ def _short(name: str, check_id: str, *, is_held_back: bool) -> CheckMessage:
     )
 
 
-@register(Tags.security)
-def check_proxies(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
+@check(Tags.security)
+def check_proxies() -> Iterator[CheckMessage]:
     """Check that proxies tell visitors' addresses, by which wrong passwords are counted."""
     if settings.HTTPS and not settings.PROXIES:
-        return [
-            checks.Warning(
-                "FORWARDED_ALLOW_IPS names no proxy: all visitors count as one when wrong "
-                "passwords are counted, and one who guesses locks out all.",
-                hint="Set it to the address from which the proxy that speaks HTTPS connects.",
-                id="storyengine.W015",
-            )
-        ]
-    if "*" in settings.PROXIES:
-        return [
-            checks.Warning(
-                "FORWARDED_ALLOW_IPS is *: a visitor can write any address into X-Forwarded-For, "
-                "and guess passwords from a new one each time.",
-                hint="Name the proxy's address or network, with compose 172.16.0.0/12.",
-                id="storyengine.W016",
-            )
-        ]
-    return []
+        yield checks.Warning(
+            "FORWARDED_ALLOW_IPS names no proxy: all visitors count as one when wrong "
+            "passwords are counted, and one who guesses locks out all.",
+            hint="Set it to the address from which the proxy that speaks HTTPS connects.",
+            id="storyengine.W015",
+        )
+    elif "*" in settings.PROXIES:
+        yield checks.Warning(
+            "FORWARDED_ALLOW_IPS is *: a visitor can write any address into X-Forwarded-For, "
+            "and guess passwords from a new one each time.",
+            hint="Name the proxy's address or network, with compose 172.16.0.0/12.",
+            id="storyengine.W016",
+        )
 
 
-@register(Tags.security)
-def check_private_files(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
+@check(Tags.security)
+def check_private_files() -> Iterator[CheckMessage]:
     """Warn of files that the start could not make private."""
     files = files_for_others(settings.DATA_FOLDER, settings.DATABASES["default"])
-    if not files:
-        return []
-    return [
-        checks.Warning(
+    if files:
+        yield checks.Warning(
             f"Other users of this machine can read or change {', '.join(map(str, files))}.",
             hint="Run chmod go= on them as their owner; where one is a link, on what it leads to.",
             id="storyengine.W018",
         )
-    ]
 
 
 def _unencrypted() -> CheckMessage:
@@ -149,10 +144,8 @@ def _unencrypted() -> CheckMessage:
     )
 
 
-@register(Tags.security)
-def check_middleware(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
+@check(Tags.security)
+def check_middleware() -> Iterable[CheckMessage]:
     return [
         checks.Error(
             f"{name} is not in MIDDLEWARE.",
@@ -165,146 +158,110 @@ def check_middleware(
     ]
 
 
-@register(Tags.compatibility)
-def check_models_file(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
+@check(Tags.compatibility)
+def check_models_file() -> Iterator[CheckMessage]:
     try:
         read_known_models(settings.MODELS_FILE)
     except CapabilityFileError as error:
-        return [
-            checks.Error(
-                f"STORYENGINE_MODELS_FILE cannot be used. {error}",
-                hint="agents/facts/models.toml shows the form and explains the fields.",
-                id="storyengine.E004",
-            )
-        ]
-    return []
+        yield checks.Error(
+            f"STORYENGINE_MODELS_FILE cannot be used. {error}",
+            hint="agents/facts/models.toml shows the form and explains the fields.",
+            id="storyengine.E004",
+        )
 
 
-@register(Tags.compatibility)
-def check_model(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
+@check(Tags.compatibility)
+def check_model() -> Iterable[CheckMessage]:
     return _check_model_server() if settings.LLM == "openai" else _check_embedded_model()
 
 
-@register(Tags.compatibility)
-def check_caps(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
+@check(Tags.compatibility)
+def check_caps() -> Iterator[CheckMessage]:
     try:
         models = uncapped_models()
     except CapabilityFileError:
         # check_models_file reports this error.
-        return []
-    if not models:
-        return []
-    return [
-        checks.Warning(
+        return
+    if models:
+        yield checks.Warning(
             "STORYENGINE_CHAPTER_BUDGET cannot stop calls of models without a known price: "
             f"{', '.join(models)}.",
             hint="Set STORYENGINE_CHAPTER_TOKENS, or give prices in STORYENGINE_MODELS_FILE.",
             id="storyengine.W008",
         )
-    ]
 
 
-def _check_embedded_model() -> list[CheckMessage]:
+def _check_embedded_model() -> Iterator[CheckMessage]:
     name = settings.EMBEDDED_MODEL
-    if name in KNOWN_MODELS or Path(name).expanduser().is_file():
-        return []
-    return [
-        checks.Error(
+    if not (name in KNOWN_MODELS or Path(name).expanduser().is_file()):
+        yield checks.Error(
             f"STORYENGINE_EMBEDDED_MODEL is {name!r}, which is neither a known model nor a file.",
             hint=f"Use {' or '.join(KNOWN_MODELS)}, or the path of a GGUF file.",
             id="storyengine.E002",
         )
-    ]
 
 
-def _check_model_server() -> list[CheckMessage]:
+def _check_model_server() -> Iterator[CheckMessage]:
     address = urlsplit(settings.OPENAI_BASE_URL)
     if address.scheme not in ("http", "https") or not address.hostname:
-        return [
-            checks.Error(
-                "OPENAI_BASE_URL is not a web address.",
-                hint="It looks like https://api.openai.com/v1 or http://localhost:11434/v1.",
-                id="storyengine.E001",
-            )
-        ]
+        yield checks.Error(
+            "OPENAI_BASE_URL is not a web address.",
+            hint="It looks like https://api.openai.com/v1 or http://localhost:11434/v1.",
+            id="storyengine.E001",
+        )
+        return
     host = host_of(settings.OPENAI_BASE_URL)
-    messages: list[CheckMessage] = []
     if host and not settings.OPENAI_API_KEY:
-        messages.append(
-            checks.Warning(
-                f"OPENAI_API_KEY is not set; {host} will most likely refuse every call.",
-                hint="Set it, or unset STORYENGINE_LLM to use the embedded model.",
-                id="storyengine.W002",
-            )
+        yield checks.Warning(
+            f"OPENAI_API_KEY is not set; {host} will most likely refuse every call.",
+            hint="Set it, or unset STORYENGINE_LLM to use the embedded model.",
+            id="storyengine.W002",
         )
     if host and address.scheme == "http":
-        messages.append(
-            checks.Warning(
-                f"Texts and the API key go to {host} unencrypted.",
-                hint="Use an https:// address for OPENAI_BASE_URL.",
-                id="storyengine.W003",
-            )
+        yield checks.Warning(
+            f"Texts and the API key go to {host} unencrypted.",
+            hint="Use an https:// address for OPENAI_BASE_URL.",
+            id="storyengine.W003",
         )
     chosen = settings.MODEL_BY_AGENT
     names_every_model = settings.MODEL or all(
         chosen.get(agent.model_setting) for agent in all_agents()
     )
     if address.hostname != "api.openai.com" and not names_every_model:
-        messages.append(
-            checks.Warning(
-                f"STORYENGINE_MODEL is not set; {address.hostname} is asked for OpenAI's models.",
-                hint="Set it to a model that this server has.",
-                id="storyengine.W006",
-            )
+        yield checks.Warning(
+            f"STORYENGINE_MODEL is not set; {address.hostname} is asked for OpenAI's models.",
+            hint="Set it to a model that this server has.",
+            id="storyengine.W006",
         )
-    return messages
 
 
-@register(Tags.security, deploy=True)
-def check_production(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
-    messages: list[CheckMessage] = []
+@check(Tags.security, deploy=True)
+def check_production() -> Iterator[CheckMessage]:
     if settings.SECRET_KEY_IS_GENERATED:
-        messages.append(
-            checks.Warning(
-                "SECRET_KEY is not set; the one in the data folder is used.",
-                hint="Logins end when that folder is lost or not shared by all processes.",
-                id="storyengine.W004",
-            )
+        yield checks.Warning(
+            "SECRET_KEY is not set; the one in the data folder is used.",
+            hint="Logins end when that folder is lost or not shared by all processes.",
+            id="storyengine.W004",
         )
     # With a password and beyond loopback, check_access reports this at every start.
     if not settings.HTTPS and not (settings.PASSWORD and is_beyond_loopback()):
-        messages.append(_unencrypted())
+        yield _unencrypted()
     if not settings.PASSWORD:
-        messages.append(
-            checks.Warning(
-                "STORYENGINE_PASSWORD is not set.",
-                hint="Without it the program serves its own machine alone.",
-                id="storyengine.W017",
-            )
+        yield checks.Warning(
+            "STORYENGINE_PASSWORD is not set.",
+            hint="Without it the program serves its own machine alone.",
+            id="storyengine.W017",
         )
     if "*" in settings.ALLOWED_HOSTS:
-        messages.append(
-            checks.Warning(
-                "ALLOWED_HOSTS is not set, or has a *: requests for every host name are answered.",
-                hint="Set it to the name that the program is reached by.",
-                id="storyengine.W012",
-            )
+        yield checks.Warning(
+            "ALLOWED_HOSTS is not set, or has a *: requests for every host name are answered.",
+            hint="Set it to the name that the program is reached by.",
+            id="storyengine.W012",
         )
-    return messages
 
 
-@register(Tags.security, deploy=True)
-def check_guards(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
+@check(Tags.security, deploy=True)
+def check_guards() -> Iterable[CheckMessage]:
     """Check settings that no environment variable sets, so that a fault is in the source."""
     harm = ALWAYS | (WITH_HTTPS if settings.HTTPS else {})
     wrong = {name: what for name, what in harm.items() if not getattr(settings, name)}

@@ -115,7 +115,7 @@ class SentPrompt:
     layers: Sequence[SentLayer]
     characters: int
     # None if this agent had no earlier call in the chapter.
-    shared: int | None
+    shared_characters: int | None
     previous: CallRecord | None
 
 

@@ -43,7 +43,7 @@ class DryRun:
     characters: int
     too_long: str
     # The characters at the start that the latest request had too; None if there was none.
-    shared: int | None
+    shared_characters: int | None
     previous: CallRecord | None
     output_limit: int
     price: Price | None
@@ -105,7 +105,7 @@ def look_ahead(
         layers=prompt.layers,
         characters=characters_of(prompt.messages),
         too_long=too_long,
-        shared=shared,
+        shared_characters=shared,
         previous=previous,
         output_limit=limit,
         price=price_of(model),

@@ -25,7 +25,7 @@ from agents.prompting.sandwich import Subject
 from agents.providers.exceptions import ProviderError
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
-from agents.running.jobs import fail, finish, give_notice, owned, postpone, queue_job
+from agents.running.jobs import fail, finish, owned, postpone, queue_job
 from agents.running.watch import Watch
 from memory.blocks import knows, make_delta, write_deltas
 from memory.models import MemoryBlock
@@ -120,15 +120,6 @@ def cancel_waiting_summary(session_id: uuid.UUID) -> None:
         status=Job.Status.QUEUED,
         attempt__chosen_for__isnull=True,
     ).update(status=Job.Status.CANCELLED, updated_at=timezone.now())
-
-
-def give_notice_of_waiting_summaries(session_id: uuid.UUID, *, notice_after: float = 0) -> None:
-    """Give notice of the first queued summary, after another one has ended."""
-    waiting = Job.objects.filter(
-        session_id=session_id, kind=Job.Kind.SUMMARIZE, status=Job.Status.QUEUED
-    )
-    for job_id in waiting.order_by("from_prompt_index").values_list("pk", flat=True)[:1]:
-        give_notice(job_id, delay_seconds=notice_after)
 
 
 async def write_memory_deltas(job: Job, watch: Watch) -> None:

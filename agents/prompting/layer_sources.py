@@ -1,7 +1,7 @@
 """The sources that give the layers of requests their text."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -180,8 +180,16 @@ def transcript_pieces(
     words of `everybody`, who are the members of the cast now if they are not given.
     """
     cast = tuple(one.name for one in everybody or everybody_at(chapter))
+    entries = chosen_entries(
+        chapter,
+        from_prompt=first,
+        to_prompt=last,
+        last_attempt=last_attempt,
+        perceived=perceived,
+        with_thoughts=with_thoughts,
+    )
     pieces = []
-    for turn in _turns(chapter, first, last, last_attempt, perceived, with_thoughts=with_thoughts):
+    for turn in _by_prompt(entries):
         whole, brief = map("\n\n".join, zip(*(_told(entry, cast) for entry in turn), strict=True))
         pieces.append(Piece(whole, brief))
     return tuple(pieces)
@@ -209,31 +217,15 @@ def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
     if kept is None or kept[0] != state:
         weights = (
             sum(weigh(entry.prefix) + weigh(entry.text) for entry in turn)
-            for turn in _turns(chapter, 1, last)
+            for turn in _by_prompt(chosen_entries(chapter, to_prompt=last))
         )
         kept = (state, tuple(weights))
         _kept_weights.set(chapter.pk, kept, size=1 + len(kept[1]))
     return kept[1]
 
 
-def _turns(
-    chapter: Session,
-    first: int,
-    last: int,
-    last_attempt: uuid.UUID | None = None,
-    perceived: Perceived | None = None,
-    *,
-    with_thoughts: bool = False,
-) -> Iterator[Iterator[Entry]]:
+def _by_prompt(entries: Iterable[Entry]) -> Iterator[Iterator[Entry]]:
     """Yield the entries of each prompt, which have to be read before those of the next."""
-    entries = chosen_entries(
-        chapter,
-        from_prompt=first,
-        to_prompt=last,
-        last_attempt=last_attempt,
-        perceived=perceived,
-        with_thoughts=with_thoughts,
-    )
     return (turn for _, turn in groupby(entries, key=lambda entry: entry.prompt_index))
 
 

@@ -37,7 +37,6 @@ from agents.providers.failures import (
     unreachable,
 )
 from agents.providers.guard import check_real_calls_allowed
-from agents.providers.loopback import LoopbackTransport
 from agents.providers.streamed_replies import StreamedReply, TimeOuts
 from agents.providers.strict_schema import is_strict
 
@@ -127,11 +126,6 @@ class OpenAICompatibleProvider(Provider):
                     # The cause is dropped because its text may bring the request or key into a log.
                     raise failure.error from None
             await self._retries.sleep(wait)
-
-    @property
-    def open_clients(self) -> int:
-        """The number of event loops that have connections of this provider."""
-        return len(self._clients)
 
     @property
     def takes_cache_keys(self) -> bool:
@@ -309,9 +303,6 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
     """Return a client that follows no redirect away from the server of this address."""
     is_local = not host_of(base_url)
     has_tls = base_url.lower().startswith("https:")
-    # Connections stay open while a GM thinks, because a new one takes up to 0.1 seconds.
-    limits = httpx2.Limits(keepalive_expiry=120)
-    tls = _tls_context() if has_tls else _no_tls_context()
     return httpx2.AsyncClient(
         # Compression is declined because a small answer could unpack into a giant one.
         headers={"Accept-Encoding": "identity"},
@@ -322,9 +313,9 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
         follow_redirects=False,
         trust_env=not is_local,
         timeout=timeout,
-        limits=limits,
-        verify=tls,
-        transport=LoopbackTransport(limits, tls) if is_local and not has_tls else None,
+        # Connections stay open while a GM thinks, because a new one takes up to 0.1 seconds.
+        limits=httpx2.Limits(keepalive_expiry=120),
+        verify=_tls_context() if has_tls else _no_tls_context(),
     )
 
 

@@ -50,11 +50,7 @@ async def lock(
     request: HttpRequest, session_id: UUID, response: HttpResponse, prefer: Prefer = ""
 ) -> Status[SessionDocument]:
     """Lock Tab 1 and have agent 0 write the first memory."""
-    job = await in_database(request_lock, session_id)
-    if await is_awaited(is_job_over, job.job_id, session_id, prefer, response):
-        check_job(await in_database(read_job, job.job_id))
-        return Status(200, await read_whole_session(session_id))
-    return Status(202, await read_whole_session(session_id))
+    return await _answer_for(request_lock, session_id, prefer, response)
 
 
 @router.post("/session/{uuid:session_id}/end", response=ANSWERS_TO_BODY)
@@ -94,10 +90,10 @@ async def retry_memory(
     `accept_calls` is sent. Then one stretch is written at once, and one with each prompt.
     """
     await in_database(retry_summary, session_id, accept_calls=body.accept_calls)
-    if await is_awaited(are_summaries_over, session_id, session_id, prefer, response):
+    was_awaited = await is_awaited(are_summaries_over, session_id, session_id, prefer, response)
+    if was_awaited:
         check_job(await in_database(read_latest_job, session_id, Job.Kind.SUMMARIZE))
-        return Status(200, await read_whole_session(session_id))
-    return Status(202, await read_whole_session(session_id))
+    return Status(200 if was_awaited else 202, await read_whole_session(session_id))
 
 
 @router.post("/session/{uuid:session_id}/build-narrative", response=ANSWERS)
@@ -105,11 +101,7 @@ async def build_narrative(
     request: HttpRequest, session_id: UUID, response: HttpResponse, prefer: Prefer = ""
 ) -> Status[SessionDocument]:
     """Have agent 9 write the narrative of an ended chapter."""
-    job = await in_database(request_build, session_id)
-    if await is_awaited(is_job_over, job.job_id, session_id, prefer, response):
-        check_job(await in_database(read_job, job.job_id))
-        return Status(200, await read_whole_session(session_id))
-    return Status(202, await read_whole_session(session_id))
+    return await _answer_for(request_build, session_id, prefer, response)
 
 
 @router.post("/session/{uuid:session_id}/cancel", response={200: SessionDocument, **CALL})
@@ -124,6 +116,17 @@ def reopen_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
     """Play on in an ended chapter; its drafts stay."""
     reopen(session_id)
     return read_session(session_id)
+
+
+async def _answer_for(
+    request_job: Callable[[UUID], Job], session_id: UUID, prefer: str, response: HttpResponse
+) -> Status[SessionDocument]:
+    """Ask for the job of a chapter, and answer when it is over, or at once."""
+    job = await in_database(request_job, session_id)
+    was_awaited = await is_awaited(is_job_over, job.job_id, session_id, prefer, response)
+    if was_awaited:
+        check_job(await in_database(read_job, job.job_id))
+    return Status(200 if was_awaited else 202, await read_whole_session(session_id))
 
 
 async def is_awaited(

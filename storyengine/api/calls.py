@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agents.calling.call_records import CallRecord, SentPrompt, read_recent_calls
 from agents.calling.spending import uncapped_models
-from agents.calling.usage import Usage, inherited_usage, total_of, usage_by_agent
+from agents.calling.usage import inherited_usage, total_of, usage_by_agent
 from agents.exceptions import ModelNotReady
 from agents.flows.dry_run import look_ahead
 from agents.flows.estimates import estimate_build
@@ -37,8 +37,20 @@ class LayerDocument(Document):
     characters: int = Field(0, description="Its size in the prompt.")
 
 
-class CallDocument(Document):
+class CallFigures(Document):
+    """How a call went, and what it took."""
+
     call_id: UUID
+    model: str
+    outcome: Literal["finished", "stopped", "failed", "warm-up"]
+    input_tokens: int | None = Field(description="As reported; null when it was not.")
+    cached_tokens: int | None = Field(description="Those of them that a cache had.")
+    output_tokens: int | None
+    first_token_ms: int | None
+    duration_ms: int
+
+
+class CallDocument(CallFigures):
     turn_id: UUID | None = Field(description="The same as `attempt_id`.")
     attempt_id: UUID | None = Field(
         description="The attempt it was made for, of a character's reply."
@@ -48,12 +60,7 @@ class CallDocument(Document):
     agent_id: int | None = Field(description="Null for an agent without a number.")
     agent: str
     provider: str
-    model: str
-    outcome: Literal["finished", "stopped", "failed", "warm-up"]
     error: str
-    input_tokens: int | None = Field(description="As reported; null when it was not.")
-    cached_tokens: int | None = Field(description="Those of them that a cache had.")
-    output_tokens: int | None
     estimated_tokens: int = Field(description="Of the prompt, before it was sent.")
     layers: list[LayerDocument]
     prompt_characters: int
@@ -62,8 +69,6 @@ class CallDocument(Document):
         "with too; null for its first call."
     )
     reply_characters: int
-    first_token_ms: int | None
-    duration_ms: int
     created_at: datetime
 
 
@@ -122,9 +127,9 @@ def list_calls(
     return CallList(
         count=total.calls,
         items=list(_documents(read_recent_calls(chapter, limit=limit, offset=offset))),
-        usage=_usage(total),
-        usage_by_agent=[AgentUsageDocument.model_validate(row) for row in rows],
-        inherited_usage=_usage(total_of(row.usage for row in inherited_usage(chapter))),
+        usage=total,
+        usage_by_agent=rows,
+        inherited_usage=total_of(row.usage for row in inherited_usage(chapter)),
         uncapped_models=uncapped_models(),
     )
 
@@ -170,24 +175,8 @@ class DryRunDocument(Document):
 @router.post("/session/{uuid:session_id}/dry-run", response={200: DryRunDocument, **WRITE})
 def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> DryRunDocument:
     """Return what this prompt would send, by layers; nothing is sent, stored or spent."""
-    run = look_ahead(
-        get_chapter(session_id),
-        agent_slot=body.agent_slot,
-        user_text=body.user_text,
-        witnesses=body.witnesses,
-    )
-    return DryRunDocument(
-        model=run.model,
-        budget_tokens=run.budget_tokens,
-        tokens=run.tokens,
-        output_limit=run.output_limit,
-        dollars=run.dollars,
-        most_dollars=run.most_dollars,
-        too_long=run.too_long,
-        characters=run.characters,
-        shared_characters=run.shared,
-        layers=[DryRunLayerDocument.model_validate(layer) for layer in run.layers],
-    )
+    run = look_ahead(get_chapter(session_id), **body.model_dump())
+    return DryRunDocument.model_validate(run)
 
 
 @router.get(
@@ -206,15 +195,24 @@ def get_build_estimate(request: HttpRequest, session_id: UUID) -> CallsEstimateD
     return CallsEstimateDocument.model_validate(estimate)
 
 
-def _usage(usage: Usage) -> UsageDocument:
-    return UsageDocument.model_validate(usage)
+def figures_of(call: CallRecord) -> dict[str, Any]:
+    """Return the fields of `CallFigures`."""
+    one, tokens = call.artifact, call.tokens
+    return {
+        "call_id": one.pk,
+        "model": one.model,
+        "outcome": call.outcome.value,
+        **{f"{way}_tokens": tokens.get(way) for way in ("input", "cached", "output")},
+        "first_token_ms": one.first_token_ms,
+        "duration_ms": one.duration_ms,
+    }
 
 
 def _documents(calls: Iterable[tuple[CallRecord, SentPrompt]]) -> Iterable[CallDocument]:
     for call, prompt in calls:
         one = call.artifact
         yield CallDocument(
-            call_id=one.pk,
+            **figures_of(call),
             turn_id=one.attempt_id,
             attempt_id=one.attempt_id,
             prompt_index=one.attempt.turn.number if one.attempt and one.attempt.turn else None,
@@ -222,18 +220,11 @@ def _documents(calls: Iterable[tuple[CallRecord, SentPrompt]]) -> Iterable[CallD
             agent_id=one.agent_id,
             agent=call.agent,
             provider=one.provider,
-            model=one.model,
-            outcome=call.outcome.value,
             error=one.error,
-            input_tokens=call.tokens.get("input"),
-            cached_tokens=call.tokens.get("cached"),
-            output_tokens=call.tokens.get("output"),
             estimated_tokens=call.estimated_tokens,
-            layers=[LayerDocument.model_validate(layer) for layer in prompt.layers],
+            layers=prompt.layers,
             prompt_characters=prompt.characters,
-            shared_characters=prompt.shared,
+            shared_characters=prompt.shared_characters,
             reply_characters=len(one.raw_output_ref),
-            first_token_ms=one.first_token_ms,
-            duration_ms=one.duration_ms,
             created_at=one.created_at,
         )

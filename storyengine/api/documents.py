@@ -222,8 +222,8 @@ class SessionList(Document):
     items: list[SessionSummary]
 
 
-class SessionDocument(SessionSummary):
-    """A whole chapter."""
+class SessionFields(SessionSummary):
+    """What the chapter's row and its cast say of it."""
 
     last_summarized_prompt_index: int
     selected_agent_slots: list[int]
@@ -233,12 +233,17 @@ class SessionDocument(SessionSummary):
     next_agent_slot: int
     tab1_locked: bool
     is_ending: bool = Field(description="End Chapter waits for the last memory.")
+    narrative_agent_definition_text: str
+    target_words: int
+
+
+class SessionDocument(SessionFields):
+    """A whole chapter."""
+
     calls_to_accept: int = Field(
         description="How many model calls memory is behind; it waits until they are accepted with "
         "`POST …/retry-summary` or `POST …/end`. 0 where nothing has to be accepted."
     )
-    narrative_agent_definition_text: str
-    target_words: int
     config: dict[str, int]
     tab1: Tab1Texts
     events: list[EventDocument]

@@ -160,7 +160,7 @@ def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
     if isinstance(error, TurnRefused):
         problem = problem_of(request, error.refusal)
         return problem.model_copy(update={"pending_turn": error.pending})
-    kind = _refusal_behind(error)
+    kind = error.refusal if isinstance(error, JobRefused) else type(error)
     more: dict[str, Any] = {}
     if issubclass(kind, ConsentMissing):
         host = error.host if isinstance(error, ConsentMissing) else provider_host()
@@ -178,13 +178,6 @@ def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
     if isinstance(error, JobBroken):
         more["job"] = error.job
     return make_problem(request, error.status, kind.kind(), error.title, str(error), **more)
-
-
-def _refusal_behind(error: ChapterError) -> type[ChapterError]:
-    """Return the class of the refusal that ended a turn or a job, else that of the error."""
-    if isinstance(error, TurnRefused):
-        return type(error.refusal)
-    return error.refusal if isinstance(error, JobRefused) else type(error)
 
 
 def refusals(*statuses: int) -> dict[int, type[Problem]]:

@@ -25,16 +25,11 @@ from sessions.record import chosen_events
 from storyengine.api.documents import (
     ActAnswer,
     AttemptDocument,
-    ChangeDocument,
     ConsentDocument,
-    ConsentedHost,
-    EventDocument,
     JobDocument,
-    MemoryBlockDocument,
-    NarrativeDraftDocument,
     SessionDocument,
+    SessionFields,
     SessionList,
-    SessionSummary,
     TurnAnswer,
     TurnDocument,
     pending_document,
@@ -55,20 +50,11 @@ async def read_whole_session(session_id: UUID) -> SessionDocument:
 
 def _document(chapter: Session, *, with_thoughts: bool) -> SessionDocument:
     pending = pending_attempt(chapter)
-    summary = SessionSummary.model_validate(chapter)
     return SessionDocument(
-        **dict(summary),
-        last_summarized_prompt_index=chapter.last_summarized_prompt_index,
-        selected_agent_slots=chapter.selected_agent_slots,
-        agent_names=chapter.agent_names,
-        next_agent_slot=chapter.next_agent_slot,
-        tab1_locked=chapter.tab1_locked,
-        is_ending=chapter.is_ending,
+        **dict(SessionFields.model_validate(chapter)),
         calls_to_accept=calls_to_accept(chapter, is_ending=False)
         if has_stage(chapter.mode, Stage.MEMORY)
         else 0,
-        narrative_agent_definition_text=chapter.narrative_agent_definition_text,
-        target_words=chapter.target_words,
         config={
             "chunk_size_prompts": chapter.chunk_size_prompts,
             "tab1_char_limit": TAB1_CHAR_LIMIT,
@@ -76,29 +62,17 @@ def _document(chapter: Session, *, with_thoughts: bool) -> SessionDocument:
             "prompt_char_limit": PROMPT_CHAR_LIMIT,
         },
         tab1=tab1_texts(chapter),
-        events=[
-            EventDocument.model_validate(event)
-            for event in chosen_events(chapter, with_thoughts=with_thoughts)
-        ],
-        memory_blocks=[
-            MemoryBlockDocument.model_validate(block) for block in counting_blocks(chapter)
-        ],
-        narrative_drafts=[
-            NarrativeDraftDocument.model_validate(draft) for draft in drafts_of(chapter)
-        ],
+        events=list(chosen_events(chapter, with_thoughts=with_thoughts)),
+        memory_blocks=list(counting_blocks(chapter)),
+        narrative_drafts=list(drafts_of(chapter)),
         pending_turn=pending_document(pending) if pending else None,
-        jobs=[JobDocument.model_validate(job) for job in latest_jobs(chapter).values()],
+        jobs=list(latest_jobs(chapter).values()),
     )
 
 
 def read_sessions(*, limit: int, offset: int) -> SessionList:
     chapters = Session.objects.all()
-    return SessionList(
-        count=chapters.count(),
-        items=[
-            SessionSummary.model_validate(chapter) for chapter in chapters[offset : offset + limit]
-        ],
-    )
+    return SessionList(count=chapters.count(), items=list(chapters[offset : offset + limit]))
 
 
 def read_answer(attempt: Attempt) -> TurnAnswer:
@@ -119,7 +93,7 @@ def answer_of(attempt: Attempt, events: Sequence[Event]) -> TurnAnswer:
         attempt_id=attempt.pk,
         kind=attempt.kind,
         prompt_index=attempt.turn.number,
-        events=_event_documents(events, with_thoughts=False),
+        events=_told(events, with_thoughts=False),
     )
 
 
@@ -127,7 +101,7 @@ def read_act(session_id: UUID, changes: Sequence[Change]) -> ActAnswer:
     return ActAnswer(
         session_id=session_id,
         prompt_index=get_chapter(session_id).prompt_index,
-        changes=[_change_document(one) for one in changes],
+        changes=changes,
     )
 
 
@@ -146,8 +120,8 @@ def read_turn(session_id: UUID, number: int, *, with_thoughts: bool = False) -> 
                 status=one.status,
                 agent_slot=one.actor,
                 words=one.words,
-                events=_event_documents(one.events.all(), with_thoughts=with_thoughts),
-                changes=_change_documents(one),
+                events=_told(one.events.all(), with_thoughts=with_thoughts),
+                changes=_changes_of(one),
                 witnesses=one.witnesses,
             )
             for one in attempts
@@ -155,27 +129,14 @@ def read_turn(session_id: UUID, number: int, *, with_thoughts: bool = False) -> 
     )
 
 
-def _event_documents(events: Iterable[Event], *, with_thoughts: bool) -> list[EventDocument]:
-    told = (event for event in events if with_thoughts or event.kind != THOUGHT)
-    return [EventDocument.model_validate(event) for event in told]
+def _told(events: Iterable[Event], *, with_thoughts: bool) -> list[Event]:
+    return [event for event in events if with_thoughts or event.kind != THOUGHT]
 
 
-def _change_documents(attempt: Attempt) -> list[ChangeDocument]:
+def _changes_of(attempt: Attempt) -> list[Change]:
     """Return the changes of the attempt's latest run, and the acts after it."""
     own = [one for one in attempt.changes.all() if one.run_id in (attempt.run_id, None)]
-    in_order = sorted(own, key=lambda one: (one.run_id is None, one.position))
-    return [_change_document(one) for one in in_order]
-
-
-def _change_document(change: Change) -> ChangeDocument:
-    return ChangeDocument(
-        is_act=change.run_id is None,
-        kind=change.kind,
-        payload=change.payload,
-        cause=change.cause,
-        step=change.step,
-        created_at=change.created_at,
-    )
+    return sorted(own, key=lambda one: (one.is_act, one.position))
 
 
 def read_job(job_id: UUID) -> JobDocument:
@@ -213,5 +174,5 @@ def read_consent() -> ConsentDocument:
     return ConsentDocument(
         provider_host=host,
         provider_allowed=is_allowed(host),
-        hosts=[ConsentedHost.model_validate(consent) for consent in granted_hosts()],
+        hosts=list(granted_hosts()),
     )

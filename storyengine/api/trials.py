@@ -16,6 +16,7 @@ from agents.running.recovery import recover
 from sessions.models import Attempt
 from storyengine.api.background import Prefer
 from storyengine.api.bodies import TrialBody
+from storyengine.api.calls import CallFigures, figures_of
 from storyengine.api.documents import Document, TurnAnswer
 from storyengine.api.problems import CALL, READ, WRITE, refusals
 from storyengine.api.reading import read_answer
@@ -51,15 +52,7 @@ class TriedReplyDocument(Document):
     layers: list[TrialLayerDocument]
 
 
-class TrialCallDocument(Document):
-    call_id: UUID
-    model: str
-    outcome: Literal["finished", "stopped", "failed", "warm-up"]
-    input_tokens: int | None = Field(description="As reported; null when it was not.")
-    cached_tokens: int | None
-    output_tokens: int | None
-    first_token_ms: int | None
-    duration_ms: int
+class TrialCallDocument(CallFigures):
     dollars: float | None = Field(description="At list prices; null where none is known.")
 
 
@@ -201,15 +194,7 @@ def _read(session_id: UUID, trial_id: UUID) -> TrialDocument:
 def _call(call: CallRecord | None) -> TrialCallDocument | None:
     if call is None:
         return None
-    one, dollars = call.artifact, call.dollars
+    dollars = call.dollars
     return TrialCallDocument(
-        call_id=one.pk,
-        model=one.model,
-        outcome=call.outcome.value,
-        input_tokens=call.tokens.get("input"),
-        cached_tokens=call.tokens.get("cached"),
-        output_tokens=call.tokens.get("output"),
-        first_token_ms=one.first_token_ms,
-        duration_ms=one.duration_ms,
-        dollars=None if dollars is None else float(dollars),
+        **figures_of(call), dollars=None if dollars is None else float(dollars)
     )

@@ -1,13 +1,12 @@
 """Checks of the servers that the program uses, and of the way in which it is served."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
 from contextlib import closing
 
-from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
-from django.core.checks import CheckMessage, Tags, register
+from django.core.checks import CheckMessage, Tags
 from django.db import Error as DatabaseError
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -15,25 +14,21 @@ from django.utils.module_loading import import_string
 
 from agents.calling.model_access import provider_host
 from agents.models import ProviderConsent
+from storyengine.checks import check
 from storyengine.operations.readiness import look_at_broker
 
 _CONNECT_SECONDS = 2
 
 
-@register(Tags.compatibility)
-def check_server(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
+@check(Tags.compatibility)
+def check_server() -> Iterator[CheckMessage]:
     """Warn of a synchronous server, in which each open stream of a reply occupies a thread."""
-    messages: list[CheckMessage] = []
     if "runserver" in sys.argv[1:2] or getattr(settings, "WSGI_APPLICATION", None):
-        messages.append(
-            checks.Warning(
-                "The program is served by a synchronous server, where each reply that is "
-                "being read occupies a thread.",
-                hint="Start it with `python manage.py serve`, or leave out WSGI_APPLICATION.",
-                id="storyengine.W009",
-            )
+        yield checks.Warning(
+            "The program is served by a synchronous server, where each reply that is "
+            "being read occupies a thread.",
+            hint="Start it with `python manage.py serve`, or leave out WSGI_APPLICATION.",
+            id="storyengine.W009",
         )
     synchronous = [
         name
@@ -41,45 +36,32 @@ def check_server(
         if not getattr(import_string(name), "async_capable", False)
     ]
     if synchronous:
-        messages.append(
-            checks.Warning(
-                f"Middleware that is synchronous only: {', '.join(synchronous)}.",
-                hint="Each request would change threads for it. Make it async_capable.",
-                id="storyengine.W010",
-            )
+        yield checks.Warning(
+            f"Middleware that is synchronous only: {', '.join(synchronous)}.",
+            hint="Each request would change threads for it. Make it async_capable.",
+            id="storyengine.W010",
         )
-    return messages
 
 
-@register(Tags.security, deploy=True)
-def check_broker(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
-    if look_at_broker():
-        return []
-    return [
-        checks.Warning(
+@check(Tags.security, deploy=True)
+def check_broker() -> Iterator[CheckMessage]:
+    if not look_at_broker():
+        yield checks.Warning(
             "The broker does not answer, so that no worker hears of a job.",
             hint="Start Redis, or correct CELERY_BROKER_URL. Jobs that were asked for are kept.",
             id="storyengine.W011",
         )
-    ]
 
 
-@register(Tags.security, deploy=True)
-def check_consent(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
-) -> list[CheckMessage]:
+@check(Tags.security, deploy=True)
+def check_consent() -> Iterator[CheckMessage]:
     host = provider_host()
-    if not host or _is_allowed(host):
-        return []
-    return [
-        checks.Info(
+    if host and not _is_allowed(host):
+        yield checks.Info(
             f"Nobody has allowed yet that texts are sent to {host}; until then no agent answers.",
             hint="Open /consent/ in the program, or leave out STORYENGINE_LLM.",
             id="storyengine.I002",
         )
-    ]
 
 
 def _is_allowed(host: str) -> bool:

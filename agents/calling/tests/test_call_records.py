@@ -303,8 +303,8 @@ class TestSentPrompt:
         assert join_layers(prompt.layers) == request.messages
         assert prompt.layers[-1].name == "USER_PROMPT"
         assert prompt.characters == sum(len(message.content) for message in request.messages)
-        assert prompt.shared is not None
-        assert len(request.messages[0].content) < prompt.shared < prompt.characters
+        assert prompt.shared_characters is not None
+        assert len(request.messages[0].content) < prompt.shared_characters < prompt.characters
 
     def test_the_first_call_of_an_agent_shares_nothing(
         self, chapter: Session, provider: ScriptedProvider
@@ -313,7 +313,7 @@ class TestSentPrompt:
         play(chapter, slot=2)
         [call] = calls_behind_prompt(chapter, 2).calls
         prompt = read_sent_prompt(chapter, call)
-        assert (prompt.shared, prompt.previous) == (None, None)
+        assert (prompt.shared_characters, prompt.previous) == (None, None)
 
 
 class TestOutcomes:

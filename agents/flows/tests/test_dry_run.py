@@ -122,11 +122,11 @@ def test_what_could_not_be_sent_is_refused(chapter: Session, slot: int, text: st
 def test_what_it_shares_with_the_call_before_is_counted(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
-    assert look_ahead(chapter, agent_slot=1, user_text="x").shared is None
+    assert look_ahead(chapter, agent_slot=1, user_text="x").shared_characters is None
     play(chapter)
     run = look_ahead(chapter, agent_slot=1, user_text="x")
-    assert run.shared is not None
-    assert 0 < run.shared < run.characters
+    assert run.shared_characters is not None
+    assert 0 < run.shared_characters < run.characters
 
 
 def test_what_cannot_fit_is_named_with_its_excess_and_nothing_is_spent(

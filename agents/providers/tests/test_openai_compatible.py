@@ -324,7 +324,7 @@ class TestConnections:
         providers: list[OpenAICompatibleProvider] = []
         for _ in range(3):
             async_to_sync(serve)(providers)
-        assert [provider.open_clients for provider in providers] == [0, 0, 0]
+        assert [provider._clients for provider in providers] == [{}, {}, {}]
         assert [str(each.message) for each in recwarn if each.category is ResourceWarning] == []
 
     def test_one_provider_works_in_one_loop_after_another(self) -> None:
