@@ -26,8 +26,8 @@ from memory.blocks import counting_deltas
 from memory.stretches import StretchRule
 from memory.telling.prompt_memory import recall
 from sessions.access import get_chapter
-from sessions.acts import act
 from sessions.models import Attempt, Session
+from sessions.tests.factories import act
 from sessions.world import NewChange, add_changes
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
