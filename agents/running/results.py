@@ -22,8 +22,8 @@ _ENDED_WITHOUT = (Job.Status.CANCELLED, Job.Status.FAILED)
 def ask_for_result(attempt: Attempt, kind: str, result_kind: str, **fields: Any) -> Job:
     """Queue a job of this kind that works out a result for a committed attempt.
 
-    Asking for the same result again returns the same job, and queues it again if it was cancelled
-    or failed.
+    Asking for the same result again, as `Mode.after_commit` does, returns the same job whatever the
+    other fields are, and queues it again only if it was cancelled or failed.
     """
     assert attempt.turn is not None, "Only a committed attempt asks for a result."
     asked = Job.objects.filter(attempt=attempt, kind=kind, result_kind=result_kind).first()
@@ -53,13 +53,13 @@ def waiting_results(attempt: Attempt) -> list[LateResult]:
     """
     done = Job.objects.filter(session_id=attempt.session_id, status=Job.Status.DONE)
     waiting = done.exclude(result_kind="").filter(
-        attempt__in=turns_before(attempt).order_by().values("chosen"), result__isnull=False
+        attempt__in=turns_before(attempt).order_by().values("chosen")
     )
     taken = taken_before(attempt).order_by().values("result")
     return [
         LateResult(job.pk, job.attempt_id, job.result_kind, job.result)
         for job in waiting.exclude(pk__in=taken).order_by("to_prompt_index", "created_at", "pk")
-        if job.attempt_id is not None
+        if job.attempt_id is not None and job.result is not None
     ]
 
 
