@@ -9,7 +9,7 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         # Importing a flow declares its kinds of job.
-        for flow in ("locking", "summarizing", "narrating"):
+        for flow in ("locking", "summarizing", "narrating", "going_on"):
             import_module(f"agents.flows.{flow}")
         # Modes are loaded after the engine's own kinds. A check reports their faults.
         import_module("agents.mode_checks")

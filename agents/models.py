@@ -115,6 +115,8 @@ class Job(models.Model):
         LOCK = "lock"
         SUMMARIZE = "summarize"
         NARRATE = "narrate"
+        # An attempt that nobody asked for is taken up again.
+        GO_ON = "go_on"
 
     class Status(models.TextChoices):
         QUEUED = "queued"
@@ -130,7 +132,7 @@ class Job(models.Model):
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     # For a summary or a narration, the attempt at the last turn that it tells; for a late result,
-    # the attempt that asked for it.
+    # the attempt that asked for it; otherwise the attempt that is taken up again.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
     )

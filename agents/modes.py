@@ -38,7 +38,7 @@ from sessions.attempts import Writer
 from sessions.chapters import SetupChange, create_chapter, save_setup
 from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
-from sessions.limits import MODE_SETUP_CHAR_LIMIT
+from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, MODE_SETUP_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, PERSON, SAID, THOUGHT, Attempt, Change, Session
 from sessions.world import NewChange, changes_that_count, fold_world
 
@@ -126,8 +126,10 @@ class Mode:
     # There are at most `most_turns_alone` such turns in a row.
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
     most_turns_alone: int = 0
-    # Called in the transaction that commits the attempt. It is called again for the chosen attempt
-    # when the next prompt is stored, because an edited attempt is committed without this call.
+    # Called in the transaction that commits the attempt, and again for the chosen attempt in each
+    # transaction that stores a later prompt or a retry, or ends the chapter, because an edited
+    # attempt is committed without this call. So it has to be idempotent: it may ask for late
+    # results, of which `ask_for_result` makes one job each.
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
     @property
@@ -301,13 +303,19 @@ def chance_of(attempt: Attempt, name: str) -> random.Random:
 def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
     """Return the events that the mode makes of the text.
 
-    Raises EmptyReply for an empty text if the mode has no outcome of its own, and ValueError for a
-    kind of event that the mode does not declare.
+    Raises EmptyReply for an empty text if the mode has no outcome of its own, InvalidInput for more
+    events than an attempt may have, and ValueError for a kind of event that the mode does not
+    declare.
     """
     mode = mode_of(attempt.session)
     if mode.outcome is reply and not text.strip():
         raise EmptyReply("The model acted and said nothing. Nothing was lost; try again.")
     events = mode.outcome(attempt, text)
+    if len(events) > MAX_EVENTS_OF_AN_ATTEMPT:
+        raise InvalidInput(
+            f"The reply came to {len(events):,} events, and at most {MAX_EVENTS_OF_AN_ATTEMPT} can "
+            "be stored. Its text is kept; have it written again."
+        )
     _check_kinds("event", (one.kind for one in events), mode.all_event_kinds)
     return events
 

@@ -75,6 +75,11 @@ def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
     return stretches
 
 
+def may_end_early(chapter: Session) -> bool:
+    """Return whether a stretch of the chapter can be shorter than its size before the end."""
+    return bool(_rules.get(chapter.mode, _RULE).ended_by)
+
+
 def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None) -> bool:
     """Return whether this stretch ends in play, and not only because the chapter ends."""
     if stretch.size == chapter.chunk_size_prompts:
@@ -180,7 +185,7 @@ def catching_up(chapter: Session) -> CatchingUp | None:
     if not (due and chapter.accepted_calls):
         return None
     written = math.ceil(chapter.last_summarized_prompt_index / chapter.chunk_size_prompts)
-    if _rules.get(chapter.mode, _RULE).ended_by:
+    if may_end_early(chapter):
         written = len(stretch_starts(chapter, None)) - 1
     return CatchingUp(written, written + due)
 

@@ -18,7 +18,7 @@ Deed = Callable[[Session], Sequence[NewChange]]
 
 
 @transaction.atomic
-def act(session_id: uuid.UUID, changes: Sequence[NewChange] | Deed) -> list[Change]:
+def act(session_id: uuid.UUID, deed: Deed) -> list[Change]:
     """Change the world at once, after the latest turn, and set a broken attempt aside.
 
     The turn is then closed to other attempts. Raises TurnInFlight while a reply is being written,
@@ -38,7 +38,7 @@ def act(session_id: uuid.UUID, changes: Sequence[NewChange] | Deed) -> list[Chan
     turn = find_latest_turn(chapter)
     if turn is None:
         raise WrongState("Nothing has happened yet that this could follow. Send a prompt first.")
-    new = changes(chapter) if callable(changes) else changes
+    new = deed(chapter)
     if not new:
         return []
     if turn.chosen.changes.filter(run_id=None).count() + len(new) > MAX_ACTS_OF_A_TURN:

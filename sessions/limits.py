@@ -30,7 +30,10 @@ MAX_ACTS_OF_A_TURN = 500
 MAX_AGENTS = 7
 # The most people without a panel on Tab 1.
 MAX_PEOPLE = 20
-# The most people who appear in play, in all attempts of a chapter together.
+# What an attempt comes to, beside its words.
+MAX_EVENTS_OF_AN_ATTEMPT = 500
+# The most people who appear in play, in all attempts of a chapter together. Those of runs that can
+# no longer be committed are left out.
 MAX_PEOPLE_IN_PLAY = 500
 DEFAULT_TARGET_WORDS = 2_500
 MIN_TARGET_WORDS = 100

@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any, ClassVar
 
 from django.db import models
+from django.db.models import F, Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -165,11 +166,18 @@ class Session(models.Model):
         known = self._characters_by_number
         if number not in known and number >= FIRST_NUMBER_IN_PLAY:
             # People of attempts that are not chosen are included, since pages show these too.
-            known.update(
-                (payload["number"], character(**payload))
-                for payload in self.changes.filter(kind=PERSON).values_list("payload", flat=True)
-            )
+            known.update((one["number"], character(**one)) for one in self.people_in_play())
         return known.get(number) or character(number)
+
+    def people_in_play(self) -> "models.QuerySet[Change, dict[str, Any]]":
+        """Return what is told of each person who appeared in a run that is or may be committed.
+
+        A person who appears in two attempts may be in it twice, with the same number.
+        """
+        of_run = Q(run_id=None) | Q(run_id=F("attempt__run_id"))
+        people = self.changes.filter(of_run | Q(run_id=F("attempt__text_run_id")), kind=PERSON)
+        may_count = people.exclude(attempt__status=Attempt.Status.SET_ASIDE)
+        return may_count.values_list("payload", flat=True)
 
     @cached_property
     def _characters_by_number(self) -> dict[int, Character]:

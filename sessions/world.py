@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import count
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -23,6 +24,8 @@ from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, Change, Sessi
 from sessions.roster import Character, character
 
 World = TypeVar("World")
+
+_TOLD_OF_A_PERSON = frozenset({"name", "pronouns", "public_text"})
 
 
 @dataclass(frozen=True)
@@ -158,12 +161,10 @@ def taken_before(attempt: Attempt) -> "QuerySet[Change]":
 
 def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
     """Give the copy's run the changes of this run of the source, with their late results."""
-    changes = source.changes.filter(run_id=run_id).order_by("position")
-    add_changes(
-        copy,
-        [NewChange(one.kind, one.payload, one.cause, one.step, one.result) for one in changes],
-        run_id=copy.run_id,
-    )
+    fields = ("position", "kind", "payload", "cause", "step", "result")
+    changes = source.changes.filter(run_id=run_id).order_by("position").values(*fields)
+    to = {"session_id": copy.session_id, "attempt": copy, "run_id": copy.run_id}
+    Change.objects.bulk_create([Change(**to, **one) for one in changes])
 
 
 def add_changes(
@@ -175,7 +176,7 @@ def add_changes(
     rows: list[Change] = []
     for position, one in enumerate(changes, start=first):
         payload = dict(one.payload)
-        if one.kind == PERSON and "number" not in payload:
+        if one.kind == PERSON:
             payload = _person(attempt, payload, rows)
         if len(json.dumps(payload, ensure_ascii=False)) > CHANGE_CHAR_LIMIT:
             raise InvalidInput(
@@ -198,14 +199,20 @@ def add_changes(
 
 
 def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
-    """Return the payload of a person who appears, with a number that nobody in the chapter has had.
-    So a person of another attempt is never mistaken for this one."""
+    """Return the payload of a person who appears, with a number that nobody else has in a run that
+    is committed or may be yet. So a person of another attempt is never mistaken for this one."""
+    is_text = all(isinstance(one, str) for one in told.values())
+    if not (is_text and told.keys() <= _TOLD_OF_A_PERSON):
+        raise InvalidInput(
+            "A person who appears has a name, pronouns and a public text; the program gives the "
+            "number. Nobody was added."
+        )
     chapter = attempt.session
     before = [one.payload for one in new if one.kind == PERSON]
     everybody = (*everybody_at(chapter, attempt=attempt), *(character(**one) for one in before))
-    person = clean_person(everybody, **told)
-    known = chapter.changes.filter(kind=PERSON).values_list("payload", flat=True)
-    number = max((one["number"] for one in (*known, *before)), default=FIRST_NUMBER_IN_PLAY - 1) + 1
+    person = clean_person(everybody, **{"name": "", **told})
+    known = {one["number"] for one in (*chapter.people_in_play(), *before)}
+    number = next(one for one in count(FIRST_NUMBER_IN_PLAY) if one not in known)
     if number >= FIRST_NUMBER_IN_PLAY + MAX_PEOPLE_IN_PLAY:
         raise InvalidInput(
             f"At most {MAX_PEOPLE_IN_PLAY} people can appear in a chapter. Nobody was added."

@@ -40,7 +40,14 @@ from sessions.attempts import (
     running_attempt,
     start_keeping,
 )
-from sessions.breaking import INTERRUPTED, KEPT, extend_broken_text, fail_attempt, stop_attempt
+from sessions.breaking import (
+    ACTS_AFTER,
+    INTERRUPTED,
+    KEPT,
+    extend_broken_text,
+    fail_attempt,
+    stop_attempt,
+)
 from sessions.committing import commit_attempt
 from sessions.exceptions import ChapterError, WrongState
 from sessions.log_lines import current_ids, go_on_working_for
@@ -52,6 +59,9 @@ logger = logging.getLogger(__name__)
 # A summary that a reply made due begins after this pause, so that a prompt that follows at once
 # does not have to share the machine with it.
 _SUMMARY_PAUSE_SECONDS = 1.0
+
+# The seconds in which the words so far of a reply that a job writes are stored when the job ends.
+_BREAKING_OFF_SECONDS = 5.0
 
 # The tasks that write replies. Without a reference to it, Python may delete a task that runs.
 _at_work: set["asyncio.Task[None]"] = set()
@@ -128,14 +138,20 @@ async def stop_running(attempt: Attempt) -> Attempt:
 
 
 async def end_replies(seconds: float) -> None:
-    """Break off all replies of this process, which ends, and store their text so far.
+    """Break off the replies that this event loop writes, because its process or its job ends.
 
-    Waits for at most this many seconds.
+    Their text so far is stored. Waits for at most this many seconds.
     """
-    for task in _at_work:
-        task.cancel()
-    if _at_work:
-        await asyncio.wait(_at_work, timeout=seconds)
+    if tasks := _tasks_of_this_loop():
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=seconds)
+
+
+def _tasks_of_this_loop() -> "list[asyncio.Task[None]]":
+    # Each job has an event loop of its own, in a thread of its own.
+    loop = asyncio.get_running_loop()
+    return [task for task in list(_at_work) if task.get_loop() is loop]
 
 
 def keep_reply(session_id: uuid.UUID) -> Attempt:
@@ -253,8 +269,36 @@ def _open_next(attempt: Attempt) -> OpenedAttempt:
             raise WrongState("Nobody acts without being asked now.")
         return writer._replace(needs_words=False)
 
-    key = f"after {attempt.pk}"
+    key = f"{ACTS_AFTER}{attempt.pk}"
     return _open_prompt(attempt.session_id, actor=None, words="", submission_key=key, answers=acts)
+
+
+def open_again(attempt: Attempt) -> OpenedAttempt:
+    """Start another run of an attempt that nobody asked for, by the same writer."""
+    writer = Writer(attempt.actor, attempt.agent, needs_words=False)
+    return _open_prompt(
+        attempt.session_id,
+        actor=attempt.actor,
+        words=attempt.words,
+        submission_key=attempt.submission_key,
+        witnesses=attempt.witnesses,
+        answers=lambda chapter, actor: writer,
+    )
+
+
+async def write_to_end(open_attempt: Open, *, turns_alone: int) -> None:
+    """Store an attempt and write it, and wait for it and for all that follow it by themselves.
+
+    Where this is cancelled, the replies are broken off, and their words so far are stored.
+    """
+    await store_and_start(open_attempt, _prepare, turns_alone=turns_alone)
+    # Each reply that follows is stored by the task of the one before it.
+    while tasks := _tasks_of_this_loop():
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            await end_replies(_BREAKING_OFF_SECONDS)
+            raise
 
 
 def _open_and_prepare(

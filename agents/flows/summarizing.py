@@ -223,10 +223,12 @@ def _store(job: Job) -> None:
 def _empty_delta(job: Job) -> MemoryBlock:
     """Return the delta of a stretch without events to tell."""
     assert job.attempt is not None, "A summary names the attempt at its last turn."
+    chapter = job.attempt.session
+    everybody = [one.number for one in everybody_at(chapter, attempt=job.attempt)]
     return make_delta(
         job.attempt,
         from_prompt_index=job.from_prompt_index,
-        audience=[one.number for one in everybody_at(job.attempt.session, attempt=job.attempt)],
+        audience=told_to(chapter, everybody),
         payload={"memory_type": "turn_delta"},
     )
 

@@ -23,8 +23,8 @@ def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
     """Queue a job of this kind that works out a result for a committed attempt.
 
     The job has nothing but the attempt to go by, so that a copy of the chapter can ask again.
-    Asking for the same result again returns the same job, and queues it again if it was cancelled
-    or failed.
+    Asking for the same result again, as `Mode.after_commit` does, returns the same job, and queues
+    it again if it was cancelled or failed.
     """
     assert attempt.turn is not None, "Only a committed attempt asks for a result."
     asked = Job.objects.filter(attempt=attempt, kind=kind, result_kind=result_kind).first()
@@ -58,7 +58,7 @@ def waiting_results(attempt: Attempt) -> list[LateResult]:
     """
     done = Job.objects.filter(session_id=attempt.session_id, status=Job.Status.DONE)
     waiting = done.exclude(result_kind="").filter(
-        attempt__in=turns_before(attempt).order_by().values("chosen"), result__isnull=False
+        attempt__in=turns_before(attempt).order_by().values("chosen")
     )
     taken = taken_before(attempt).order_by().values("result")
     return [

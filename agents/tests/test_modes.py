@@ -12,6 +12,7 @@ from pytest_django import Settings
 from agents.calling.model_access import model_name
 from agents.calling.tests.exploring import GO
 from agents.flows.dry_run import look_ahead
+from agents.flows.replies import keep_reply
 from agents.flows.tests.playing import play
 from agents.flows.tests.trying import try_again
 from agents.mode_checks import check_modes
@@ -35,7 +36,9 @@ from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind, job_kind
 from agents.tests.second_mode import EXPLORER, NARRATOR, added, install
 from memory.stretches import StretchRule
-from sessions.exceptions import WrongState
+from sessions.events import NewEvent
+from sessions.exceptions import InvalidInput, WrongState
+from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 
@@ -222,3 +225,26 @@ class TestPlay:
         trial = try_again(chapter, "A frozen harbour.", name="WORLD_TEXT")
         assert (trial.status, trial.agent) == (Attempt.Status.COMMITTED, NARRATOR.name)
         assert committed == [attempt]
+
+
+@pytest.mark.django_db
+class TestOutcomes:
+    @pytest.mark.parametrize(("more", "status"), [(0, "committed"), (1, "failed")])
+    def test_an_attempt_comes_to_a_limited_number_of_events(
+        self, with_modes: Install, provider: ScriptedProvider, more: int, status: str
+    ) -> None:
+        def outcome(attempt: Attempt, text: str) -> list[NewEvent]:
+            return [NewEvent(text)] * (MAX_EVENTS_OF_AN_ATTEMPT + more)
+
+        with_modes(explorer=replace(EXPLORER, outcome=outcome))
+        provider.enqueue("A wave.")
+        chapter = make_active_chapter(mode="explorer")
+        attempt = play(chapter, "Look.", slot=None)
+        assert attempt.status == status
+        assert attempt.events.count() == (0 if more else MAX_EVENTS_OF_AN_ATTEMPT + 1)
+        if more:
+            assert attempt.partial_text == "A wave."
+            with pytest.raises(InvalidInput, match="501 events"):
+                keep_reply(chapter.pk)
+            attempt.refresh_from_db()
+            assert attempt.is_broken

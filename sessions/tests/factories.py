@@ -7,9 +7,11 @@ from typing import Any
 
 from django.utils import timezone
 
+from sessions import acts
 from sessions.access import tell_readers_apart
-from sessions.models import Attempt, CastMember, Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, CastMember, Change, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
+from sessions.world import NewChange
 
 IDENTITIES = {"1": "A ferrywoman.", "2": "A priest.", "3": "A child."}
 
@@ -54,6 +56,11 @@ def make_cast(
 def make_active_chapter(**fields: Any) -> Session:
     """A locked chapter in play."""
     return make_chapter(**{"state": State.ACTIVE, "tab1_locked": True, **fields})
+
+
+def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
+    """Make these changes as an act, whatever the world is."""
+    return acts.act(session_id, lambda chapter: changes)
 
 
 def add_prompts(chapter: Session, count: int, *, text: str = "beat", reply: str = "reply") -> None:

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from sessions.acts import act
-from sessions.attempts import open_prompt, open_reroll, open_trial
+from sessions import world
+from sessions.attempts import open_prompt, open_reroll, open_trial, start_keeping
+from sessions.breaking import fail_attempt
 from sessions.cast import clean_person
 from sessions.committing import choose_attempt, commit_attempt
 from sessions.events import NewEvent
 from sessions.exceptions import InvalidInput
-from sessions.limits import MAX_PEOPLE_IN_PLAY
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, CastMember, Session
-from sessions.tests.factories import make_active_chapter
+from sessions.tests.factories import act, make_active_chapter
 from sessions.transcript import read_transcript
 from sessions.world import NewChange, everybody_at, store_changes
 
@@ -140,14 +140,52 @@ def test_two_of_one_name_cannot_appear_at_once(chapter: Session) -> None:
     assert chapter.changes.count() == 1
 
 
-def test_only_so_many_can_appear(chapter: Session) -> None:
-    attempt = play(chapter, "Jon")
-    last = {"number": N + MAX_PEOPLE_IN_PLAY - 1, "name": "Last", "pronouns": ""}
-    chapter.changes.create(
-        attempt=attempt, run_id=attempt.run_id, position=1, kind=PERSON, payload=last
-    )
+def test_only_so_many_can_appear(chapter: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "MAX_PEOPLE_IN_PLAY", 2)
+    play(chapter, "Jon", "Ann")
     with pytest.raises(InvalidInput, match="At most"):
-        act(chapter.pk, [person("Ann")])
+        act(chapter.pk, [person("Mia")])
+
+
+def test_those_of_runs_that_are_lost_do_not_count(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world, "MAX_PEOPLE_IN_PLAY", 2)
+    for number in range(3):
+        # Retried, and then set aside by the next prompt.
+        for text in ("I st", ""):
+            lost = open_prompt(
+                chapter.pk, actor=1, words="Go.", submission_key=f"lost {number}"
+            ).attempt
+            store_changes(lost, [person(f"Lost {number}{text}")])
+            fail_attempt(lost, error="No answer.", partial_text=text)
+    play(chapter, "Jon", "Ann")
+    assert present(chapter) == {N: "Jon", N + 1: "Ann"}
+    assert [chapter.character(one).name for one in (N, N + 1)] == ["Jon", "Ann"]
+
+
+def test_a_retry_gives_no_number_that_a_kept_text_needs(chapter: Session) -> None:
+    broken = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
+    store_changes(broken, [person("Jon")])
+    fail_attempt(broken, error="No answer.", partial_text="I st")
+    retry = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
+    store_changes(retry, [person("Ann")])
+    assert present(retry.session, attempt=retry) == {N + 1: "Ann"}
+    fail_attempt(retry, error="No answer.", partial_text="")
+    broken.refresh_from_db()
+    assert commit_attempt(start_keeping(broken), "I st")
+    chapter.refresh_from_db()
+    assert present(chapter) == {N: "Jon"}
+
+
+@pytest.mark.parametrize(
+    "told", [{"number": N, "name": "tom"}, {"name": "Jon", "number": 1}, {"name": 1}]
+)
+def test_only_the_program_gives_a_number(chapter: Session, told: dict[str, Any]) -> None:
+    play(chapter)
+    with pytest.raises(InvalidInput, match="the program gives the number"):
+        act(chapter.pk, [NewChange(PERSON, told)])
+    assert not chapter.changes.exists()
 
 
 def test_a_trial_beside_play_gives_no_number_twice(chapter: Session) -> None:

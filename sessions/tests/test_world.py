@@ -9,7 +9,6 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from sessions.acts import act
 from sessions.attempts import (
     open_prompt,
     open_reroll,
@@ -23,7 +22,7 @@ from sessions.leases import renew_attempts
 from sessions.limits import CHANGE_CHAR_LIMIT
 from sessions.models import Attempt, Change, Session
 from sessions.states import State
-from sessions.tests.factories import make_active_chapter
+from sessions.tests.factories import act, make_active_chapter
 from sessions.world import (
     LateResult,
     NewChange,

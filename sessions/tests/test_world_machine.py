@@ -19,14 +19,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sessions.acts import act
 from sessions.attempts import open_prompt, open_reroll, open_trial, start_keeping
 from sessions.breaking import fail_attempt, recover_dead_attempts, stop_attempt
 from sessions.committing import choose_attempt, commit_attempt, edit_reply
 from sessions.exceptions import WrongState
 from sessions.models import Attempt, Session
 from sessions.states import State
-from sessions.tests.factories import make_active_chapter
+from sessions.tests.factories import act, make_active_chapter
 from sessions.world import (
     LateResult,
     NewChange,

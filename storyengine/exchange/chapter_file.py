@@ -50,7 +50,8 @@ VERSION: Final = 2
 
 # The engine allows fifty attempts at a turn, but an older chapter may have more.
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
-# The engine writes the user's words and one reply. A file may also have events of the system.
+# The engine stores the user's words and what came of them, at most half as many. A file may also
+# have events of the system.
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
 MAX_CHANGES_OF_AN_ATTEMPT: Final = 1_000
 

@@ -211,14 +211,16 @@ def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
 def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[ChangeEntry]]:
     """Return the changes of each attempt that belong to its text, and the acts after it.
 
-    For a committed attempt these are the changes of the committed run. For any other attempt they
-    are the changes of the run that wrote its text.
+    For a committed attempt these are the changes of the committed run. For a broken attempt they
+    are the changes of the run that wrote its text; those of one that is set aside never count.
     """
     run = Case(
         When(attempt__status=Attempt.Status.COMMITTED, then=F("attempt__run_id")),
         default=F("attempt__text_run_id"),
     )
-    counting = chapter.changes.filter(Q(run_id=None) | Q(run_id=run))
+    counting = chapter.changes.filter(Q(run_id=None) | Q(run_id=run)).exclude(
+        attempt__status=Attempt.Status.SET_ASIDE
+    )
     places = {job.pk: place for place, job in enumerate(results)}
     of_attempts: dict[uuid.UUID, list[ChangeEntry]] = defaultdict(list)
     for one in counting.order_by("attempt", F("run_id").asc(nulls_last=True), "position"):

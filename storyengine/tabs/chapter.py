@@ -25,7 +25,7 @@ from memory.blocks import counting_blocks
 from memory.corrections import why_not_now
 from memory.drafts import drafts_of
 from memory.models import MemoryBlock, NarrativeDraft
-from memory.stretches import CatchingUp, calls_to_accept, catching_up
+from memory.stretches import CatchingUp, calls_to_accept, catching_up, due_stretches, may_end_early
 from memory.telling.rendering import ReadableBlock, readable_block
 from sessions.access import get_chapter
 from sessions.chapters import save_narrative_agent
@@ -218,9 +218,16 @@ class ChapterPage(ChapterSigns):
 
     @property
     def next_memory_prompt(self) -> int:
-        covered = self.chapter.last_summarized_prompt_index
-        # A stretch that is due already is written with the next prompt.
-        return max(covered + self.chapter.chunk_size_prompts, self.chapter.prompt_index + 1)
+        chapter = self.chapter
+        # A stretch that is due already, perhaps because it ended early, is written with the next.
+        if due_stretches(chapter, is_ending=False):
+            return chapter.prompt_index + 1
+        return chapter.last_summarized_prompt_index + chapter.chunk_size_prompts
+
+    @property
+    def memory_may_come_earlier(self) -> bool:
+        first = self.chapter.prompt_index + 1
+        return may_end_early(self.chapter) and self.next_memory_prompt > first
 
     @property
     def can_build(self) -> bool:

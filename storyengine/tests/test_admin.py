@@ -25,9 +25,8 @@ from agents.models import (
 )
 from agents.prompting.sent_layers import SentLayer
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.acts import act
 from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
-from sessions.tests.factories import add_attempt, add_prompts, make_active_chapter
+from sessions.tests.factories import act, add_attempt, add_prompts, make_active_chapter
 from sessions.world import NewChange
 
 MODELS = [

@@ -26,8 +26,8 @@ from memory.blocks import counting_deltas
 from memory.stretches import StretchRule
 from memory.telling.prompt_memory import recall
 from sessions.access import get_chapter
-from sessions.acts import act
 from sessions.models import Attempt, Session
+from sessions.tests.factories import act
 from sessions.world import NewChange, add_changes
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
@@ -349,13 +349,18 @@ class TestMemory:
         rule = StretchRule(ended_by=frozenset({"scene_over"}))
         with_mode(replace(EXPLORER, stretches=rule))
         key = begin(client)
+        self.play(client, provider, key, until=1)
+        page = reverse("pages:draft", args=[key])
+        assert "is written after prompt 7 at the latest." in client.get(page).content.decode()
         self.play(client, provider, key, until=2)
         act(UUID(key), [NewChange("scene_over", {})])
+        assert "is written after prompt 3." in client.get(page).content.decode()
         assert not told
         # It is asked for when the next prompt is stored.
         self.play(client, provider, key, until=3)
         chapter = get_chapter(UUID(key))
         assert chapter.last_summarized_prompt_index == 2
+        assert "is written after prompt 9 at the latest." in client.get(page).content.decode()
         # What fails of a scene is no failure of the chapter's end.
         job = Job.objects.get(session=chapter)
         Job.objects.filter(pk=job.pk).update(status=Job.Status.FAILED, error="No such model.")

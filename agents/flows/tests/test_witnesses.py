@@ -24,6 +24,7 @@ from agents.flows.tests.playing import play
 from agents.flows.tests.trying import try_again
 from agents.flows.warmup import _compose_start
 from agents.models import Job
+from agents.modes import installed
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.layers import TIERS, Layer, Tier
 from agents.prompting.sandwich import Subject, compose
@@ -41,9 +42,13 @@ from memory.blocks import counting_deltas, stretch_starts
 from memory.corrections import write_correction
 from memory.models import MemoryBlock
 from memory.stretches import Stretch, StretchRule, audiences_in
+from memory.telling.prompt_memory import recall
 from memory.tests.factories import add_lock
+from sessions.attempts import Writer, open_prompt
 from sessions.chapters import delete_chapter
-from sessions.models import Attempt, Session, Turn
+from sessions.committing import commit_attempt
+from sessions.events import NewEvent
+from sessions.models import THOUGHT, Attempt, Session, Turn
 from sessions.record import chosen_events
 from sessions.states import State
 from sessions.tests.factories import add_reply, add_turn, make_active_chapter
@@ -240,6 +245,38 @@ def check_told_once(chapter: Session, provider: ScriptedProvider, *, failed: int
     assert deltas[0].json_payload["canon_locks"] == ["once"]
     chapter.refresh_from_db()
     assert chapter.last_summarized_prompt_index == 7
+
+
+@pytest.mark.parametrize("for_characters", [True, False])
+def test_a_stretch_with_nothing_to_tell_is_known_to_those_for_whom_memory_is_written(
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    monkeypatch: pytest.MonkeyPatch,
+    for_characters: bool,
+) -> None:
+    # The declarations are read first, so that none replaces this rule.
+    installed()
+    rule = StretchRule(for_characters=for_characters)
+    monkeypatch.setitem(stretches._rules, "gamemaster", rule)
+    chapter = make_active_chapter(chunk_size_prompts=3)
+    add_lock(chapter, world_lock())
+    for number in range(3):
+        thinking = open_prompt(
+            chapter.pk,
+            actor=2,
+            words="",
+            submission_key=str(number),
+            answers=lambda chapter, actor: Writer(actor, needs_words=False),
+        )
+        assert commit_attempt(thinking.attempt, [NewEvent("Never.", 2, kind=THOUGHT)])
+    chapter.refresh_from_db()
+    assert queue_due_summary(chapter)
+    run_jobs()
+    assert not provider.history
+    delta = counting_deltas(chapter).get()
+    assert delta.audience == ([1, 2, 3] if for_characters else [])
+    told = len(recall(chapter)) - len(recall(chapter, readers=[2]))
+    assert told == (0 if for_characters else 1)
 
 
 @pytest.fixture

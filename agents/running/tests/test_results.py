@@ -36,12 +36,14 @@ async def run(job: Job, watch: Watch) -> None:
     """These tests finish their jobs themselves."""
 
 
+KIND = JobKind(run, lambda job, error: None)
+
+
 @pytest.fixture
 def chapter(
     provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> Session:
-    kinds = {"simulate": JobKind(run, lambda job, error: None)}
-    mode = replace(all_modes()[0], name="tidal", job_kinds=kinds)
+    mode = replace(all_modes()[0], name="tidal", job_kinds={"simulate": KIND})
     install(monkeypatch, settings, tidal=mode)
     chapter = make_active_chapter(mode="tidal")
     add_lock(chapter, world_lock())
@@ -95,6 +97,45 @@ def test_a_retry_takes_it_again_and_it_counts_once(
 def test_it_is_asked_for_once(chapter: Session) -> None:
     assert ask(latest(chapter)) == ask(latest(chapter))
     assert ask(latest(chapter)) != ask(latest(chapter), "weather")
+
+
+def test_asked_for_again_it_is_left_as_it_is_until_it_has_ended_without_one(
+    chapter: Session,
+) -> None:
+    job = ask(latest(chapter))
+    running = claim(job.pk)
+    assert running is not None
+    assert ask(latest(chapter)).lease_token == running.lease_token
+    fail(running, "It went wrong.")
+    assert ask(latest(chapter)).status == Job.Status.QUEUED
+    finish(job, level=3)
+    again = ask(latest(chapter))
+    assert (again.status, again.result) == (Job.Status.DONE, {"level": 3})
+    assert chapter.jobs.get() == job
+
+
+def test_what_follows_a_commit_may_be_asked_any_number_of_times(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    def after(attempt: Attempt) -> None:
+        ask(attempt)
+
+    mode = replace(all_modes()[0], name="tidal", job_kinds={"simulate": KIND}, after_commit=after)
+    install(monkeypatch, settings, tidal=mode)
+    asker = latest(chapter)
+    ask(asker)
+    play(chapter)
+    finish(chapter.jobs.get(attempt=asker), level=3)
+    play(chapter)
+    request_end(chapter.pk)
+    request_end(chapter.pk)
+    asked = chapter.jobs.filter(kind="simulate").order_by("to_prompt_index")
+    assert list(asked.values_list("to_prompt_index", "status", "result")) == [
+        (1, Job.Status.DONE, {"level": 3}),
+        (2, Job.Status.QUEUED, None),
+        (3, Job.Status.QUEUED, None),
+    ]
+    assert taken(chapter) == [("tide", {"level": 3}, "result")]
 
 
 @contextmanager

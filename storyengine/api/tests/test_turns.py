@@ -13,7 +13,6 @@ from pytest_django import DjangoAssertNumQueries
 from agents.models import LLMArtifact
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import Script, ScriptedProvider
-from sessions.acts import act
 from sessions.attempts import open_prompt
 from sessions.breaking import fail_attempt
 from sessions.committing import commit_attempt
@@ -21,6 +20,7 @@ from sessions.events import NewEvent
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN
 from sessions.models import THOUGHT, Attempt, Session
 from sessions.tests.factories import (
+    act,
     add_attempt,
     add_prompts,
     add_reply,

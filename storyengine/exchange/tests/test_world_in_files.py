@@ -18,7 +18,6 @@ from agents.running.watch import Watch
 from agents.tests.replies import world_lock
 from agents.tests.second_mode import install
 from memory.tests.factories import add_lock
-from sessions.acts import act
 from sessions.attempts import broken_attempt, open_prompt, open_reroll, start_keeping
 from sessions.breaking import fail_attempt
 from sessions.chance import chance
@@ -27,7 +26,7 @@ from sessions.events import NewEvent
 from sessions.exceptions import WrongState
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, THOUGHT, Attempt, Change, Session
 from sessions.record import chosen_events
-from sessions.tests.factories import make_active_chapter
+from sessions.tests.factories import act, make_active_chapter
 from sessions.transcript import read_transcript
 from sessions.world import (
     NewChange,
@@ -397,3 +396,21 @@ def test_who_appeared_takes_part_in_a_copy_though_nobody_thought_anything() -> N
     copy = import_chapter(export_chapter(chapter.pk).to_json())
 
     assert "Old Jon" in [one.name for one in everybody_at(copy)]
+
+
+def test_who_came_in_an_attempt_that_is_set_aside_does_not_go_along(chapter: Session) -> None:
+    broken = chapter.attempts.get(status=Attempt.Status.FAILED)
+    retry = begin(chapter, "3")
+    assert store_changes(retry, [NewChange(PERSON, {"name": "Lost"})])
+    fail_attempt(retry, error="No answer.", partial_text="I swim on")
+    assert broken.pk == retry.pk
+    following = begin(chapter, "4")
+    # With the same number as the one who is lost.
+    assert store_changes(following, [NewChange(PERSON, {"name": "Ann"})])
+    assert commit_attempt(following, "I go on.")
+    chapter.refresh_from_db()
+    copy = again(chapter)
+    assert everybody_at(copy) == everybody_at(chapter)
+    assert copy.character(JON + 1).name == "Ann"
+    set_aside = copy.attempts.get(status=Attempt.Status.SET_ASIDE)
+    assert (set_aside.partial_text, set_aside.changes.count()) == ("I swim on", 0)
