@@ -67,6 +67,8 @@ class Session(models.Model):
     turn_in_flight = models.UUIDField(null=True, blank=True)
     # Whether Tab 2 shows the attempts that are not chosen, too.
     shows_all_replies = models.BooleanField(default=False)
+    # Whether Tab 2 shows thoughts, too.
+    shows_thoughts = models.BooleanField(default=False)
     # Somebody of the cast has not witnessed an event, or does not read a ruling: what prompts have
     # in common is then composed for each character by itself.
     differs_by_reader = models.BooleanField(default=False)

@@ -14,7 +14,7 @@ from agents.modes import begin_chapter, setup_of
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.second_mode import EXPLORER, install
 from sessions.access import get_chapter
-from sessions.models import Session, Tab1Inputs
+from sessions.models import FIRST_NUMBER_IN_PLAY, Session, Tab1Inputs
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address as api_address
 from storyengine.api.tests.calling import call
@@ -264,3 +264,94 @@ class TestPanel:
         panel = by_id(html, "mode-panel")
         assert panel.attributes["hx-swap-oob"] == "true"
         assert "Oil: 5 litres." in panel.words
+
+
+class TestThoughts:
+    @pytest.fixture(autouse=True)
+    def _thought(self, chapter: Session, provider: ScriptedProvider) -> None:
+        provider.enqueue("I climb.\n\n*thinks* He lies.", "*thinks* I wait.")
+        play(chapter)
+        play(chapter, 2, "")
+
+    def test_they_are_shown_only_when_they_are_asked_for(
+        self, htmx: Client, chapter: Session
+    ) -> None:
+        html = get_page(htmx, chapter, "play")
+        assert by_id(html, "thoughts").attributes["aria-pressed"] == "false"
+        assert [one.text for one in entries(html)] == [
+            "1) Go on.",
+            f"{name(chapter, 1)}: I climb.",
+            # Of which nothing but a thought came.
+            "2)",
+        ]
+        count = all_of(html, "p", "fraction")[0].text
+        html = htmx.post(
+            address(chapter, "show-thoughts"), {"thoughts": "1", "shape": "playing"}
+        ).content.decode()
+        assert by_id(html, "thoughts").attributes["aria-pressed"] == "true"
+        thoughts = all_of(html, "p", "thought")
+        assert [one.text for one in thoughts] == [
+            f"{name(chapter, 1)}: He lies.",
+            f"{name(chapter, 2)}: I wait.",
+        ]
+        marks = all_of(html, "span", "thought-mark")
+        assert {one.attributes["aria-label"] for one in marks} == {"Thought."}
+        # They are no part of the transcript that is counted and taken home.
+        assert all_of(html, "p", "fraction")[0].text == count
+        assert not all_of(html, "span", "perceived")
+        text = htmx.get(address(chapter, "download-transcript")).content.decode()
+        assert "I climb." in text
+        assert "He lies." not in text
+
+    def test_the_whole_transcript_follows_the_switch(
+        self, client: Client, chapter: Session
+    ) -> None:
+        assert "He lies." not in get_page(client, chapter, "transcript")
+        client.post(address(chapter, "show-thoughts"), {"thoughts": "1"})
+        assert "He lies." in get_page(client, chapter, "transcript")
+        client.post(address(chapter, "show-thoughts"), {"thoughts": "0"})
+        assert "He lies." not in get_page(client, chapter, "transcript")
+
+    def test_those_of_other_attempts_take_both_switches(
+        self, client: Client, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I row.")
+        assert call("POST", api_address(chapter, "reroll"), {}).status_code == 201
+        seen = {}
+        for switch in ({"shows_thoughts": True}, {"shows_all_replies": True}):
+            Session.objects.filter(pk=chapter.pk).update(**switch)
+            seen[next(iter(switch))] = "I wait." in get_page(client, chapter, "play")
+        assert seen == {"shows_thoughts": False, "shows_all_replies": True}
+        Session.objects.filter(pk=chapter.pk).update(shows_thoughts=False)
+        assert "I wait." not in get_page(client, chapter, "play")
+
+    def test_where_nobody_has_thought_there_is_no_switch(self, client: Client) -> None:
+        other = make_active_chapter(mode="lighthouse")
+        assert address(other, "show-thoughts") not in get_page(client, other, "play")
+
+
+class TestSpeakers:
+    def test_each_event_has_its_speaker_s_name_and_a_turn_without_words_its_number(
+        self, client: Client, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(
+            says("native", "I call.", ("hail", {"name": "Ann <b>"})),
+            "*says:1* Who is it?\n\n*sea* A wave.",
+        )
+        play(chapter, 2, "")
+        provider.enqueue(f"*says:{FIRST_NUMBER_IN_PLAY}* At last.")
+        play(chapter, 2, "")
+        html = get_page(client, chapter, "play")
+        assert [one.text for one in entries(html)] == [
+            "1)",
+            f"{name(chapter, 2)}: I call.",
+            f"{name(chapter, 1)}: Who is it?",
+            "A wave.",
+            "2)",
+            "Ann <b>: At last.",
+        ]
+        assert by_id(html, "prompt-1").text == "1)"
+
+
+def name(chapter: Session, slot: int) -> str:
+    return chapter.character(slot).name
