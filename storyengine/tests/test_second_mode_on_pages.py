@@ -5,21 +5,23 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.db import transaction
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
 from agents.calling.tests.exploring import says
 from agents.mode_checks import check_modes
-from agents.modes import begin_chapter, setup_of
+from agents.modes import Stage, begin_chapter, setup_of
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.second_mode import EXPLORER, install
 from sessions.access import get_chapter
 from sessions.models import FIRST_NUMBER_IN_PLAY, Session, Tab1Inputs
+from sessions.states import State
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address as api_address
 from storyengine.api.tests.calling import call
 from storyengine.tabs.tests.addresses import address
-from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
+from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
 from storyengine.tests.lighthouse.setup import Lamp, Tower
 from storyengine.tests.url_map import text_of
 
@@ -355,3 +357,99 @@ class TestSpeakers:
 
 def name(chapter: Session, slot: int) -> str:
     return chapter.character(slot).name
+
+
+STAGES = [
+    frozenset({Stage.PLAY}),
+    frozenset({Stage.SET_UP, Stage.PLAY}),
+    frozenset({Stage.LOCK, Stage.PLAY}),
+    frozenset({Stage.SET_UP, Stage.PLAY, Stage.MEMORY}),
+    frozenset({Stage.SET_UP, Stage.PLAY, Stage.NARRATION}),
+    frozenset({Stage.SET_UP, Stage.LOCK, Stage.PLAY, Stage.NARRATION}),
+    frozenset(Stage),
+]
+# Pages whose address needs nothing but the chapter.
+PAGES = ("world", "play", "draft", "transcript", "usage", "confirm-end")
+
+
+class TestStages:
+    """Every page of a chapter answers, and has no button that the mode's stages refuse."""
+
+    @pytest.fixture(params=STAGES, ids=lambda stages: "-".join(sorted(stages)))
+    def stages(
+        self, request: Any, monkeypatch: pytest.MonkeyPatch, settings: Settings
+    ) -> frozenset[Stage]:
+        install(monkeypatch, settings, explorer=replace(EXPLORER, stages=request.param))
+        return frozenset(request.param)
+
+    @pytest.mark.parametrize("state", ["begun", "played", "ended"])
+    def test_no_button_is_refused(
+        self,
+        client: Client,
+        provider: ScriptedProvider,
+        stages: frozenset[Stage],
+        state: str,
+    ) -> None:
+        chapter = begin_chapter(mode="explorer")
+        Tab1Inputs.objects.filter(session=chapter).update(world_text="A sea.", chapter_text="Fog.")
+        if state != "begun":
+            Session.objects.filter(pk=chapter.pk).update(
+                state=State.ACTIVE, tab1_locked=Stage.LOCK in stages
+            )
+            provider.enqueue("Masts, and gulls.")
+            play(chapter, None)
+        if state == "ended":
+            Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
+        provider.fallback = lambda request: "Masts."
+        opened = client.get(address(chapter, "chapter"))["Location"]
+        assert client.get(opened).status_code == 200
+        for page in PAGES:
+            answer = client.get(address(chapter, page))
+            # What cannot be ended now leads back.
+            assert answer.status_code in (200, 302), page
+            html = answer.content.decode()
+            tabs = [
+                one.words for one in all_of(html, "a") if one.attributes.get("aria-label") != ""
+            ]
+            if answer.status_code == 200:
+                assert ("1 World" in tabs) == (Stage.SET_UP in stages), page
+                told = bool({Stage.MEMORY, Stage.NARRATION} & stages)
+                assert ("3 Chapter" in tabs) == told, page
+                self.press_all(client, html, page)
+
+    def press_all(self, client: Client, html: str, page: str) -> None:
+        """Send each form as it stands on the page; what came of it is taken back."""
+        elements = read(html)
+        for form in elements:
+            if form.tag != "form" or form.attributes.get("method") != "post":
+                continue
+            inside = [one for one in elements if form in one.parents]
+            buttons = [one for one in inside if one.tag == "button"]
+            if not buttons or "disabled" in buttons[0].attributes:
+                continue
+            fields = {
+                one.attributes["name"]: _value(one, inside)
+                for one in inside
+                if one.attributes.get("name")
+                and ("checked" in one.attributes or one.attributes.get("type") != "radio")
+            }
+            action = form.attributes["action"]
+            if action.endswith("/end") and "Nothing has happened yet." in html:
+                # In every way to play, a chapter without a prompt is not ended.
+                continue
+            if action.endswith(("/play/prompt", "/play/reroll")):
+                # A model would be called; what asks the same of the chapter is a dry run.
+                action = action.rpartition("/play/")[0] + "/calls/next"
+                fields = {"agent_slot": fields.get("agent_slot", ""), "user_text": "I look."}
+            with transaction.atomic():
+                answer = client.post(action, fields)
+                transaction.set_rollback(True)
+            called = (page, action, answer.status_code)
+            assert answer.status_code in (200, 302), (called, answer.content.decode()[-900:])
+
+
+def _value(field: Element, inside: list[Element]) -> str:
+    if field.tag == "select":
+        options = [one for one in inside if field in one.parents]
+        return next(one.attributes["value"] for one in options if "selected" in one.attributes)
+    return field.attributes.get("value", "") or field.text.strip()
