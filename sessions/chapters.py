@@ -172,6 +172,12 @@ def show_all_replies(session_id: uuid.UUID, is_wanted: bool) -> None:
     Session.objects.filter(pk=chapter.pk).update(shows_all_replies=is_wanted)
 
 
+def show_thoughts(session_id: uuid.UUID, is_wanted: bool) -> None:
+    """Store whether Tab 2 also shows what characters think."""
+    chapter = get_chapter(session_id)
+    Session.objects.filter(pk=chapter.pk).update(shows_thoughts=is_wanted)
+
+
 @transaction.atomic
 def reset_chapter(session_id: uuid.UUID) -> Session:
     """Delete the chapter with all its texts, and create a new one under a new id.

@@ -68,6 +68,8 @@ class Session(models.Model):
     turn_in_flight = models.UUIDField(null=True, blank=True)
     # Whether Tab 2 shows the attempts that are not chosen, too.
     shows_all_replies = models.BooleanField(default=False)
+    # Whether Tab 2 shows thoughts, too.
+    shows_thoughts = models.BooleanField(default=False)
     # True if an event or a ruling is not known to everybody of the cast. The parts of a request
     # that all characters would share are then composed for each character.
     differs_by_reader = models.BooleanField(default=False)

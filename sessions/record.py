@@ -31,15 +31,27 @@ def chosen_events(
     return events.order_by("prompt_index", "position")
 
 
-def other_events(chapter: Session, *, from_prompt: int, to_prompt: int) -> "QuerySet[Event]":
-    """Return the events of other attempts at these turns, oldest attempt first, without
-    thoughts."""
+def other_events(
+    chapter: Session, *, from_prompt: int, to_prompt: int, with_thoughts: bool = False
+) -> "QuerySet[Event]":
+    """Return the events of other attempts at these turns, oldest attempt first.
+
+    Thoughts are included only with `with_thoughts`.
+    """
     events = chapter.events.filter(
         attempt__chosen_for__isnull=True,
         prompt_index__gte=from_prompt,
         prompt_index__lte=to_prompt,
-    ).exclude(kind=THOUGHT)
+    )
+    if not with_thoughts:
+        events = events.exclude(kind=THOUGHT)
     return events.order_by("prompt_index", "attempt__committed_at", "attempt", "position")
+
+
+def has_thoughts(chapter: Session) -> bool:
+    """Return whether somebody has thought something in a committed attempt of the chapter."""
+    # Nobody but its thinker witnesses a thought, so that readers differ from then on.
+    return chapter.differs_by_reader and chapter.events.filter(kind=THOUGHT).exists()
 
 
 def attempts_at(turn: Turn) -> list[Attempt]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from sessions.limits import TAB2_CHAR_LIMIT
-from sessions.models import Event, Session
+from sessions.models import THOUGHT, Event, Session
 from sessions.record import chosen_events, other_events
 from sessions.roster import Character
 
@@ -37,6 +37,13 @@ class Entry:
     is_chosen: bool = True
     # For a reply, the names of its witnesses if these are not everybody.
     perceived_by: str = ""
+    # What is shown when it is asked for, beside the transcript and no part of it.
+    is_thought: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the entry is part of the transcript as a download has it."""
+        return self.is_chosen and not self.is_thought
 
     @property
     def rendered(self) -> str:
@@ -83,10 +90,10 @@ class Transcript:
         if self.boundary_is_above:
             yield BOUNDARY_ABOVE_NOTE
         before, after = self._split()
-        yield from (entry.rendered for entry in before if entry.is_chosen)
+        yield from (entry.rendered for entry in before if entry.is_told)
         if self.boundary_is_visible:
             yield DASHED_LINE
-        yield from (entry.rendered for entry in after if entry.is_chosen)
+        yield from (entry.rendered for entry in after if entry.is_told)
 
     @property
     def plain_text(self) -> str:
@@ -98,35 +105,59 @@ class Transcript:
 
 
 def read_transcript(
-    chapter: Session, *, limit: int | None = TAB2_CHAR_LIMIT, with_all_replies: bool = False
+    chapter: Session,
+    *,
+    limit: int | None = TAB2_CHAR_LIMIT,
+    with_all_replies: bool = False,
+    with_thoughts: bool = False,
 ) -> Transcript:
     """Read the newest events whose rendering fits `limit`; None means all events.
 
-    With all replies, other attempts stand beside the chosen ones without counting towards the
-    limit.
+    Other attempts, with all replies, and thoughts stand beside what counts towards the limit.
     """
-    events = chosen_events(chapter).reverse()
+    events = chosen_events(chapter, with_thoughts=True).reverse()
     entries = (render_event(event, chapter) for event in events.iterator(chunk_size=200))
-    newest_first = _numbered(entries, newest_first=True)
+    newest_first = _asked_for(_numbered(entries, newest_first=True), with_thoughts)
     boundary = chapter.last_summarized_prompt_index
     if limit is None:
         transcript = Transcript(list(newest_first)[::-1], boundary)
     else:
         transcript = window_entries(newest_first, boundary, limit)
-    return _with_other_attempts(transcript, chapter) if with_all_replies else transcript
+    if with_all_replies:
+        return _with_other_attempts(transcript, chapter, with_thoughts)
+    return transcript
 
 
 def read_prompts(
-    chapter: Session, first: int, last: int, *, with_all_replies: bool = False
+    chapter: Session,
+    first: int,
+    last: int,
+    *,
+    with_all_replies: bool = False,
+    with_thoughts: bool = False,
 ) -> Transcript:
     """Read all of these prompts with their replies."""
-    events = chosen_events(chapter, from_prompt=first, to_prompt=last)
-    entries = list(_numbered(render_event(event, chapter) for event in events))
-    transcript = Transcript(entries, chapter.last_summarized_prompt_index)
-    return _with_other_attempts(transcript, chapter) if with_all_replies else transcript
+    events = chosen_events(chapter, from_prompt=first, to_prompt=last, with_thoughts=True)
+    entries = _numbered(render_event(event, chapter) for event in events)
+    transcript = Transcript(
+        list(_asked_for(entries, with_thoughts)), chapter.last_summarized_prompt_index
+    )
+    if with_all_replies:
+        return _with_other_attempts(transcript, chapter, with_thoughts)
+    return transcript
 
 
-def _with_other_attempts(transcript: Transcript, chapter: Session) -> Transcript:
+def _asked_for(entries: Iterable[Entry], with_thoughts: bool) -> Iterator[Entry]:
+    """Yield the entries, without thoughts unless they are asked for.
+
+    A turn of which nothing but a thought came has its number all the same.
+    """
+    return (entry for entry in entries if with_thoughts or not entry.is_thought)
+
+
+def _with_other_attempts(
+    transcript: Transcript, chapter: Session, with_thoughts: bool
+) -> Transcript:
     """Add the attempts that are not chosen, in the order in which all were committed.
 
     The words of a prompt are shown once if several attempts share them.
@@ -135,7 +166,9 @@ def _with_other_attempts(transcript: Transcript, chapter: Session) -> Transcript
     if not shown:
         return transcript
     numbers = (shown[0].prompt_index, shown[-1].prompt_index)
-    others = other_events(chapter, from_prompt=numbers[0], to_prompt=numbers[1])
+    others = other_events(
+        chapter, from_prompt=numbers[0], to_prompt=numbers[1], with_thoughts=with_thoughts
+    )
     entries = list(shown)
     for event in others:
         entry = replace(render_event(event, chapter), is_chosen=False)
@@ -158,9 +191,9 @@ def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> 
     )
     entries: list[Entry] = []
     for entry in newest_first:
-        size = len(entry.rendered) + len(_SEPARATOR)
+        size = 0 if entry.is_thought else len(entry.rendered) + len(_SEPARATOR)
         if size > room:
-            if not entries:
+            if all(one.is_thought for one in entries):
                 entries.append(_cut_start(entry, room))
             return Transcript(entries[::-1], boundary, is_truncated=True)
         entries.append(entry)
@@ -176,6 +209,8 @@ def _cut_start(entry: Entry, room: int) -> Entry:
 
 def render_event(event: Event, chapter: Session) -> Entry:
     entry = _render(chapter, event.prompt_index, event.role, event.agent_slot, event.text)
+    if event.kind == THOUGHT:
+        return replace(entry, is_thought=True)
     if entry.character is None or set(event.witnesses) >= set(chapter.everybodys_numbers):
         return entry
     names = [chapter.character(number).name for number in event.witnesses]

@@ -25,8 +25,8 @@ from memory.telling.rendering import readable_block
 from sessions.access import get_chapter
 from sessions.exceptions import UnknownChapter
 from sessions.models import Session
+from storyengine.tabs.replies import read_actor
 from storyengine.web.header import header_context
-from storyengine.web.numbers import read_whole_number
 from storyengine.web.render import HttpRequest, show
 
 
@@ -100,10 +100,10 @@ def show_draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID)
 def show_next(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Show what the character would be sent with the words in the prompt cell; store nothing."""
     chapter = get_chapter(session_id)
-    slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
+    actor = read_actor(request)
     text = request.POST.get("user_text", "")
     context = header_context(chapter, "play") | {
-        "run": look_ahead(chapter, agent_slot=slot, user_text=text),
+        "run": look_ahead(chapter, agent_slot=actor, user_text=text),
         "has_words": bool(text.strip()),
     }
     return show(request, "calls/next.html", context)

@@ -111,7 +111,10 @@ def _address(chapter: Session) -> str:
         # Of a mode that is not installed all tabs are shown.
         if any(told) or find_mode(chapter.mode) is None:
             return reverse("pages:draft", args=[chapter.pk])
-    elif chapter.state in (State.DRAFT_TAB1, State.RESETTING):
+    # Without a Tab 1 the question before the lock stands on Tab 2.
+    elif chapter.state in (State.DRAFT_TAB1, State.RESETTING) and (
+        has_stage(chapter.mode, Stage.SET_UP) or find_mode(chapter.mode) is None
+    ):
         return reverse("pages:world", args=[chapter.pk])
     return reverse("pages:play", args=[chapter.pk])
 

@@ -17,7 +17,7 @@ from agents.flows.replies import keep_reply
 from agents.running.database import in_database
 from sessions.access import get_chapter
 from sessions.attempts import attempts_set_aside, broken_attempt, set_broken_aside
-from sessions.chapters import choose_panel, show_all_replies
+from sessions.chapters import choose_panel, show_all_replies, show_thoughts
 from sessions.exceptions import InvalidInput
 from sessions.transcript import read_prompts
 from storyengine.tabs.play_page import PlayPage, play_context, read_play, read_play_status
@@ -97,6 +97,13 @@ def show_replies(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 @require_POST
+def show_thinking(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Show what characters think, or hide it."""
+    show_thoughts(session_id, request.POST.get("thoughts") == "1")
+    return answer_play(request, session_id)
+
+
+@require_POST
 def choose(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
     choose_panel(session_id, slot)
@@ -164,6 +171,7 @@ def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpRespons
             pages.start_index(),
             pages.end_index(),
             with_all_replies=chapter.shows_all_replies,
+            with_thoughts=chapter.shows_thoughts,
         ),
         "set_aside": [] if pages.has_next() else attempts_set_aside(chapter),
     }

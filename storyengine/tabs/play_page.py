@@ -13,17 +13,18 @@ from agents.calling.consent import is_allowed, provider_host
 from agents.flows.ending import Setback, find_setback
 from agents.flows.memory_calls import MemoryBehind, find_memory_behind
 from agents.models import Job
-from agents.modes import Mode, Stage, find_mode, has_stage, world_now
+from agents.modes import Mode, Stage, find_agent, find_mode, has_stage, who_answers, world_now
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
 from memory.fold.folding import fold_chapter
 from memory.stretches import CatchingUp, calls_to_accept, catching_up, stretches_to_accept
 from sessions.access import read_at_one_moment
-from sessions.attempts import pending_attempt
+from sessions.attempts import Writer, pending_attempt
 from sessions.example import suggested_prompt
+from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Attempt, Session
-from sessions.record import committed_attempts
+from sessions.record import committed_attempts, has_thoughts
 from sessions.roster import Character, next_slot
 from sessions.states import State
 from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
@@ -42,9 +43,10 @@ class PendingAttempt:
     chapter: Session
 
     @property
-    def character(self) -> Character:
-        """The actor, or a character without a colour if nobody of the cast acts."""
-        return self.chapter.character(self.attempt.actor or 0)
+    def character(self) -> Character | None:
+        """The actor; None if nobody of the cast acts."""
+        actor = self.attempt.actor
+        return None if actor is None else self.chapter.character(actor)
 
     @property
     def prefix(self) -> str:
@@ -105,6 +107,8 @@ class PlayPage:
     # None if only the status was read, or if play has not begun.
     transcript: Transcript | None = None
     choice: Choice | None = None
+    # Whether there are thoughts that the page can show.
+    has_thoughts: bool = False
     # Whether an act has closed the latest turn to other attempts.
     is_closed: bool = False
     # The world that the panel of the mode shows; None without such a panel.
@@ -195,7 +199,7 @@ class PlayPage:
     def latest_reply(self) -> str:
         """The reply of the chosen attempt; replies of other attempts may stand below it."""
         entries = self.transcript.entries if self.transcript else []
-        return next((one.rendered for one in reversed(entries) if one.is_chosen), "")
+        return next((one.rendered for one in reversed(entries) if one.is_told), "")
 
     @property
     def suggestion(self) -> str:
@@ -204,17 +208,42 @@ class PlayPage:
             return ""
         return suggested_prompt(self.chapter)
 
+    @cached_property
+    def answering(self) -> list[Character]:
+        """The characters who answer a prompt to them, which the mode decides."""
+        asked = ((one, self._writer(one.slot)) for one in self.chapter.characters)
+        return [one for one, writer in asked if writer and writer.actor == one.slot]
+
+    @cached_property
+    def narrator(self) -> str:
+        """The title of the agent that answers where no character is asked; "" without one."""
+        writer = self._writer(None)
+        agent = find_agent(writer.agent) if writer and writer.actor is None else None
+        return agent.title if agent else ""
+
+    def _writer(self, actor: int | None) -> Writer | None:
+        try:
+            return who_answers(self.chapter, actor)
+        except (InvalidInput, WrongState):
+            return None
+
     @property
     def panel_slot(self) -> int:
-        """The slot of the panel to show; while a prompt is answered, it is the next character's."""
-        chosen, slots = self.chapter.next_agent_slot, self.chapter.selected_agent_slots
-        if self.running and not self.running.is_reroll and chosen == self.running.character.slot:
+        """The slot of the panel to show; while a prompt is answered, it is the next character's.
+
+        It is 0 where no character answers.
+        """
+        chosen, slots = self.chapter.next_agent_slot, [one.slot for one in self.answering]
+        if not slots:
+            return 0
+        if self.running and not self.running.is_reroll and chosen == self.running.attempt.actor:
             return next_slot(chosen, slots)
         return chosen if chosen in slots else min(slots)
 
     @property
-    def panel_character(self) -> Character:
-        return self.chapter.character(self.panel_slot)
+    def answerer(self) -> str:
+        """Who answers the next prompt, by name or title."""
+        return self.chapter.character(self.panel_slot).name if self.panel_slot else self.narrator
 
     @cached_property
     def version(self) -> str:
@@ -227,6 +256,7 @@ class PlayPage:
             chapter.last_summarized_prompt_index,
             chapter.title,
             chapter.shows_all_replies,
+            chapter.shows_thoughts,
             # Choosing an attempt changes none of the other values.
             chapter.last_played_at.isoformat(),
             self.last_key,
@@ -288,7 +318,12 @@ def _read(chapter: Session) -> PlayPage:
         return page
     return replace(
         page,
-        transcript=read_transcript(chapter, with_all_replies=chapter.shows_all_replies),
+        transcript=read_transcript(
+            chapter,
+            with_all_replies=chapter.shows_all_replies,
+            with_thoughts=chapter.shows_thoughts,
+        ),
+        has_thoughts=has_thoughts(chapter),
         choice=_choice(chapter),
         is_closed=bool(page.mode and page.mode.acts) and is_closed(chapter, chapter.prompt_index),
         world=world_now(chapter) if page.mode and page.mode.panel else None,

@@ -36,7 +36,7 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
     start = partial(
         start_prompt,
         session_id,
-        actor=_read_actor(request),
+        actor=read_actor(request),
         words=request.POST.get("user_text", ""),
         witnesses=_read_witnesses(request),
     )
@@ -54,7 +54,7 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
     return response
 
 
-def _read_actor(request: HttpRequest) -> int | None:
+def read_actor(request: HttpRequest) -> int | None:
     """Return the slot of the actor, or None if the field is empty because a narrator answers."""
     slot = request.POST.get("agent_slot", "none")
     return read_whole_number(slot, "The agent") if slot else None

@@ -39,6 +39,7 @@ of_a_chapter: list[URLPattern] = [
     path("play/choose", play.choose_another, name="choose"),
     path("play/act", play.act, name="act"),
     path("play/replies", play.show_replies, name="show-replies"),
+    path("play/thoughts", play.show_thinking, name="show-thoughts"),
     path("play/memory", play.retry_memory, name="retry-memory"),
     path("play/prompt", replies.send_prompt, name="prompt"),
     path("play/reroll", replies.reroll, name="reroll"),

@@ -5,21 +5,23 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.db import transaction
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
 from agents.calling.tests.exploring import says
 from agents.mode_checks import check_modes
-from agents.modes import begin_chapter, setup_of
+from agents.modes import Stage, begin_chapter, setup_of
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.second_mode import EXPLORER, install
 from sessions.access import get_chapter
-from sessions.models import Session, Tab1Inputs
+from sessions.models import FIRST_NUMBER_IN_PLAY, Session, Tab1Inputs
+from sessions.states import State
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address as api_address
 from storyengine.api.tests.calling import call
 from storyengine.tabs.tests.addresses import address
-from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
+from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
 from storyengine.tests.lighthouse.setup import Lamp, Tower
 from storyengine.tests.url_map import text_of
 
@@ -264,3 +266,190 @@ class TestPanel:
         panel = by_id(html, "mode-panel")
         assert panel.attributes["hx-swap-oob"] == "true"
         assert "Oil: 5 litres." in panel.words
+
+
+class TestThoughts:
+    @pytest.fixture(autouse=True)
+    def _thought(self, chapter: Session, provider: ScriptedProvider) -> None:
+        provider.enqueue("I climb.\n\n*thinks* He lies.", "*thinks* I wait.")
+        play(chapter)
+        play(chapter, 2, "")
+
+    def test_they_are_shown_only_when_they_are_asked_for(
+        self, htmx: Client, chapter: Session
+    ) -> None:
+        html = get_page(htmx, chapter, "play")
+        assert by_id(html, "thoughts").attributes["aria-pressed"] == "false"
+        assert [one.text for one in entries(html)] == [
+            "1) Go on.",
+            f"{name(chapter, 1)}: I climb.",
+            # Of which nothing but a thought came.
+            "2)",
+        ]
+        count = all_of(html, "p", "fraction")[0].text
+        html = htmx.post(
+            address(chapter, "show-thoughts"), {"thoughts": "1", "shape": "playing"}
+        ).content.decode()
+        assert by_id(html, "thoughts").attributes["aria-pressed"] == "true"
+        thoughts = all_of(html, "p", "thought")
+        assert [one.text for one in thoughts] == [
+            f"{name(chapter, 1)}: He lies.",
+            f"{name(chapter, 2)}: I wait.",
+        ]
+        marks = all_of(html, "span", "thought-mark")
+        assert {one.attributes["aria-label"] for one in marks} == {"Thought."}
+        # They are no part of the transcript that is counted and taken home.
+        assert all_of(html, "p", "fraction")[0].text == count
+        assert not all_of(html, "span", "perceived")
+        text = htmx.get(address(chapter, "download-transcript")).content.decode()
+        assert "I climb." in text
+        assert "He lies." not in text
+
+    def test_the_whole_transcript_follows_the_switch(
+        self, client: Client, chapter: Session
+    ) -> None:
+        assert "He lies." not in get_page(client, chapter, "transcript")
+        client.post(address(chapter, "show-thoughts"), {"thoughts": "1"})
+        assert "He lies." in get_page(client, chapter, "transcript")
+        client.post(address(chapter, "show-thoughts"), {"thoughts": "0"})
+        assert "He lies." not in get_page(client, chapter, "transcript")
+
+    def test_those_of_other_attempts_take_both_switches(
+        self, client: Client, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I row.")
+        assert call("POST", api_address(chapter, "reroll"), {}).status_code == 201
+        seen = {}
+        for switch in ({"shows_thoughts": True}, {"shows_all_replies": True}):
+            Session.objects.filter(pk=chapter.pk).update(**switch)
+            seen[next(iter(switch))] = "I wait." in get_page(client, chapter, "play")
+        assert seen == {"shows_thoughts": False, "shows_all_replies": True}
+        Session.objects.filter(pk=chapter.pk).update(shows_thoughts=False)
+        assert "I wait." not in get_page(client, chapter, "play")
+
+    def test_where_nobody_has_thought_there_is_no_switch(self, client: Client) -> None:
+        other = make_active_chapter(mode="lighthouse")
+        assert address(other, "show-thoughts") not in get_page(client, other, "play")
+
+
+class TestSpeakers:
+    def test_each_event_has_its_speaker_s_name_and_a_turn_without_words_its_number(
+        self, client: Client, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(
+            says("native", "I call.", ("hail", {"name": "Ann <b>"})),
+            "*says:1* Who is it?\n\n*sea* A wave.",
+        )
+        play(chapter, 2, "")
+        provider.enqueue(f"*says:{FIRST_NUMBER_IN_PLAY}* At last.")
+        play(chapter, 2, "")
+        html = get_page(client, chapter, "play")
+        assert [one.text for one in entries(html)] == [
+            "1)",
+            f"{name(chapter, 2)}: I call.",
+            f"{name(chapter, 1)}: Who is it?",
+            "A wave.",
+            "2)",
+            "Ann <b>: At last.",
+        ]
+        assert by_id(html, "prompt-1").text == "1)"
+
+
+def name(chapter: Session, slot: int) -> str:
+    return chapter.character(slot).name
+
+
+STAGES = [
+    frozenset({Stage.PLAY}),
+    frozenset({Stage.SET_UP, Stage.PLAY}),
+    frozenset({Stage.LOCK, Stage.PLAY}),
+    frozenset({Stage.SET_UP, Stage.PLAY, Stage.MEMORY}),
+    frozenset({Stage.SET_UP, Stage.PLAY, Stage.NARRATION}),
+    frozenset({Stage.SET_UP, Stage.LOCK, Stage.PLAY, Stage.NARRATION}),
+    frozenset(Stage),
+]
+# Pages whose address needs nothing but the chapter.
+PAGES = ("world", "play", "draft", "transcript", "usage", "confirm-end")
+
+
+class TestStages:
+    """Every page of a chapter answers, and has no button that the mode's stages refuse."""
+
+    @pytest.fixture(params=STAGES, ids=lambda stages: "-".join(sorted(stages)))
+    def stages(
+        self, request: Any, monkeypatch: pytest.MonkeyPatch, settings: Settings
+    ) -> frozenset[Stage]:
+        install(monkeypatch, settings, explorer=replace(EXPLORER, stages=request.param))
+        return frozenset(request.param)
+
+    @pytest.mark.parametrize("state", ["begun", "played", "ended"])
+    def test_no_button_is_refused(
+        self,
+        client: Client,
+        provider: ScriptedProvider,
+        stages: frozenset[Stage],
+        state: str,
+    ) -> None:
+        chapter = begin_chapter(mode="explorer")
+        Tab1Inputs.objects.filter(session=chapter).update(world_text="A sea.", chapter_text="Fog.")
+        if state != "begun":
+            Session.objects.filter(pk=chapter.pk).update(
+                state=State.ACTIVE, tab1_locked=Stage.LOCK in stages
+            )
+            provider.enqueue("Masts, and gulls.")
+            play(chapter, None)
+        if state == "ended":
+            Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
+        provider.fallback = lambda request: "Masts."
+        opened = client.get(address(chapter, "chapter"))["Location"]
+        assert client.get(opened).status_code == 200
+        for page in PAGES:
+            answer = client.get(address(chapter, page))
+            # What cannot be ended now leads back.
+            assert answer.status_code in (200, 302), page
+            html = answer.content.decode()
+            tabs = [
+                one.words for one in all_of(html, "a") if one.attributes.get("aria-label") != ""
+            ]
+            if answer.status_code == 200:
+                assert ("1 World" in tabs) == (Stage.SET_UP in stages), page
+                told = bool({Stage.MEMORY, Stage.NARRATION} & stages)
+                assert ("3 Chapter" in tabs) == told, page
+                self.press_all(client, html, page)
+
+    def press_all(self, client: Client, html: str, page: str) -> None:
+        """Send each form as it stands on the page; what came of it is taken back."""
+        elements = read(html)
+        for form in elements:
+            if form.tag != "form" or form.attributes.get("method") != "post":
+                continue
+            inside = [one for one in elements if form in one.parents]
+            buttons = [one for one in inside if one.tag == "button"]
+            if not buttons or "disabled" in buttons[0].attributes:
+                continue
+            fields = {
+                one.attributes["name"]: _value(one, inside)
+                for one in inside
+                if one.attributes.get("name")
+                and ("checked" in one.attributes or one.attributes.get("type") != "radio")
+            }
+            action = form.attributes["action"]
+            if action.endswith("/end") and "Nothing has happened yet." in html:
+                # In every way to play, a chapter without a prompt is not ended.
+                continue
+            if action.endswith(("/play/prompt", "/play/reroll")):
+                # A model would be called; what asks the same of the chapter is a dry run.
+                action = action.rpartition("/play/")[0] + "/calls/next"
+                fields = {"agent_slot": fields.get("agent_slot", ""), "user_text": "I look."}
+            with transaction.atomic():
+                answer = client.post(action, fields)
+                transaction.set_rollback(True)
+            called = (page, action, answer.status_code)
+            assert answer.status_code in (200, 302), (called, answer.content.decode()[-900:])
+
+
+def _value(field: Element, inside: list[Element]) -> str:
+    if field.tag == "select":
+        options = [one for one in inside if field in one.parents]
+        return next(one.attributes["value"] for one in options if "selected" in one.attributes)
+    return field.attributes.get("value", "") or field.text.strip()

@@ -23,6 +23,8 @@ def _event(speaker: int | None, paragraph: str) -> NewEvent:
         return NewEvent(rest, speaker, kind=SIGNAL, shown={"flashes": len(rest)})
     if mark == "*sea*":
         return NewEvent(rest)
+    if mark.startswith("*says:"):
+        return NewEvent(rest, int(mark.removeprefix("*says:").removesuffix("*")))
     if mark == "*forged*":
         return NewEvent(rest, speaker, kind="lighthouse.undeclared")
     return NewEvent(paragraph, speaker)

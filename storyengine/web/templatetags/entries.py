@@ -20,7 +20,8 @@ register = template.Library()
 
 # The style sheet draws this mark, and the link to what a character saw, so that text copied from
 # the page is the same as the download's.
-_NOT_CHOSEN = '<span role="img" aria-label="Not chosen."></span>'
+_NOT_CHOSEN = '<span class="not-chosen-mark" role="img" aria-label="Not chosen."></span>'
+_THOUGHT = '<span class="thought-mark" role="img" aria-label="Thought."></span>'
 
 
 @register.filter
@@ -44,9 +45,12 @@ def _paragraph(entry: Entry, calls: str, forks: str) -> str:
     # The pages about memory link to this anchor.
     is_place = entry.role == Event.Role.USER and entry.is_chosen
     anchor = f' id="prompt-{entry.prompt_index}"' if is_place else ""
-    link = _link(entry.character, entry.prompt_index, calls) if entry.character else ""
+    is_reply = entry.role == Event.Role.AGENT and not entry.is_thought
+    link = _link(entry.character, entry.prompt_index, calls) if is_reply else ""
     words = f"<b>{escape(entry.prefix)}</b>{escape(entry.text)}"
     other, mark = ("", "") if entry.is_chosen else (" not-chosen", _NOT_CHOSEN)
+    if entry.is_thought:
+        other, mark = f"{other} thought", mark + _THOUGHT
     perceived = _perceived(entry.perceived_by) if entry.perceived_by else ""
     fork = _fork_link(entry.prompt_index, forks) if forks else ""
     return f'<p class="entry{color}{other}"{anchor}>{mark}{words}{perceived}{link}{fork}</p>'
@@ -60,11 +64,11 @@ def _perceived(names: str) -> str:
     return f'<span class="perceived" {label} data-by="{by}"></span>'
 
 
-def _link(speaker: Character, prompt_index: int, calls: str) -> str:
-    """Render the link to what the character saw. The style sheet draws its words, so that they are
-    not copied.
+def _link(speaker: Character | None, prompt_index: int, calls: str) -> str:
+    """Render the link to what the character saw, or the model where nobody speaks. The style sheet
+    draws its words, so that they are not copied.
     """
-    label = f"What {speaker.name} saw at prompt {prompt_index}"
+    label = f"What {speaker.name if speaker else 'the model'} saw at prompt {prompt_index}"
     return f'<a class="saw" href="{calls}{prompt_index}" aria-label="{escape(label)}"></a>'
 
 
