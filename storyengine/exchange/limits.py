@@ -2,7 +2,7 @@
 limits of single entries are the same for both."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from storyengine.stack.own_commands import own_command
 
@@ -33,6 +33,32 @@ class Limits:
     def refuse(self, problem: str) -> str:
         """Return the problem with the advice after it."""
         return f"{problem}. {self.way_on}" if self.way_on else problem
+
+
+def count_entries(chapter: object) -> dict[str, int]:
+    """Count the entries of the lists that the limits bound, each over the whole chapter.
+
+    The chapter is a `Chapter`, or what stands for it in a file of which nothing was checked yet; a
+    value there that is no list counts nothing.
+    """
+    turns = _all_of("turns", [chapter])
+    attempts = _all_of("attempts", turns)
+    unanswered = _all_of("unanswered_attempts", [chapter])
+    return {
+        "turns": len(turns),
+        "attempts": len(attempts),
+        "events": len(_all_of("events", attempts)),
+        "changes": len(_all_of("changes", [*attempts, *unanswered])),
+        "results": len(_all_of("results", [chapter])),
+        "memory_blocks": len(_all_of("memory_blocks", [chapter])),
+    }
+
+
+def _all_of(name: str, parts: list[Any]) -> list[Any]:
+    """Return the entries of all lists of this name in the parts, which are objects or models."""
+    objects = (one if isinstance(one, dict) else getattr(one, "__dict__", {}) for one in parts)
+    lists = [one.get(name) for one in objects]
+    return [entry for entries in lists if isinstance(entries, list) for entry in entries]
 
 
 def import_command() -> str:
