@@ -70,6 +70,9 @@ def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chap
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         raise BadChapterFile(_describe(problems[0])) from None
+    most = limits.unfinished_results
+    if sum(one.payload is None for one in chapter.results) > most:
+        refuse("results", limits.refuse(f"has more than {most:,} that are not finished"))
     check_invariants(chapter)
     return chapter
 
