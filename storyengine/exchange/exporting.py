@@ -14,6 +14,7 @@ from django.utils import timezone
 from pydantic import BaseModel
 
 from agents.models import Job
+from agents.modes import mode_of
 from memory.blocks import covered_until
 from memory.models import MemoryBlock
 from sessions.access import read_at_one_moment
@@ -73,7 +74,7 @@ def export_chapter(session_id: uuid.UUID) -> ChapterFile:
 def export_until(session_id: uuid.UUID, number: int) -> Chapter:
     """Return the chapter as if its turn `number` were its last one and it were in play.
 
-    Raises UnknownChapter, UnknownTurn, and WrongState if the chapter has not begun.
+    Raises UnknownChapter, and what `find_turn_to_fork` raises.
     """
     return read_at_one_moment(session_id, lambda chapter: _read_until(chapter, number))
 
@@ -99,7 +100,12 @@ def _read_until(chapter: Session, number: int) -> Chapter:
 
 
 def find_turn_to_fork(chapter: Session, number: int) -> Turn:
-    """Return a turn to fork at. Raises UnknownTurn, and WrongState if play has not begun."""
+    """Return a turn to fork at.
+
+    Raises UnknownTurn, and WrongState if play has not begun or the chapter's mode is not installed.
+    """
+    # A fork is read back like a file, which takes the mode.
+    mode_of(chapter)
     if _settled_state(chapter) == State.DRAFT_TAB1:
         raise WrongState("This chapter has not begun, so there is no prompt to fork it at.")
     return find_turn(chapter, number)

@@ -7,8 +7,6 @@ and queues no job. Memory that is missing is written with its next prompt, as af
 import uuid
 
 from django.db import IntegrityError
-from django.db.models import Sum, TextField
-from django.db.models.functions import Cast, Length
 from django.utils import timezone
 
 from agents.calling.spending import used_by_model
@@ -18,11 +16,11 @@ from sessions.chapters import title_of_copy
 from sessions.exceptions import ChapterError, KeyReused, WrongState
 from sessions.importing import remove_left_behind
 from sessions.models import Session
-from sessions.record import committed_attempts
 from sessions.states import State
+from storyengine.exchange.chapter_file import Chapter
 from storyengine.exchange.exporting import export_until
 from storyengine.exchange.importing import store_chapter
-from storyengine.exchange.limits import OF_THE_OPERATOR
+from storyengine.exchange.limits import OF_THE_OPERATOR, count_entries
 
 
 class ForkUnderWay(WrongState):
@@ -44,18 +42,19 @@ def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = ""
     """Fork the chapter after its turn `number`, whatever its state is.
 
     A second request with the same key returns the same fork, or raises ForkUnderWay while it is
-    being stored. Also raises UnknownChapter, UnknownTurn, WrongState before the chapter has begun,
-    KeyReused if the key was used for another number, TooLargeToFork and ImportLost.
+    being stored. Also raises what `export_until` raises, KeyReused if the key was used for another
+    number, TooLargeToFork and ImportLost.
     """
     key = clean_key(submission_key)
     origin = get_chapter(session_id)
     if fork := _find_fork(origin, number, key):
         return fork
-    _check_size(origin, number)
+    content = export_until(origin.pk, number)
+    _check_size(content)
     now = timezone.now()
     try:
         return store_chapter(
-            export_until(origin.pk, number),
+            content,
             title=title_of_copy(origin.title),
             created_at=now,
             last_played_at=now,
@@ -89,30 +88,14 @@ def _find_fork(origin: Session, number: int, key: str) -> Session | None:
     return get_chapter(fork.pk)
 
 
-def _check_size(origin: Session, number: int) -> None:
-    """Raise TooLargeToFork if an operator could not import the fork; the query reads no texts."""
-    attempts = committed_attempts(origin.pk).filter(turn__number__lte=number)
-    events = origin.events.filter(prompt_index__lte=number)
-    blocks = origin.memory_blocks.filter(to_prompt_index__lte=number)
-    payload = Length(Cast("json_payload", TextField()))
-    counts = {
-        "turns": origin.turns.filter(number__lte=number).count(),
-        "attempts": attempts.count(),
-        "events": events.count(),
-        "memory_blocks": blocks.count(),
-    }
-    counts["file_bytes"] = sum(
-        found or 0
-        for found in (
-            attempts.aggregate(characters=Sum(Length("words")))["characters"],
-            events.aggregate(characters=Sum(Length("text")))["characters"],
-            blocks.aggregate(characters=Sum(payload))["characters"],
-        )
-    )
-    for name, count in counts.items():
+def _check_size(fork: Chapter) -> None:
+    """Raise TooLargeToFork if the server's operator could not import the fork from a file."""
+    entries = (*fork.turns, *fork.results, *fork.memory_blocks)
+    size = sum(len(entry.model_dump_json().encode()) for entry in entries)
+    for name, count in (count_entries(fork) | {"file_bytes": size}).items():
         most = getattr(OF_THE_OPERATOR, name)
         if count > most:
-            kind = "characters" if name == "file_bytes" else name.replace("_", " ")
+            kind = "bytes" if name == "file_bytes" else name.replace("_", " ")
             raise TooLargeToFork(
                 f"Up to this prompt the chapter has {count:,} {kind}, and a fork can have "
                 f"{most:,}. Nothing was stored; fork it at an earlier prompt."

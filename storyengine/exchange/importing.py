@@ -110,13 +110,18 @@ def _first_rows(
 
 
 def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
+    has_lock = has_stage(chapter.mode, Stage.LOCK)
+    state = State(chapter.state)
+    if state == State.DRAFT_TAB1 and not has_lock:
+        # Nothing could lock it: without a lock a chapter is in play from its beginning.
+        state = State.ACTIVE
     named = {
         "title": chapter.title,
         "mode": chapter.mode,
-        "state": State(chapter.state),
+        "state": state,
         "prompt_index": chapter.prompt_index,
         "last_summarized_prompt_index": chapter.last_summarized_prompt_index,
-        "tab1_locked": chapter.state != State.DRAFT_TAB1 and has_stage(chapter.mode, Stage.LOCK),
+        "tab1_locked": has_lock and state != State.DRAFT_TAB1,
         "chunk_size_prompts": chapter.chunk_size_prompts,
         "next_agent_slot": chapter.next_agent_slot,
         "narrative_agent_definition_text": chapter.narrative_agent_definition_text,

@@ -2,7 +2,7 @@
 limits of single entries are the same for both."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from storyengine.stack.own_commands import own_command
 
@@ -19,6 +19,8 @@ class Limits:
     events: int
     changes: int
     results: int
+    # The first prompt in the copy has each of these worked out, which may call a model.
+    unfinished_results: int
     memory_blocks: int
     narrative_drafts: int
     unanswered_attempts: int
@@ -35,6 +37,32 @@ class Limits:
         return f"{problem}. {self.way_on}" if self.way_on else problem
 
 
+def count_entries(chapter: object) -> dict[str, int]:
+    """Count the entries of the lists that the limits bound, each over the whole chapter.
+
+    The chapter is a `Chapter`, or what stands for it in a file of which nothing was checked yet; a
+    value there that is no list counts nothing.
+    """
+    turns = _all_of("turns", [chapter])
+    attempts = _all_of("attempts", turns)
+    unanswered = _all_of("unanswered_attempts", [chapter])
+    return {
+        "turns": len(turns),
+        "attempts": len(attempts),
+        "events": len(_all_of("events", attempts)),
+        "changes": len(_all_of("changes", [*attempts, *unanswered])),
+        "results": len(_all_of("results", [chapter])),
+        "memory_blocks": len(_all_of("memory_blocks", [chapter])),
+    }
+
+
+def _all_of(name: str, parts: list[Any]) -> list[Any]:
+    """Return the entries of all lists of this name in the parts, which are objects or models."""
+    objects = (one if isinstance(one, dict) else getattr(one, "__dict__", {}) for one in parts)
+    lists = [one.get(name) for one in objects]
+    return [entry for entries in lists if isinstance(entries, list) for entry in entries]
+
+
 def import_command() -> str:
     """Return the command as the server's operator types it."""
     return own_command("import_chapter", "FILE")
@@ -48,6 +76,7 @@ OVER_THE_NETWORK: Final = Limits(
     events=100_000,
     changes=100_000,
     results=10_000,
+    unfinished_results=100,
     memory_blocks=20_000,
     narrative_drafts=1_000,
     unanswered_attempts=10_000,
@@ -61,6 +90,7 @@ OF_THE_OPERATOR: Final = Limits(
     events=1_000_000,
     changes=1_000_000,
     results=100_000,
+    unfinished_results=10_000,
     memory_blocks=200_000,
     narrative_drafts=10_000,
     unanswered_attempts=100_000,

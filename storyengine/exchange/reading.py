@@ -13,7 +13,7 @@ from storyengine.exchange import chapter_file, version_1
 from storyengine.exchange.chapter_file import FORMAT, Chapter, ChapterFile
 from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge, refuse
 from storyengine.exchange.invariants import check_invariants
-from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
+from storyengine.exchange.limits import OVER_THE_NETWORK, Limits, count_entries
 from storyengine.exchange.mode_rules import mode_named
 
 MAX_KEYS = 1_000
@@ -70,6 +70,9 @@ def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chap
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         raise BadChapterFile(_describe(problems[0])) from None
+    most = limits.unfinished_results
+    if sum(one.payload is None for one in chapter.results) > most:
+        refuse("results", limits.refuse(f"has more than {most:,} that are not finished"))
     check_invariants(chapter)
     return chapter
 
@@ -139,20 +142,11 @@ def _check_mode(data: dict[str, Any]) -> None:
 
 def _check_totals(data: dict[str, Any], limits: Limits) -> None:
     """Check the sums over all turns before any entry is parsed, which takes far more memory."""
-    attempts = _all_of("attempts", _all_of("turns", [data.get("chapter")]))
-    unanswered = _all_of("unanswered_attempts", [data.get("chapter")])
-    changes = _all_of("changes", [*attempts, *unanswered])
-    events = _all_of("events", attempts)
-    for name, entries in (("attempts", attempts), ("events", events), ("changes", changes)):
+    counts = count_entries(data.get("chapter"))
+    for name in ("attempts", "events", "changes"):
         most = getattr(limits, name)
-        if len(entries) > most:
+        if counts[name] > most:
             refuse("turns", limits.refuse(f"have more than {most:,} {name} together"))
-
-
-def _all_of(name: str, parts: list[Any]) -> list[Any]:
-    """Return the entries of all lists of this name; a value that is no list is skipped."""
-    lists = [part.get(name) for part in parts if isinstance(part, dict)]
-    return [entry for entries in lists if isinstance(entries, list) for entry in entries]
 
 
 def _describe(details: ErrorDetails) -> str:

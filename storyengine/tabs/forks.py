@@ -8,6 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from memory.blocks import covered_until
 from sessions.access import get_chapter
+from sessions.world import is_closed
 from storyengine.exchange.exporting import find_turn_to_fork
 from storyengine.exchange.forking import fork_chapter
 from storyengine.web.header import header_context
@@ -24,6 +25,7 @@ def confirm_fork(request: HttpRequest, session_id: uuid.UUID, number: int) -> Ht
         "number": number,
         "later": chapter.prompt_index - number,
         "covered": covered_until(chapter, up_to=number),
+        "is_closed": is_closed(chapter, number),
         # The form is sent with this key, so that sending it twice makes one fork.
         "submission_key": str(uuid.uuid4()),
     }

@@ -92,6 +92,17 @@ class TestASecondMode:
         [one, another] = (json.loads(_written(each))["chapter"] for each in (key, copy.pk))
         assert one == another
 
+    def test_a_file_from_before_it_was_without_a_lock_comes_in_as_in_play(
+        self, client: Client, provider: ScriptedProvider
+    ) -> None:
+        file = json.loads(_written(explore(client)))
+        file["chapter"]["state"] = "DRAFT_TAB1"
+        copy = import_chapter(json.dumps(file).encode())
+        assert (copy.state, copy.tab1_locked) == ("ACTIVE", False)
+        provider.enqueue("Masts, and gulls.")
+        answer = post(client, f"/{copy.pk}/prompt", agent_slot=None, user_text="I look.")
+        assert answer.status_code == 201
+
     def test_a_file_of_it_is_refused_where_it_is_not_installed(
         self, client: Client, monkeypatch: pytest.MonkeyPatch, settings: Settings
     ) -> None:

@@ -27,6 +27,8 @@ from storyengine.exchange.exporting import export_chapter
 
 TRIED = {"layer": 2, "layer_name": "TASK", "text_before": "Answer.", "text": "Be brief."}
 OTHERS = (Attempt.Kind.REROLL, Attempt.Kind.TRIAL, Attempt.Kind.EDIT)
+# What a fork has of its own.
+OWN = ("title", "created_at", "last_played_at")
 START = datetime(2026, 1, 31, 20, 0, tzinfo=UTC)
 
 # All that the engine stores: no controls but tab and line feed, no lone surrogates.
@@ -83,6 +85,12 @@ def make_whole_chapter(**fields: Any) -> Session:
     broken = {"partial_text": "Half a re", "error": "The server is gone."}
     add_unanswered(chapter, Attempt.Status.FAILED, **broken)
     return chapter
+
+
+def exported(chapter: Session, *without: str) -> dict[str, Any]:
+    file = json.loads(export_chapter(chapter.pk).to_json())
+    content: dict[str, Any] = file["chapter"]
+    return {name: value for name, value in content.items() if name not in without}
 
 
 def long_chapter_file(prompts: int) -> bytes:

@@ -24,7 +24,7 @@ def test_the_version_and_the_limits_are_those_of_the_program() -> None:
         for value in asdict(limits).values()
         if isinstance(value, int)
     ]
-    assert len(counts) == 20
+    assert len(counts) == 22
     limits = [
         *counts,
         *(file_parts.MODEL_TEXT_CHAR_LIMIT, file_parts.ERROR_CHAR_LIMIT),

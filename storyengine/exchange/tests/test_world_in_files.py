@@ -39,6 +39,7 @@ from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
+from storyengine.exchange.limits import OVER_THE_NETWORK
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_harbour")]
 
@@ -199,6 +200,16 @@ def test_the_next_prompt_of_a_copy_asks_again_for_a_result_that_is_not_finished(
     # Whoever asks for the same result finds this job.
     assert ask_for_result(job.attempt, job.kind, "tide") == job
     assert copy.jobs.count() == 2
+
+
+def test_a_file_asks_for_so_many_results_at_most(chapter: Session) -> None:
+    chapter.attempts.filter(status=Attempt.Status.FAILED).delete()
+    Job.objects.filter(result__level=2).update(status="failed", result=None)
+    content = export_chapter(chapter.pk).to_json()
+    with pytest.raises(BadChapterFile, match="results has more than 0 that are not finished"):
+        import_chapter(content, replace(OVER_THE_NETWORK, unfinished_results=0))
+    assert Session.everything.count() == 1
+    import_chapter(content, replace(OVER_THE_NETWORK, unfinished_results=1))
 
 
 def test_an_act_closes_its_turn_in_the_copy(chapter: Session) -> None:

@@ -7,10 +7,12 @@ import pytest
 from django.test import Client
 
 from agents.models import LLMArtifact
+from sessions.acts import act
 from sessions.chapters import delete_chapter
 from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import add_reply
+from sessions.world import NewChange
 from storyengine.exchange.forking import fork_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, get_page
@@ -72,6 +74,14 @@ class TestQuestion:
         assert "Memory does not cover any of it yet." in early
         assert "7 later prompts" in early
         assert "later" not in by_id(ask(client, chapter, 8).content.decode(), "main").words
+
+    def test_it_says_that_an_act_counts_and_closes_the_turn(
+        self, client: Client, chapter: Session
+    ) -> None:
+        act(chapter.pk, [NewChange("took", {"what": "rope"})])
+        words = by_id(ask(client, chapter, 8).content.decode(), "main").words
+        assert "You have acted in the world after prompt 8. That counts in the fork, too" in words
+        assert "acted" not in by_id(ask(client, chapter, 7).content.decode(), "main").words
 
     def test_looking_at_it_changes_nothing(self, client: Client, chapter: Session) -> None:
         ask(client, chapter, 7)
