@@ -9,7 +9,7 @@ from collections import defaultdict
 from copy import copy
 from typing import Any
 
-from django.db.models import Case, F, Model, Q, When
+from django.db.models import Case, F, Model, Q, QuerySet, When
 from django.utils import timezone
 from pydantic import BaseModel
 
@@ -229,10 +229,13 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
     return of_attempts
 
 
-def _results(chapter: Session, attempts: set[uuid.UUID]) -> list[Job]:
+def finished_results_of(chapter: Session) -> "QuerySet[Job]":
     """Return the finished jobs that have a late result."""
-    done = chapter.jobs.filter(status=Job.Status.DONE).exclude(result_kind="")
-    ordered = done.order_by("to_prompt_index", "created_at", "pk")
+    return chapter.jobs.filter(status=Job.Status.DONE).exclude(result_kind="")
+
+
+def _results(chapter: Session, attempts: set[uuid.UUID]) -> list[Job]:
+    ordered = finished_results_of(chapter).order_by("to_prompt_index", "created_at", "pk")
     return [job for job in ordered if job.attempt_id in attempts]
 
 

@@ -5,9 +5,10 @@ and queues no job. Memory that is missing is written with its next prompt, as af
 """
 
 import uuid
+from typing import Any
 
 from django.db import IntegrityError
-from django.db.models import Sum, TextField
+from django.db.models import F, Q, QuerySet, Sum, TextField
 from django.db.models.functions import Cast, Length
 from django.utils import timezone
 
@@ -20,7 +21,7 @@ from sessions.importing import remove_left_behind
 from sessions.models import Session
 from sessions.record import committed_attempts
 from sessions.states import State
-from storyengine.exchange.exporting import export_until
+from storyengine.exchange.exporting import export_until, finished_results_of
 from storyengine.exchange.importing import store_chapter
 from storyengine.exchange.limits import OF_THE_OPERATOR
 
@@ -94,20 +95,27 @@ def _check_size(origin: Session, number: int) -> None:
     attempts = committed_attempts(origin.pk).filter(turn__number__lte=number)
     events = origin.events.filter(prompt_index__lte=number)
     blocks = origin.memory_blocks.filter(to_prompt_index__lte=number)
-    payload = Length(Cast("json_payload", TextField()))
+    is_told = Q(run_id=None) | Q(run_id=F("attempt__run_id"))
+    changes = origin.changes.filter(is_told, attempt__in=attempts.order_by())
+    results = finished_results_of(origin).filter(attempt__in=attempts.order_by())
     counts = {
         "turns": origin.turns.filter(number__lte=number).count(),
         "attempts": attempts.count(),
         "events": events.count(),
+        "changes": changes.count(),
+        "results": results.count(),
         "memory_blocks": blocks.count(),
     }
+    texts: tuple[tuple[QuerySet[Any], str], ...] = (
+        (attempts, "words"),
+        (events, "text"),
+        (changes, "payload"),
+        (results, "result"),
+        (blocks, "json_payload"),
+    )
     counts["file_bytes"] = sum(
-        found or 0
-        for found in (
-            attempts.aggregate(characters=Sum(Length("words")))["characters"],
-            events.aggregate(characters=Sum(Length("text")))["characters"],
-            blocks.aggregate(characters=Sum(payload))["characters"],
-        )
+        rows.aggregate(characters=Sum(Length(Cast(field, TextField()))))["characters"] or 0
+        for rows, field in texts
     )
     for name, count in counts.items():
         most = getattr(OF_THE_OPERATOR, name)

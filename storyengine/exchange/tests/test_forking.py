@@ -1,6 +1,7 @@
 """A fork has of its origin what was there after one of its turns, and goes on by itself."""
 
 import json
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -48,6 +49,7 @@ from sessions.tests.factories import (
 )
 from sessions.tests.racing import at_once, successes
 from sessions.transcript import read_transcript
+from sessions.world import NewChange, add_changes
 from storyengine.exchange import exporting, forking
 from storyengine.exchange import importing as file_importing
 from storyengine.exchange.exporting import export_chapter, export_until
@@ -488,6 +490,29 @@ class TestLimits:
             fork_chapter(origin.pk, number)
         assert counts() == before
         assert fork_chapter(origin.pk, 1).prompt_index == 1
+
+    @pytest.mark.parametrize("limit", [{"changes": 1}, {"results": 0}, {"file_bytes": 2_000}])
+    def test_changes_and_late_results_count(
+        self, monkeypatch: pytest.MonkeyPatch, limit: dict[str, Any]
+    ) -> None:
+        origin = make_active_chapter()
+        add_lock(origin, world_lock())
+        add_prompts(origin, 2)
+        second = origin.turns.get(number=2).chosen
+        long = NewChange("wrote", {"what": "x" * 1_500})
+        add_changes(second, [long], run_id=second.run_id)
+        add_changes(second, [long], run_id=None)
+        # What a run that was not committed did is not in the fork.
+        add_changes(second, [long] * 9, run_id=uuid.uuid4())
+        result = {"status": Job.Status.DONE, "result_kind": "tide", "result": {"level": 1}}
+        origin.jobs.create(kind="simulate", key="k", attempt=second, to_prompt_index=2, **result)
+        monkeypatch.setattr(forking, "OF_THE_OPERATOR", replace(OF_THE_OPERATOR, **limit))
+        with pytest.raises(TooLargeToFork):
+            fork_chapter(origin.pk, 2)
+        assert fork_chapter(origin.pk, 1).prompt_index == 1
+        few = replace(OF_THE_OPERATOR, changes=2, results=1)
+        monkeypatch.setattr(forking, "OF_THE_OPERATOR", few)
+        assert fork_chapter(origin.pk, 2).changes.count() == 2
 
     def test_only_what_the_fork_would_have_is_counted(
         self, monkeypatch: pytest.MonkeyPatch
