@@ -12,7 +12,7 @@ from django.utils import timezone
 from sessions.access import get_chapter_to_change
 from sessions.breaking import recover_dead_attempts
 from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
-from sessions.leases import LEASE
+from sessions.leases import LEASE, lease_end, ran_out
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN, PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_after_commit
 from sessions.models import DEFAULT_AGENT, Attempt, Session, Turn
@@ -310,7 +310,7 @@ def _find_earlier(chapter: Session, new: Attempt, said: Sequence[str]) -> Attemp
 def free_from_dead_attempt(chapter: Session) -> None:
     """Fail the attempts whose process died, so that none of them stands in the way."""
     running = chapter.attempts.filter(status=Attempt.Status.RUNNING)
-    if running.filter(lease_until__lt=timezone.now()).order_by().exists():
+    if running.filter(ran_out()).order_by().exists():
         recover_dead_attempts(chapter.pk)
         chapter.refresh_from_db(fields=["turn_in_flight"])
 
@@ -324,12 +324,13 @@ def _start_run(chapter: Session, attempt: Attempt, *, run_id: uuid.UUID | None =
     if not attempt.is_trial:
         _claim(chapter, attempt)
         set_broken_aside(chapter)
-    now = timezone.now()
     # The text of the run before stays until this one brings text of its own.
     attempt.status, attempt.error = Attempt.Status.RUNNING, ""
     attempt.run_id = run_id or uuid.uuid4()
-    attempt.submitted_at, attempt.lease_until = now, now + LEASE
+    attempt.submitted_at, attempt.lease_until = timezone.now(), lease_end(LEASE)
     attempt.save()
+    # About what the row has now.
+    attempt.lease_until = attempt.submitted_at + LEASE
     note_attempt(attempt, "attempt stored")
     return attempt
 
