@@ -12,7 +12,7 @@ from django.utils import timezone
 from sessions.access import get_chapter_to_change
 from sessions.breaking import recover_dead_attempts
 from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
-from sessions.leases import LEASE
+from sessions.leases import LEASE, lease_end, ran_out
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN, PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_after_commit
 from sessions.models import DEFAULT_AGENT, Attempt, Session, Turn
@@ -321,7 +321,7 @@ def _find_earlier(chapter: Session, new: Attempt, said: Sequence[str]) -> Attemp
 def free_from_dead_attempt(chapter: Session) -> None:
     """Fail the chapter's attempts whose process died, so that another attempt can be stored."""
     running = chapter.attempts.filter(status=Attempt.Status.RUNNING)
-    if running.filter(lease_until__lt=timezone.now()).order_by().exists():
+    if running.filter(ran_out()).order_by().exists():
         recover_dead_attempts(chapter.pk)
         chapter.refresh_from_db(fields=["turn_in_flight"])
 
@@ -335,12 +335,13 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     if not attempt.is_trial:
         _claim(chapter, attempt)
         set_broken_aside(chapter)
-    now = timezone.now()
     # The text of the earlier run stays until this run brings text of its own.
     attempt.status, attempt.error = Attempt.Status.RUNNING, ""
     attempt.run_id = uuid.uuid4()
-    attempt.submitted_at, attempt.lease_until = now, now + LEASE
+    attempt.submitted_at, attempt.lease_until = timezone.now(), lease_end(LEASE)
     attempt.save()
+    # The row has the database's own time, which is about this one.
+    attempt.lease_until = attempt.submitted_at + LEASE
     note_attempt(attempt, "attempt stored")
     return attempt
 

@@ -7,6 +7,7 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from sessions.access import lock_chapter
+from sessions.leases import ran_out
 from sessions.log_lines import note_after_commit
 from sessions.models import Attempt, Session
 from sessions.states import PLAYABLE
@@ -52,12 +53,12 @@ def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
 
 def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
     """Fail the attempts whose process died, and return their number."""
-    dead = Attempt.objects.filter(status=Attempt.Status.RUNNING, lease_until__lt=timezone.now())
+    dead = Attempt.objects.filter(ran_out(), status=Attempt.Status.RUNNING)
     if session_id is not None:
         dead = dead.filter(session_id=session_id)
     return sum(
         _break(
-            run_of(attempt).filter(lease_until__lt=timezone.now()),
+            run_of(attempt).filter(ran_out()),
             attempt,
             Attempt.Status.FAILED,
             INTERRUPTED,

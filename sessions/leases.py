@@ -1,10 +1,17 @@
-"""Leases on running attempts. A process that does not renew its lease in time counts as dead."""
+"""Leases on running attempts. A process that does not renew its lease in time counts as dead.
+
+Leases are counted by the clock of the database, because the clocks of processes on several machines
+may differ by more than a lease.
+"""
 
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import DateTimeField, ExpressionWrapper, Q
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from sessions.models import Attempt
@@ -14,13 +21,22 @@ from sessions.text import scrub_reply
 LEASE = timedelta(seconds=12)
 
 
+def lease_end(lease: timedelta) -> Combinable:
+    """Return the end of a lease that begins when it is stored."""
+    return ExpressionWrapper(Now() + lease, output_field=DateTimeField())
+
+
+def ran_out() -> Q:
+    """Return the condition that the lease of a row has run out."""
+    return Q(lease_until__lt=Now())
+
+
 def renew_attempts(texts: Sequence[tuple[Attempt, str]]) -> set[uuid.UUID]:
     """Store the text so far of each attempt, and renew its lease.
 
     Returns the run ids of attempts that another process has ended. A run without text yet keeps the
     text of the previous run.
     """
-    now = timezone.now()
     text_of = {attempt.run_id: text for attempt, text in texts}
     known = Attempt.objects.filter(pk__in=[attempt.pk for attempt, _ in texts], run_id__in=text_of)
     running = known.filter(status=Attempt.Status.RUNNING)
@@ -34,7 +50,7 @@ def renew_attempts(texts: Sequence[tuple[Attempt, str]]) -> set[uuid.UUID]:
         for row in rows:
             if text := scrub_reply(text_of[row.run_id]):
                 row.partial_text, row.text_run_id = text, row.run_id
-            row.lease_until, row.updated_at = now + LEASE, now
+            row.lease_until, row.updated_at = lease_end(LEASE), timezone.now()
         Attempt.objects.bulk_update(
             rows, ["partial_text", "text_run_id", "lease_until", "updated_at"]
         )

@@ -109,7 +109,7 @@ def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
     if waiting and readers is not None:
         folded = fold_with(chapter, waiting, readers=readers)
     else:
-        folded = fold_chapter(chapter, readers=readers)
+        folded = fold_chapter(chapter, before=subject.before, readers=readers)
     return _memory(subject, Detail(tier), folded, tag=_MEMORY)
 
 
@@ -118,7 +118,7 @@ def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
     pieces = present_memory(subject, tier)
     if tier != "full":
         return pieces
-    blocks = recall(subject.chapter, readers=subject.readers)
+    blocks = recall(subject.chapter, before=subject.before, readers=subject.readers)
     told = [block.full for block in blocks if block.is_delta]
     told += map(render_delta, subject.waiting)
     return [*pieces, *(Piece(newest, must_stay=True) for newest in told[-1:])]
@@ -145,7 +145,7 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the cast and every block in its own words; the lock and the newest delta must stay."""
-    blocks = recall(subject.chapter)
+    blocks = recall(subject.chapter, before=subject.before, readers=subject.readers)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
     return _known_cast(subject.everybody) + [
         Piece(

@@ -21,6 +21,7 @@ from kombu.exceptions import OperationalError
 from agents.models import Job
 from agents.storage import describe
 from sessions.exceptions import ChapterError
+from sessions.leases import lease_end, ran_out
 from sessions.log_lines import current_ids, note_after_commit
 from sessions.models import Session, Turn
 
@@ -103,7 +104,7 @@ def claim(job_id: uuid.UUID) -> Job | None:
         .update(
             status=Job.Status.RUNNING,
             lease_token=token,
-            lease_until=now + JOB_LEASE,
+            lease_until=lease_end(JOB_LEASE),
             attempts=F("attempts") + 1,
             updated_at=now,
         )
@@ -154,13 +155,12 @@ def owned(job: Job) -> "QuerySet[Job]":
 
 def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
     """Renew the lease and store the progress; False if the job is no longer this worker's."""
-    now = timezone.now()
     return bool(
         owned(job).update(
-            lease_until=now + JOB_LEASE,
+            lease_until=lease_end(JOB_LEASE),
             partial_text=partial_text,
             progress=progress,
-            updated_at=now,
+            updated_at=timezone.now(),
         )
     )
 
@@ -273,7 +273,7 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
     A summary or a late result for an attempt that is not chosen now is cancelled instead.
     """
     now = timezone.now()
-    expired = Job.objects.filter(status=Job.Status.RUNNING, lease_until__lt=now)
+    expired = Job.objects.filter(ran_out(), status=Job.Status.RUNNING)
     if session_id is not None:
         expired = expired.filter(session_id=session_id)
     hopeless, requeued = [], []
@@ -285,7 +285,7 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
         is_void = follows_choice and not _is_chosen(job)
         status = Job.Status.CANCELLED if is_void else Job.Status.QUEUED
         changes = {"status": status, "lease_token": None, "run_after": now, "updated_at": now}
-        if owned(job).filter(lease_until__lt=now).update(**changes) and not is_void:
+        if owned(job).filter(ran_out()).update(**changes) and not is_void:
             requeued.append(job.pk)
     return Expired(requeued, hopeless)
 

@@ -21,9 +21,14 @@ class Recollection:
     is_lock: bool = False
 
 
-def recall(chapter: Session, *, readers: Collection[int] | None = None) -> list[Recollection]:
-    """Return the blocks that count, or those of them that all readers know."""
-    blocks = counting_blocks(chapter).values_list("pk", "audience")
+def recall(
+    chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
+) -> list[Recollection]:
+    """Return the blocks that count, or those of them that all readers know.
+
+    `counting_blocks` explains `before`.
+    """
+    blocks = counting_blocks(chapter, before=before).values_list("pk", "audience")
     return [_render(block_id) for block_id, audience in blocks if knows(audience, readers)]
 
 

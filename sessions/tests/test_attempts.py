@@ -13,6 +13,7 @@ from sessions.attempts import (
     broken_attempt,
     open_prompt,
     open_reroll,
+    open_trial,
     pending_attempt,
     set_broken_aside,
     start_keeping,
@@ -361,6 +362,9 @@ def test_a_turn_has_fifty_attempts_at_most(
     commit_attempt(open_reroll(chapter.pk, submission_key="r").attempt, "Another.")
     with pytest.raises(WrongState, match="2 replies"):
         open_reroll(chapter.pk, submission_key="s")
+    source = chapter.turns.get().chosen
+    with pytest.raises(WrongState, match="2 replies"):
+        open_trial(chapter.pk, source=source, given={}, submission_key="t")
     assert chapter.attempts.count() == 2
 
 

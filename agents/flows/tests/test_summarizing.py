@@ -15,6 +15,14 @@ from agents.flows.replies import keep_reply
 from agents.flows.summarizing import give_up, queue_due_summary, write_memory_deltas
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.models import Job
+from agents.prompting.layer_sources import (
+    character_memory,
+    memory_so_far,
+    present_memory,
+    whole_memory,
+)
+from agents.prompting.layers import TIERS, Tier
+from agents.prompting.sandwich import Source, Subject
 from agents.providers.exceptions import ProviderBusy, ProviderRefused, ProviderUnreachable
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.jobs import claim, latest_jobs, queue_job
@@ -284,6 +292,29 @@ def test_another_attempt_is_composed_without_the_block_that_covers_its_turn(
     sent = "".join(one.content for one in provider.history[-1].messages)
     assert "The bell is cracked." not in sent
     assert "1) beat 1" in sent
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("budget", [None, 100_000])
+@pytest.mark.parametrize("source", [character_memory, present_memory, memory_so_far, whole_memory])
+def test_no_source_of_memory_tells_a_narrator_the_turn_that_it_writes_again(
+    chapter: Session, source: Source, budget: int | None, tier: Tier
+) -> None:
+    add_prompts(chapter, 14)
+    add_delta(chapter, 1, 7, turn_delta(1, 7, canon_locks=["The bell is cracked."]))
+    add_delta(chapter, 8, 14, turn_delta(8, 14, canon_locks=["The lamp is lit."]))
+    chapter.last_summarized_prompt_index = 14
+    chapter.save()
+
+    def told(before: int | None) -> str:
+        subject = Subject(chapter, None, before, budget_tokens=budget)
+        return " ".join(piece.text for piece in source(subject, tier))
+
+    assert "The lamp is lit." not in told(14)
+    # In a small window memory ends where the recent context begins.
+    if budget is None or tier != "minimal" or source is not character_memory:
+        assert "The bell is cracked." in told(14)
+        assert "The lamp is lit." in told(None)
 
 
 def test_a_stretch_with_nothing_to_tell_is_an_empty_delta_without_a_call(

@@ -2,8 +2,10 @@
 
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from agents.calling.tests.bookkeeping import expire
@@ -12,6 +14,7 @@ from agents.flows.tests.playing import play
 from agents.models import Job
 from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import (
+    JOB_LEASE,
     MAX_ATTEMPTS,
     claim,
     finish,
@@ -52,6 +55,23 @@ def test_a_job_is_queued_once_and_claimed_once(chapter: Session, noticed: list[s
     assert queue_job(chapter.pk, Job.Kind.NARRATE, "k") == job
     assert claim(job.pk) is not None
     assert claim(job.pk) is None
+
+
+@pytest.mark.parametrize("wrong_by", [-timedelta(hours=1), timedelta(hours=1)])
+def test_a_worker_whose_clock_is_wrong_takes_no_job_from_another(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch, wrong_by: timedelta
+) -> None:
+    right = timezone.now
+    job = claim(queue_job(chapter.pk, Job.Kind.NARRATE, "k").pk)
+    assert job is not None
+    with monkeypatch.context() as there:
+        there.setattr(timezone, "now", lambda: right() + wrong_by)
+        assert requeue_expired().requeued == []
+        assert renew(job, partial_text="", progress={})
+    assert requeue_expired().requeued == []
+    job.refresh_from_db()
+    assert job.lease_until is not None
+    assert timedelta(0) < job.lease_until - right() <= JOB_LEASE
 
 
 def test_a_worker_that_lost_its_lease_may_not_write(chapter: Session) -> None:

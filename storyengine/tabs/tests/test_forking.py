@@ -78,7 +78,7 @@ class TestQuestion:
     def test_it_says_that_an_act_counts_and_closes_the_turn(
         self, client: Client, chapter: Session
     ) -> None:
-        act(chapter.pk, [NewChange("took", {"what": "rope"})])
+        act(chapter.pk, lambda _chapter: [NewChange("took", {"what": "rope"})])
         words = by_id(ask(client, chapter, 8).content.decode(), "main").words
         assert "You have acted in the world after prompt 8. That counts in the fork, too" in words
         assert "acted" not in by_id(ask(client, chapter, 7).content.decode(), "main").words
