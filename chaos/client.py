@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import random
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from typing import Any
 from bench.http_calls import BenchError, Server, StreamEvent, call, stream
 from bench.session_data import Setup
 from chaos.journal import Journal, Key, Reply, Violation, Words
-from chaos.scenarios import GAME_MASTER, Scenario
+from chaos.scenarios import Scenario
 
 # Whoever waits so long for an answer was left hanging.
 ANSWER_SECONDS = 60
@@ -42,7 +43,7 @@ class Client:
         self.violations: list[Violation] = []
         self.broken = False
 
-    def create(self, setup: Setup, scenario: Scenario = GAME_MASTER) -> str:
+    def create(self, setup: Setup, scenario: Scenario) -> str:
         """A chapter with its setup; an empty id when it was not to be had."""
         created = self.send("POST", "/api/session", {"mode": scenario.mode})
         if created.status != 201:
@@ -119,6 +120,18 @@ class Client:
                 if self.journal.forks.setdefault(key, fork) != fork:
                     self._complain("a form sent again is one fork", key[0], f"{told}")
                 self.journal.setups[fork] = self.journal.setups[key[0]]
+        return told
+
+    def choose(self, session_id: str, number: int, chance: random.Random) -> Told:
+        """Let the turn go by any of its attempts."""
+        path = f"/api/session/{session_id}/turns/{number}"
+        turn = self.send("GET", path)
+        if turn.status != 200:
+            return turn
+        attempt = chance.choice(turn.body["attempts"])
+        told = self.send("POST", f"{path}/choose", {"attempt_id": attempt["attempt_id"]})
+        if told.status < 400 and told.status and not attempt["is_chosen"]:
+            self.journal.choices += 1
         return told
 
     def keep(self, key: Key, words: Words) -> Told:

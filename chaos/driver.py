@@ -26,9 +26,11 @@ TARGET_WORDS = 200
 PATIENCE_SECONDS = 60
 # A kill lands this long after the request that it is to interrupt, at most.
 LONGEST_FUSE = 0.6
-REROLL_SHARE = 0.12
+REROLL_SHARE = 0.2
+# How often play goes on by another attempt, where one was made.
+CHOICE_SHARE = 0.5
 KEEP_SHARE = 0.3
-FORK_SHARE = 0.1
+FORK_SHARE = 0.2
 # How often play goes on in the fork, and else in its origin.
 FOLLOW_SHARE = 0.5
 
@@ -49,6 +51,8 @@ class Driver:
         self._open: tuple[Key, Words] | None = None
         # The form of a fork that was not answered yet, with its number.
         self._asked_fork: tuple[Key, int] | None = None
+        # The chapter and the prompt whose reply was written again.
+        self._written_again = ("", 0)
         self._chance = random.Random(0)  # noqa: S311  (a schedule, no secret)
 
     def step(self, fault: Fault) -> bool:
@@ -124,7 +128,8 @@ class Driver:
 
     def _with_model_fault(self, fault: Fault, document: dict[str, Any], verb: str) -> bool:
         agent = _agent_of(verb, document, self._chance)
-        if agent == 1 and not self._scenario.names_actor:
+        has_number = self._scenario.names_actor and self._scenario.has_numbered_agents
+        if agent == 1 and not has_number:
             # Whoever answers has no number: the next call of any agent.
             agent = None
         self._stack.queue_faults(MODEL_FAULTS[fault.kind], fault.repeats, agent)
@@ -217,7 +222,10 @@ class Driver:
         elif self._wants_reroll(document):
             headers = {"Idempotency-Key": uuid.uuid4().hex}
             path = f"/api/session/{self._chapter}/reroll"
+            self._written_again = (self._chapter, document["prompt_index"])
             return self._client.send("POST", path, headers=headers)
+        elif self._wants_choice(document):
+            return self._client.choose(self._chapter, document["prompt_index"], self._chance)
         else:
             key, words = self._open_prompt(document)
             streams = self._chance.random() < 0.5
@@ -254,6 +262,11 @@ class Driver:
     def _wants_reroll(self, document: dict[str, Any]) -> bool:
         may = self._open is None and document["prompt_index"] > 0
         return may and self._chance.random() < REROLL_SHARE
+
+    def _wants_choice(self, document: dict[str, Any]) -> bool:
+        is_new = self._written_again == (self._chapter, document["prompt_index"])
+        may = self._open is None and is_new
+        return may and self._chance.random() < CHOICE_SHARE
 
     def _open_prompt(self, document: dict[str, Any]) -> tuple[Key, Words]:
         """The words that wait for their answer, or the next ones."""

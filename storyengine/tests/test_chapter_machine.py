@@ -48,6 +48,8 @@ from storyengine.tests.lighthouse.tide import TIDE
 
 # How many are played; with `--hypothesis-seed` and without CI others than the day before.
 CHAPTERS = int(os.environ.get("STORYENGINE_TEST_CHAPTERS", "10"))
+# A copy takes longer than any other step.
+COPIES = 4
 APP = "storyengine.tests.lighthouse"
 
 
@@ -56,11 +58,13 @@ class Play(PlaysWithWorkers):
 
     # Copies.
 
+    @precondition(lambda self: len(self.made) <= COPIES)
     @rule(data=st.data(), goes_on=st.booleans())
     def fork(self, data: st.DataObject, goes_on: bool) -> None:
         number = data.draw(st.integers(1, self.number))
         self.follow(fork_chapter(self.pk, number).pk, number, goes_on=goes_on)
 
+    @precondition(lambda self: len(self.made) <= COPIES)
     @rule(goes_on=st.booleans())
     def read_back(self, goes_on: bool) -> None:
         """Export the chapter and import the file: what is broken can be retried in the copy, too,
@@ -89,7 +93,7 @@ class Play(PlaysWithWorkers):
         check_world(copy, expected)
         check_results(copy, expected)
         check_memory(copy, expected)
-        check_prompts(copy, expected)
+        check_prompts(copy, expected, turn=self.checks)
         if goes_on:
             self.pk, self.expected = copy, expected
             self.copied_until = max(min(self.copied_until, number), number - 1)
@@ -160,7 +164,8 @@ class Play(PlaysWithWorkers):
             self.in_flight = None
         self.finish_claimed()
         last = self.number
-        for _ in range(2):
+        # The first asks for what is lacking, the second takes it, and the third takes nothing.
+        for _ in range(3):
             self.broken = None
             who, words = None, f"Words {self.mark()}."
             row = self.begin(self.prompt(1, words, who, self.mark()), self.number + 1)
@@ -199,7 +204,7 @@ def test_a_chapter_is_the_one_in_which_only_the_chosen_were_made(
             Play,
             settings=hypothesis_settings(
                 max_examples=CHAPTERS,
-                stateful_step_count=40,
+                stateful_step_count=30,
                 suppress_health_check=list(HealthCheck),
             ),
         )

@@ -6,7 +6,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from agents.calling.tests.bookkeeping import expire
 from agents.flows.ending import request_end, retry_summary
@@ -20,7 +20,7 @@ from agents.running.results import finish_with_result
 from agents.running.watch import Watch
 from sessions.exceptions import WrongState
 from sessions.states import State
-from storyengine.tests.chapter_machine.attempts import PlaysAttempts
+from storyengine.tests.chapter_machine.attempts import ACTORS, KINDS, PlaysAttempts
 from storyengine.tests.chapter_machine.expected import Result, Try
 from storyengine.tests.chapter_machine.readings import read_chapter
 from storyengine.tests.lighthouse.tide import TIDE
@@ -37,6 +37,21 @@ class PlaysWithWorkers(PlaysAttempts):
         jobs.filter(status=Job.Status.QUEUED).update(run_after=timezone.now())
         return list(due_jobs().filter(session_id=self.pk, **which).order_by("created_at", "pk"))
 
+    @initialize(data=st.data(), actors=st.lists(ACTORS, min_size=4, max_size=6))
+    def play_some(self, data: st.DataObject, actors: list[int | None]) -> None:
+        for actor in actors:
+            self.play_and_remember(data, actor)
+
+    @precondition(lambda self: not self.in_flight)
+    @rule(data=st.data(), actor=ACTORS)
+    def play_and_remember(self, data: st.DataObject, actor: int | None) -> None:
+        """As it mostly goes: workers are done before the user has read the reply."""
+        self.send_prompt(data, actor)
+        if data.draw(st.booleans(), label="the world changes"):
+            self.take_a_step(data, data.draw(st.sampled_from(KINDS)))
+        self.commit(data)
+        self.work_until_the_queue_is_empty()
+
     @rule(data=st.data(), then=st.sampled_from(["", "finish", "finish", "fail", "kill"]))
     def work(self, data: st.DataObject, then: str) -> None:
         """A worker takes up a job, and comes to an end with it now or later."""
@@ -44,6 +59,11 @@ class PlaysWithWorkers(PlaysAttempts):
             self.claim(data.draw(st.sampled_from(due)))
             if then:
                 self.end_work(-1, then)
+
+    @rule()
+    def work_until_the_queue_is_empty(self) -> None:
+        self.finish_claimed()
+        self.work_until_none_is_due()
 
     @precondition(lambda self: self.claimed)
     @rule(data=st.data(), how=st.sampled_from(["finish", "finish", "fail", "kill"]))
