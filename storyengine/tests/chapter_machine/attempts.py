@@ -150,7 +150,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         who = self.some(data, number)
         words = f"Words {self.mark()}." if actor == 1 or data.draw(st.booleans()) else ""
         opened = self.refused_unless(
-            self.can_play, lambda: self.begin(self.prompt(actor, words, who, self.mark()), number)
+            self.can_play, lambda: self.begin(self.prompt(actor, words, who, self.mark()))
         )
         if opened:
             self.in_flight, self.broken = self.take(opened, number, words, who), None
@@ -173,8 +173,7 @@ class PlaysAttempts(RuleBasedStateMachine):
                     words=words,
                     witnesses=who,
                     answers=who_answers,
-                ),
-                self.number,
+                )
             ),
         )
         if opened:
@@ -194,7 +193,7 @@ class PlaysAttempts(RuleBasedStateMachine):
             submission_key=key,
         )
 
-    def begin(self, open_attempt: Callable[[], OpenedAttempt], number: int) -> Attempt:
+    def begin(self, open_attempt: Callable[[], OpenedAttempt]) -> Attempt:
         """Store an attempt, have it take what waits for it, and prepare its call."""
         opened, writing = replies._open_and_prepare(open_attempt, replies._prepare)
         if isinstance(writing, Exception):
@@ -221,8 +220,7 @@ class PlaysAttempts(RuleBasedStateMachine):
             lambda: self.begin(
                 partial(
                     open_trial, self.pk, source=source.row, given=TRIED, submission_key=self.mark()
-                ),
-                self.number,
+                )
             ),
         )
         if opened:
@@ -306,7 +304,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         again = self.prompt(one.actor, one.words, one.row.witnesses, key)
         if one.row.kind == Attempt.Kind.REROLL:
             again = partial(open_reroll, self.pk, submission_key=key)
-        row = self.refused_unless(self.can_play, lambda: self.begin(again, one.turn))
+        row = self.refused_unless(self.can_play, lambda: self.begin(again))
         if row:
             run = self.take(row, one.turn, one.words, one.witnesses)
             run.kept_run, run.kept_text = one.kept_run, one.kept_text

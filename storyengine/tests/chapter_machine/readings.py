@@ -15,7 +15,7 @@ from agents.running.results import finished_results
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock
 from memory.stretches import Stretch
-from sessions.models import THOUGHT, Attempt, Event, Session
+from sessions.models import Attempt, Event, Session
 from sessions.record import committed_attempts
 from sessions.transcript import chosen_entries
 from sessions.world import pending_results
@@ -152,7 +152,3 @@ def thoughts_stored_in_memory(session_id: uuid.UUID) -> set[str]:
     """Words of thoughts in blocks of memory, where none should be."""
     blocks = MemoryBlock.objects.filter(session=session_id).values_list("json_payload", flat=True)
     return thoughts_in([json.dumps(one) for one in blocks])
-
-
-def has_thought(attempt: Attempt) -> bool:
-    return attempt.events.filter(kind=THOUGHT).exists()
