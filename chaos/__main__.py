@@ -87,12 +87,15 @@ def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> 
     found.add(find_violations(snapshot, client.journal), step)
     found.seconds = time.monotonic() - started
     chapters = snapshot["chapters"]
+    by_mode = Counter(chapter["mode"] for chapter in chapters)
     found.played = (
         f"{len(chapters)} chapters, {sum(c['forked_at_prompt'] > 0 for c in chapters)} of them "
         f"forks, {sum(c['prompt_index'] for c in chapters)} prompts, "
+        f"{client.journal.choices} times another attempt was chosen, "
         f"{sum(len(c['blocks']) for c in chapters)} memory blocks, "
         f"{sum(len(c['drafts']) for c in chapters)} drafts; "
-        f"{len(client.journal.answered)} answers were promised"
+        f"{len(client.journal.answered)} answers were promised; chapters by their way to play: "
+        + ", ".join(f"{count} {mode}" for mode, count in sorted(by_mode.items()))
     )
     return found
 

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import random
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from typing import Any
 from bench.http_calls import BenchError, Server, StreamEvent, call, stream
 from bench.session_data import Setup
 from chaos.journal import Journal, Key, Reply, Violation, Words
-from chaos.scenarios import GAME_MASTER, Scenario
+from chaos.scenarios import Scenario
 
 # A request without an answer in this time counts as hanging.
 ANSWER_SECONDS = 60
@@ -43,7 +44,7 @@ class Client:
         self.violations: list[Violation] = []
         self.broken = False
 
-    def create(self, setup: Setup, scenario: Scenario = GAME_MASTER) -> str:
+    def create(self, setup: Setup, scenario: Scenario) -> str:
         """Create a chapter with its setup, and return its id; "" if that failed."""
         created = self.send("POST", "/api/session", {"mode": scenario.mode})
         if created.status != 201:
@@ -120,6 +121,18 @@ class Client:
                 if self.journal.forks.setdefault(key, fork) != fork:
                     self._complain("a form sent again is one fork", key[0], f"{told}")
                 self.journal.setups[fork] = self.journal.setups[key[0]]
+        return told
+
+    def choose(self, session_id: str, number: int, chance: random.Random) -> Told:
+        """Choose one of the attempts of the turn at random."""
+        path = f"/api/session/{session_id}/turns/{number}"
+        turn = self.send("GET", path)
+        if turn.status != 200:
+            return turn
+        attempt = chance.choice(turn.body["attempts"])
+        told = self.send("POST", f"{path}/choose", {"attempt_id": attempt["attempt_id"]})
+        if told.status < 400 and told.status and not attempt["is_chosen"]:
+            self.journal.choices += 1
         return told
 
     def keep(self, key: Key, words: Words) -> Told:

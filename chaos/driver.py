@@ -26,9 +26,12 @@ TARGET_WORDS = 200
 PATIENCE_SECONDS = 60
 # The longest time in seconds between a request and the kill that is to interrupt it.
 LONGEST_FUSE = 0.6
-REROLL_SHARE = 0.12
+REROLL_SHARE = 0.2
 KEEP_SHARE = 0.3
-FORK_SHARE = 0.1
+# The share of turns written again of which another attempt is then chosen.
+CHOICE_SHARE = 0.5
+KEEP_SHARE = 0.3
+FORK_SHARE = 0.2
 # The share of forks in which play goes on. After the others it goes on in the origin.
 FOLLOW_SHARE = 0.5
 
@@ -49,6 +52,8 @@ class Driver:
         self._open: tuple[Key, Words] | None = None
         # The key of the fork's form that is not answered yet, with the turn's number.
         self._asked_fork: tuple[Key, int] | None = None
+        # The chapter and the prompt whose reply was written again.
+        self._written_again = ("", 0)
         self._chance = random.Random(0)  # noqa: S311  (a schedule, no secret)
 
     def step(self, fault: Fault) -> bool:
@@ -124,7 +129,8 @@ class Driver:
 
     def _with_model_fault(self, fault: Fault, document: dict[str, Any], verb: str) -> bool:
         agent = _agent_of(verb, document, self._chance)
-        if agent == 1 and not self._scenario.names_actor:
+        has_number = self._scenario.names_actor and self._scenario.has_numbered_agents
+        if agent == 1 and not has_number:
             # The agent who answers has no number, so the fault is for the next call of any agent.
             agent = None
         self._stack.queue_faults(MODEL_FAULTS[fault.kind], fault.repeats, agent)
@@ -217,7 +223,10 @@ class Driver:
         elif self._wants_reroll(document):
             headers = {"Idempotency-Key": uuid.uuid4().hex}
             path = f"/api/session/{self._chapter}/reroll"
+            self._written_again = (self._chapter, document["prompt_index"])
             return self._client.send("POST", path, headers=headers)
+        elif self._wants_choice(document):
+            return self._client.choose(self._chapter, document["prompt_index"], self._chance)
         else:
             key, words = self._open_prompt(document)
             streams = self._chance.random() < 0.5
@@ -254,6 +263,11 @@ class Driver:
     def _wants_reroll(self, document: dict[str, Any]) -> bool:
         may = self._open is None and document["prompt_index"] > 0
         return may and self._chance.random() < REROLL_SHARE
+
+    def _wants_choice(self, document: dict[str, Any]) -> bool:
+        is_new = self._written_again == (self._chapter, document["prompt_index"])
+        may = self._open is None and is_new
+        return may and self._chance.random() < CHOICE_SHARE
 
     def _open_prompt(self, document: dict[str, Any]) -> tuple[Key, Words]:
         """Return the prompt that waits for its answer, or the next one."""

@@ -40,6 +40,8 @@ class Journal:
     drafts: dict[str, tuple[str, str]] = field(default_factory=dict)
     # The submissions that were sent several times without a fault of the model server.
     called_once: set[Key] = field(default_factory=set)
+    # How often a turn was made to go by another attempt.
+    choices: int = 0
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
     from agents.modes import Stage, has_stage
 
     return {
+        "mode": chapter.mode,
         "has_lock": has_stage(chapter.mode, Stage.LOCK),
         "is_remembered": has_stage(chapter.mode, Stage.MEMORY),
         "session_id": str(chapter.pk),

@@ -15,15 +15,17 @@ import django
 
 @dataclass(frozen=True)
 class Scenario:
-    """How chapters of a mode are played."""
+    """How chapters of a mode are played.
+
+    `has_numbered_agents` says whether agents of the mode have numbers, by which a fault can wait
+    for one of them.
+    """
 
     mode: str
     names_actor: bool = True
+    has_numbered_agents: bool = True
     setup: dict[str, Any] = field(default_factory=dict)
     is_narrated: bool = True
-
-
-GAME_MASTER = Scenario("gamemaster")
 
 
 def main() -> None:
@@ -33,12 +35,21 @@ def main() -> None:
 
 
 def read_scenarios() -> list[Scenario]:
-    from agents.modes import Stage, has_stage, modules_of_modes
+    from agents.modes import Stage, find_mode, has_stage, modules_of_modes
 
-    return [
-        Scenario(mode, is_narrated=has_stage(mode, Stage.NARRATION), **module.SCENARIO)
-        for mode, module in modules_of_modes("chaos").items()
-    ]
+    scenarios = []
+    for name, module in modules_of_modes("chaos").items():
+        mode = find_mode(name)
+        agents = mode.agents if mode else ()
+        scenarios.append(
+            Scenario(
+                name,
+                has_numbered_agents=any(one.agent_id is not None for one in agents),
+                is_narrated=has_stage(name, Stage.NARRATION),
+                **module.SCENARIO,
+            )
+        )
+    return scenarios
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from chaos.__main__ import Found, parse_options, play_until_met, print_found, ru
 from chaos.client import Client
 from chaos.driver import PATIENCE_SECONDS
 from chaos.journal import Journal, Violation
-from chaos.scenarios import GAME_MASTER
+from chaos.scenarios import Scenario
 from chaos.schedule import (
     CLIENT_FAULTS,
     KILLS_OF_PROGRAM,
@@ -33,12 +33,18 @@ WITH_SERVERS = bool(os.environ.get("STORYENGINE_TEST_DATABASE_URL"))
 FAULTS, SEED = 21, 11
 # A bound, not a wish: it takes well under a minute.
 MINUTES = 5.0
+TWO_MODES = "storyengine.tests.settings_with_lighthouse"
+# A way to play with all that one can have.
+SCENARIO = Scenario("any")
 
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    with open_stack(with_servers=WITH_SERVERS) as stack:
-        yield stack
+    """With the way to play that lives in the tests beside those that are installed."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("DJANGO_SETTINGS_MODULE", TWO_MODES)
+        with open_stack(with_servers=WITH_SERVERS) as stack:
+            yield stack
 
 
 @pytest.mark.processes
@@ -48,6 +54,9 @@ def test_nothing_is_lost_under_faults(stack: Stack) -> None:
     assert found.violations == {}, stack.processes.end_of_logs()
     assert found.met == count_kinds(faults)
     assert found.is_complete
+    played = {chapter["mode"] for chapter in stack.read_rows()["chapters"]}
+    assert played == {scenario.mode for scenario in stack.read_scenarios()}
+    assert len(played) > 1
 
 
 @pytest.mark.processes
@@ -55,8 +64,9 @@ def test_nothing_is_lost_under_faults(stack: Stack) -> None:
 def test_work_is_done_beside_a_broker_that_hangs(stack: Stack) -> None:
     """No notice comes, the worker's connection breaks silently, and its sweep finds the job."""
     client = Client(stack.program, Journal())
+    scenario = stack.read_scenarios()[0]
     for number, hanging in enumerate([True, False], 1):
-        chapter = client.create(small_setup_of(synthetic_session(1), number))
+        chapter = client.create(small_setup_of(synthetic_session(1), number), scenario)
         if hanging:
             with stack.hanging("redis"):
                 _lock(client, chapter)
@@ -171,6 +181,6 @@ def no_stack(**_: object) -> Iterator[Any]:
         kills=KILLS_OF_PROGRAM,
         program=None,
         processes=SimpleNamespace(end_of_logs=str),
-        read_scenarios=lambda: [GAME_MASTER],
+        read_scenarios=lambda: [SCENARIO],
         read_rows=lambda: {"read_at": 0.0, "chapters": []},
     )

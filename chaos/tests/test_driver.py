@@ -13,11 +13,13 @@ from chaos import client as client_module
 from chaos.client import NOTHING, Client, Told
 from chaos.driver import Driver
 from chaos.journal import Journal, Key, Words
-from chaos.scenarios import GAME_MASTER, Scenario
+from chaos.scenarios import Scenario
 from chaos.schedule import Fault
 from chaos.stack import Stack, was_killed
 
 ID = "chapter-1"
+# A way to play with all that one can have.
+SCENARIO = Scenario("any")
 NO_ANSWER, REFUSED = NOTHING, Told(409)
 STATES = {"lock": "DRAFT_TAB1", "prompt": "ACTIVE", "end": "ACTIVE", "build-narrative": "ENDED"}
 
@@ -81,7 +83,7 @@ class ScriptedStack:
 def is_met(
     kind: str, client: Client, stack: ScriptedStack | None = None, *, repeats: int = 1
 ) -> bool:
-    driver = Driver(cast(Stack, stack or ScriptedStack()), client, [GAME_MASTER])
+    driver = Driver(cast(Stack, stack or ScriptedStack()), client, [SCENARIO])
     return driver.step(Fault(1, kind, 4, repeats))
 
 
@@ -130,7 +132,7 @@ def test_two_tabs_are_two_requests_that_were_answered(verb: str) -> None:
 def test_words_that_another_tab_went_on_without_are_not_sent_for_ever() -> None:
     aside = Told(409, {"detail": "This prompt was set aside, because play went on without it."})
     client = ScriptedClient("prompt", [aside, aside])
-    driver = Driver(cast(Stack, ScriptedStack()), client, [GAME_MASTER])
+    driver = Driver(cast(Stack, ScriptedStack()), client, [SCENARIO])
     for _ in range(2):
         driver.step(Fault(1, "leave", 4))
     assert len(set(client.left)) == 1
@@ -176,7 +178,7 @@ class TestForks:
     def test_a_form_is_sent_again_until_it_was_answered_and_play_goes_on_in_the_fork(self) -> None:
         made = Told(201, {"session_id": "fork-1"})
         client = Forks("prompt", [NO_ANSWER, REFUSED, REFUSED, made])
-        driver = Driver(cast(Stack, ScriptedStack()), client, [GAME_MASTER])
+        driver = Driver(cast(Stack, ScriptedStack()), client, [SCENARIO])
         assert not driver.step(Fault(1, "twice", 4))
         assert client.journal.forks == {}
         assert driver.step(Fault(1, "twice", 5))
@@ -198,6 +200,67 @@ class TestForks:
         client = Forks("prompt")
         is_met("500", client)
         assert client.asked == ["prompt"]
+
+
+class Choices(ScriptedClient):
+    """Its latest turn has two attempts, and the second is chosen."""
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None
+    ) -> Told:
+        self.asked.append(
+            f"{method} {path.rpartition('/')[2]} {body['attempt_id'] if body else ''}"
+        )
+        attempts = [{"attempt_id": name, "is_chosen": name == "b"} for name in "ab"]
+        return Told(200, {"attempts": attempts})
+
+    def read(self, session_id: str) -> dict[str, Any]:
+        return super().read(session_id) | {"prompt_index": 5}
+
+
+def test_a_turn_is_made_to_go_by_any_of_its_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.driver.CHOICE_SHARE", 1)
+    monkeypatch.setattr("chaos.driver.FORK_SHARE", 0)
+    client = Choices("prompt")
+    for choices in range(8):
+        client.asked.clear()
+        before = client.journal.choices
+        driver = Driver(cast(Stack, ScriptedStack()), client, [SCENARIO])
+        monkeypatch.setattr("chaos.driver.REROLL_SHARE", 1)
+        driver.step(Fault(1, "kill-web", choices))
+        monkeypatch.setattr("chaos.driver.REROLL_SHARE", 0)
+        driver.step(Fault(1, "kill-web", choices))
+        reroll, turn, chosen = client.asked
+        assert reroll == "POST reroll "
+        assert turn == "GET 5 "
+        # Only another one than before is a choice.
+        assert (chosen, client.journal.choices - before) in [
+            ("POST choose a", 1),
+            ("POST choose b", 0),
+        ]
+    assert 0 < client.journal.choices < 8
+
+
+@pytest.mark.parametrize(
+    ("scenario", "agent"),
+    [
+        (SCENARIO, 1),
+        (Scenario("any", names_actor=False), None),
+        (Scenario("any", has_numbered_agents=False), None),
+    ],
+)
+def test_a_fault_waits_for_a_character_where_characters_have_numbers(
+    scenario: Scenario, agent: int | None
+) -> None:
+    waited: list[object] = []
+
+    class Noting(ScriptedStack):
+        def queue_faults(self, *told: object) -> None:
+            waited.append(told[-1])
+
+    driver = Driver(cast(Stack, Noting()), ScriptedClient("prompt"), [scenario])
+    driver.step(Fault(1, "500", 4))
+    assert waited == [agent]
 
 
 @pytest.mark.parametrize("word_comes", [True, False])

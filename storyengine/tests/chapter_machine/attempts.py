@@ -1,0 +1,392 @@
+"""Rules of the state machine: attempts, the choice between them, acts and rulings."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from agents.calling.calls import PreparedCall
+from agents.calling.rates import reply_is_over
+from agents.flows import replies
+from agents.flows.acting import do_act
+from agents.flows.choosing import choose_reply, edit_reply
+from agents.models import Job
+from agents.modes import who_answers
+from agents.prompting.layers import TIERS
+from agents.running.recovery import recover
+from memory.corrections import write_correction
+from sessions.attempts import OpenedAttempt, open_reroll, open_trial
+from sessions.breaking import fail_attempt, stop_attempt
+from sessions.exceptions import InvalidInput, WrongState
+from sessions.models import PERSON, Attempt
+from sessions.tests.factories import make_active_chapter
+from sessions.world import NewChange, store_changes
+from storyengine.tests.chapter_machine.checks import CHUNK, check_request, payload_of
+from storyengine.tests.chapter_machine.expected import (
+    ASIDE,
+    KEEPERS,
+    SEA,
+    THINKS,
+    Change,
+    ExpectedChapter,
+    Ruling,
+    Run,
+    Step,
+    Try,
+)
+from storyengine.tests.lighthouse.state import LIT, OIL, TANK, TIDE_CAME, WIND
+
+FORMS = ("", ASIDE, THINKS, SEA)
+# What a step can do to the world; a stretch of memory ends when the wind turns.
+KINDS = (LIT, LIT, OIL, WIND, PERSON)
+# What a trial changes of a request.
+TRIED: dict[str, object] = {
+    "layer": 1,
+    "layer_name": "SYSTEM",
+    "text_before": "Keep it.",
+    "text": "Let it go.",
+}
+MOSTLY = st.sampled_from([True, True, False])
+ACTORS = st.sampled_from((None, None, *KEEPERS))
+
+
+class PlaysAttempts(RuleBasedStateMachine):
+    """Attempts and what the user does between them, in the engine and in the expected chapter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        chapter = make_active_chapter(
+            mode="lighthouse", selected_agent_slots=KEEPERS, chunk_size_prompts=CHUNK
+        )
+        self.pk = chapter.pk
+        self.made = [self.pk]
+        self.expected = ExpectedChapter()
+        self.in_flight: Try | None = None
+        self.broken: Try | None = None
+        self.trials: list[Try] = []
+        self.has_ended = False
+        # Jobs that workers of the test have claimed.
+        self.claimed: list[Job] = []
+        # Runs and jobs that are over, whose processes do not know it yet.
+        self.lost: list[Attempt] = []
+        self.lost_jobs: list[Job] = []
+        # A copy has no unfinished late results, up to the turn before this one.
+        self.copied_until = 0
+        self.count = self.checks = 0
+
+    @property
+    def latest(self) -> Step:
+        return self.expected.latest
+
+    @property
+    def number(self) -> int:
+        return len(self.expected.turns)
+
+    @property
+    def running(self) -> list[Try]:
+        return [*self.trials, *([self.in_flight] if self.in_flight else [])]
+
+    @property
+    def can_change(self) -> bool:
+        """Whether another attempt at the latest turn can be made or chosen."""
+        return not (self.has_ended or self.in_flight or self.latest.acts)
+
+    @property
+    def can_play(self) -> bool:
+        return not (self.has_ended or self.in_flight)
+
+    def next(self) -> int:
+        self.count += 1
+        return self.count
+
+    def mark(self) -> str:
+        return f"zq{self.next()}"
+
+    def refused_unless(self, is_allowed: bool, do: Callable[[], Any]) -> Any:
+        if is_allowed:
+            return do()
+        with pytest.raises(WrongState):
+            do()
+        return None
+
+    def text(self, data: st.DataObject, actor: int | None) -> str:
+        """What a model would write: something that is said, and up to two further paragraphs."""
+        forms = st.sampled_from([one for one in FORMS if actor or one != THINKS])
+        paragraphs = [f"Reply {self.mark()}."]
+        for form in data.draw(st.lists(forms, max_size=2), label="forms"):
+            said = f"Thought tq{self.next()}." if form == THINKS else f"More {self.mark()}."
+            paragraphs.append(f"{form} {said}".strip())
+        return "\n\n".join(paragraphs)
+
+    def some(self, data: st.DataObject, number: int) -> list[int] | None:
+        """Witnesses or readers: some of those who take part before this turn, or all of them."""
+        everybody = self.expected.everybody(before=number)
+        drawn = st.none() | st.lists(st.sampled_from(everybody), min_size=1, unique=True)
+        return data.draw(drawn, label="who")
+
+    # Attempts.
+
+    @precondition(lambda self: not self.in_flight)
+    @rule(data=st.data(), actor=ACTORS, is_committed=MOSTLY)
+    def play(self, data: st.DataObject, actor: int | None, is_committed: bool) -> None:
+        self.send_prompt(data, actor)
+        if is_committed:
+            self.commit(data)
+
+    @precondition(lambda self: self.can_change)
+    @rule(data=st.data(), is_committed=MOSTLY)
+    def play_again(self, data: st.DataObject, is_committed: bool) -> None:
+        self.reroll(data)
+        if is_committed:
+            self.commit(data)
+
+    def send_prompt(self, data: st.DataObject, actor: int | None) -> None:
+        number = self.number + 1
+        who = self.some(data, number)
+        words = f"Words {self.mark()}." if actor == 1 or data.draw(st.booleans()) else ""
+        opened = self.refused_unless(
+            self.can_play, lambda: self.begin(self.prompt(actor, words, who, self.mark()))
+        )
+        if opened:
+            self.in_flight, self.broken = self.take(opened, number, words, who), None
+
+    def reroll(self, data: st.DataObject) -> None:
+        """Let it go as in the chosen attempt, or have another answer to other words."""
+        like, actor, words = self.latest.chosen, None, None
+        who: Sequence[int] | None = None
+        if data.draw(st.booleans(), label="otherwise"):
+            actor, words = data.draw(st.sampled_from(KEEPERS)), f"Words {self.mark()}."
+            who = self.some(data, self.number)
+        opened = self.refused_unless(
+            self.can_change,
+            lambda: self.begin(
+                partial(
+                    open_reroll,
+                    self.pk,
+                    submission_key=self.mark(),
+                    actor=actor,
+                    words=words,
+                    witnesses=who,
+                    answers=who_answers,
+                )
+            ),
+        )
+        if opened:
+            who = like.witnesses if who is None else who
+            words = like.words if words is None else words
+            self.in_flight, self.broken = self.take(opened, self.number, words, who), None
+
+    def prompt(
+        self, actor: int | None, words: str, who: list[int] | None, key: str
+    ) -> Callable[[], OpenedAttempt]:
+        return partial(
+            replies._open_prompt,
+            self.pk,
+            actor=actor,
+            words=words,
+            witnesses=who,
+            submission_key=key,
+        )
+
+    def begin(self, open_attempt: Callable[[], OpenedAttempt]) -> Attempt:
+        """Store an attempt, have it take what waits for it, and prepare its call."""
+        opened, writing = replies._open_and_prepare(open_attempt, replies._prepare)
+        if isinstance(writing, Exception):
+            raise writing
+        if isinstance(writing, PreparedCall):
+            reply_is_over(opened.attempt.session_id)
+        assert opened.must_run
+        return opened.attempt
+
+    def take(self, row: Attempt, number: int, words: str, who: Any) -> Try:
+        """The attempt as it should have begun."""
+        taken = [Change(TIDE_CAME, one.level) for one in self.expected.waiting(number)]
+        witnesses = None if who is None else sorted({*who, *([row.actor] if row.actor else [])})
+        one = Try(row, number, words, witnesses, Run(taken))
+        check_request(self.expected, one, TIERS[self.count % len(TIERS)])
+        return one
+
+    @precondition(lambda self: not self.latest.acts)
+    @rule()
+    def try_beside_play(self) -> None:
+        source = self.latest.chosen
+        opened = self.refused_unless(
+            not (self.has_ended or self.latest.acts),
+            lambda: self.begin(
+                partial(
+                    open_trial, self.pk, source=source.row, given=TRIED, submission_key=self.mark()
+                )
+            ),
+        )
+        if opened:
+            self.trials.append(self.take(opened, self.number, source.words, source.witnesses))
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data(), kind=st.sampled_from(KINDS))
+    def take_a_step(self, data: st.DataObject, kind: str) -> None:
+        one = data.draw(st.sampled_from(self.running))
+        change = Change(kind, 1 if kind == OIL else self.next())
+        if kind == PERSON:
+            change = Change(kind, 0, self.mark())
+        elif kind == LIT:
+            change = Change(kind, f"lamp {change.value}")
+        payload = payload_of(change)
+        assert store_changes(one.row, [NewChange(kind, payload)])
+        if kind == PERSON:
+            stored = one.row.changes.filter(kind=PERSON).order_by("position")
+            of_run = stored.filter(run_id=one.row.run_id).last()
+            assert of_run is not None
+            change = Change(kind, of_run.payload["number"], change.mark)
+        one.run.changes.append(change)
+        check_request(self.expected, one, TIERS[self.count % len(TIERS)])
+
+    @precondition(lambda self: self.in_flight)
+    @rule(data=st.data())
+    def commit(self, data: st.DataObject) -> None:
+        one, self.in_flight = self.in_flight, None
+        assert one is not None
+        text = self.text(data, one.actor)
+        assert replies._commit(one.row, text)
+        self.choose_committed(one, text)
+
+    def choose_committed(self, one: Try, text: str) -> None:
+        one.events = self.expected.outcome(one, text)
+        if one.turn > self.number:
+            self.expected.turns.append(Step([one], one))
+        else:
+            self.latest.tries.append(one)
+            self.latest.chosen = one
+
+    @precondition(lambda self: self.trials)
+    @rule(data=st.data(), is_committed=MOSTLY)
+    def end_a_trial(self, data: st.DataObject, is_committed: bool) -> None:
+        one = self.trials.pop(0)
+        text = self.text(data, one.actor)
+        if is_committed:
+            assert replies._commit(one.row, text)
+            one.events = self.expected.outcome(one, text)
+            self.expected.turns[one.turn - 1].tries.append(one)
+        else:
+            assert fail_attempt(one.row, error="No answer.", partial_text=text)
+            self.lost.append(one.row)
+
+    @precondition(lambda self: self.in_flight)
+    @rule(data=st.data(), how=st.sampled_from(["fail", "stop", "kill"]), has_text=st.booleans())
+    def break_off(self, data: st.DataObject, how: str, has_text: bool) -> None:
+        one, self.in_flight = self.in_flight, None
+        assert one is not None
+        text = self.text(data, one.actor) if has_text and how != "kill" else ""
+        if how == "fail":
+            assert fail_attempt(one.row, error="No answer.", partial_text=text)
+        elif how == "stop":
+            assert stop_attempt(one.row, partial_text=text)
+        else:
+            past = timezone.now() - timedelta(seconds=1)
+            Attempt.objects.filter(pk=one.row.pk).update(lease_until=past)
+            recover(self.pk)
+            assert Attempt.objects.get(pk=one.row.pk).status == Attempt.Status.FAILED
+        self.lost.append(one.row)
+        if text:
+            one.kept_run, one.kept_text = one.run, text
+        self.broken = one
+
+    @precondition(lambda self: self.broken)
+    @rule()
+    def retry(self) -> None:
+        one = self.broken
+        assert one is not None
+        key = one.row.submission_key
+        again = self.prompt(one.actor, one.words, one.row.witnesses, key)
+        if one.row.kind == Attempt.Kind.REROLL:
+            again = partial(open_reroll, self.pk, submission_key=key)
+        row = self.refused_unless(self.can_play, lambda: self.begin(again))
+        if row:
+            run = self.take(row, one.turn, one.words, one.witnesses)
+            run.kept_run, run.kept_text = one.kept_run, one.kept_text
+            self.in_flight, self.broken = run, None
+
+    @precondition(lambda self: self.broken and self.broken.kept_run)
+    @rule()
+    def keep(self) -> None:
+        one = self.broken
+        assert one is not None
+        assert one.kept_run is not None
+        row = self.refused_unless(self.can_play, lambda: replies.keep_reply(self.pk))
+        if row:
+            one.row, one.run, self.broken = row, one.kept_run, None
+            self.choose_committed(one, one.kept_text)
+
+    @precondition(lambda self: self.lost)
+    @rule(data=st.data())
+    def write_without_a_claim(self, data: st.DataObject) -> None:
+        lost = data.draw(st.sampled_from(self.lost))
+        assert not store_changes(lost, [NewChange(LIT, {"lamp": "late"})])
+        assert replies._commit(lost, "") is None
+
+    # What the user does at the latest turn, and to canon.
+
+    @precondition(lambda self: self.can_change)
+    @rule(data=st.data())
+    def choose(self, data: st.DataObject) -> None:
+        one = data.draw(st.sampled_from(self.latest.tries))
+        done = self.refused_unless(
+            self.can_change, lambda: choose_reply(self.pk, self.number, one.row.pk)
+        )
+        if done and self.latest.chosen is not one:
+            self.latest.chosen, self.broken = one, None
+
+    @precondition(lambda self: self.number > 1)
+    @rule(data=st.data())
+    def choose_too_late(self, data: st.DataObject) -> None:
+        step = data.draw(st.sampled_from(self.expected.turns[:-1]))
+        with pytest.raises(WrongState):
+            choose_reply(self.pk, step.chosen.turn, step.tries[0].row.pk)
+
+    @precondition(lambda self: self.can_change)
+    @rule()
+    def edit(self) -> None:
+        text, source = f"Edited {self.mark()}.", self.latest.chosen
+        row = self.refused_unless(self.can_change, lambda: edit_reply(self.pk, self.number, text))
+        if row:
+            run = Run(list(source.run.changes))
+            edited = Try(row, self.number, source.words, source.witnesses, run)
+            edited.events = source.edited(text)
+            self.latest.tries.append(edited)
+            self.latest.chosen, self.broken = edited, None
+
+    @precondition(lambda self: not self.in_flight)
+    @rule(litres=st.integers(1, 3))
+    def act(self, litres: int) -> None:
+        def refuel() -> Any:
+            return do_act(self.pk, "refuel", {"litres": litres})
+
+        if self.can_play and self.expected.light().oil + litres > TANK:
+            with pytest.raises(InvalidInput):
+                refuel()
+        elif self.refused_unless(self.can_play, refuel):
+            self.latest.acts.append(Change(OIL, litres))
+            self.broken = None
+
+    @rule(data=st.data())
+    def rule_on_canon(self, data: st.DataObject) -> None:
+        mark, who = self.mark(), self.some(data, self.number + 1)
+        write_correction(self.pk, canon=f"so is {mark}", readers=who)
+        readers = self.expected.everybody() if who is None else who
+        self.expected.rulings.append(Ruling(self.number, mark, frozenset(readers)))
+
+    @precondition(lambda self: self.in_flight or self.latest.acts)
+    @rule(data=st.data())
+    def do_what_is_refused(self, data: st.DataObject) -> None:
+        self.reroll(data)
+        self.edit()
+        self.choose(data)
+        if self.in_flight:
+            self.send_prompt(data, 1)
+            self.act(1)
+        else:
+            self.try_beside_play()

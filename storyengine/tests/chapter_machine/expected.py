@@ -1,0 +1,236 @@
+"""What a chapter of the lighthouse should be: a small model of its turns, told without a database.
+
+The state machine plays the same steps in the engine and here, and compares the two.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from sessions.models import PERSON, Attempt
+from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND, Light
+
+KEEPERS = (1, 2, 3)
+# What is said, ruled or named has a word of its own in it, and so has what is thought.
+MARK = re.compile(r"zq\d+")
+THOUGHT_MARK = re.compile(r"tq\d+")
+ASIDE, THINKS, SEA = "*aside*", "*thinks*", "*sea*"
+
+
+@dataclass(frozen=True)
+class Change:
+    """`value` is a lamp, litres, a force, a level, or the number of a person with this `mark`."""
+
+    kind: str
+    value: int | str
+    mark: str = ""
+
+
+@dataclass
+class Run:
+    """What one run of an attempt did: the late results that it took, then its own steps."""
+
+    changes: list[Change]
+
+
+@dataclass(frozen=True)
+class Said:
+    """An event with its text and with those who perceived it.
+
+    `form` is the mark of its paragraph, if it has one, and empty for words of the user.
+    """
+
+    text: str
+    witnesses: frozenset[int]
+    form: str = ""
+
+    @property
+    def is_thought(self) -> bool:
+        return self.form == THINKS
+
+
+@dataclass
+class Try:
+    """An attempt. `kept_run` is the last run that brought text, and `kept_text` that text."""
+
+    row: Attempt
+    turn: int
+    words: str
+    witnesses: Sequence[int] | None
+    run: Run
+    kept_run: Run | None = None
+    kept_text: str = ""
+    events: list[Said] = field(default_factory=list)
+
+    @property
+    def actor(self) -> int | None:
+        return self.row.actor
+
+    @property
+    def replies(self) -> list[Said]:
+        """Its events without the user's words."""
+        return self.events[bool(self.words) :]
+
+    @property
+    def key(self) -> str:
+        """What was said in it: no other attempt has the same."""
+        return key_of([one.text for one in self.replies])
+
+    @property
+    def text(self) -> str:
+        """The text of which the lighthouse makes these events."""
+        return "\n\n".join(f"{one.form} {one.text}".strip() for one in self.replies)
+
+    def edited(self, text: str) -> list[Said]:
+        """Its events with this text as the last thing that was said."""
+        last = max(at for at, one in enumerate(self.events) if not one.is_thought)
+        return [
+            replace(one, text=text) if at == last else one for at, one in enumerate(self.events)
+        ]
+
+
+@dataclass
+class Step:
+    """A turn with its committed attempts, oldest first, and the acts that followed."""
+
+    tries: list[Try]
+    chosen: Try
+    acts: list[Change] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    """A late result that was finished; no other has its level."""
+
+    asker: Try
+    level: int
+
+
+@dataclass
+class Ruling:
+    """`turn` is the latest turn at which it was made."""
+
+    turn: int
+    mark: str
+    readers: frozenset[int]
+
+
+@dataclass
+class ExpectedChapter:
+    turns: list[Step] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    rulings: list[Ruling] = field(default_factory=list)
+
+    @property
+    def latest(self) -> Step:
+        return self.turns[-1]
+
+    def told(self, *, before: int | None = None) -> list[Step]:
+        """The turns before this number, or all."""
+        return self.turns if before is None else self.turns[: before - 1]
+
+    def is_chosen(self, one: Try) -> bool:
+        return one.turn <= len(self.turns) and self.turns[one.turn - 1].chosen is one
+
+    # The world.
+
+    def changes(self, *, before: int | None = None, run: Run | None = None) -> list[Change]:
+        """Those that count before this turn, and those of a run that is not committed."""
+        counting: list[Change] = []
+        for step in self.told(before=before):
+            counting += step.chosen.run.changes + step.acts
+        return counting + (run.changes if run else [])
+
+    def light(self, *, before: int | None = None, run: Run | None = None) -> Light:
+        changes = self.changes(before=before, run=run)
+        return Light(
+            lit=tuple(str(one.value) for one in changes if one.kind == LIT),
+            oil=Light().oil + sum(int(one.value) for one in changes if one.kind == OIL),
+            wind=next((int(one.value) for one in reversed(changes) if one.kind == WIND), None),
+            tides=tuple(int(one.value) for one in changes if one.kind == TIDE_CAME),
+        )
+
+    def people(self, *, before: int | None = None, run: Run | None = None) -> list[Change]:
+        return [one for one in self.changes(before=before, run=run) if one.kind == PERSON]
+
+    def everybody(self, *, before: int | None = None, run: Run | None = None) -> list[int]:
+        return [*KEEPERS, *(int(one.value) for one in self.people(before=before, run=run))]
+
+    def waiting(self, number: int) -> list[Result]:
+        """The results that an attempt at this turn takes, in the order of those who asked."""
+        taken = self.light(before=number).tides
+        found = [
+            one
+            for one in self.results
+            if one.asker.turn < number and self.is_chosen(one.asker) and one.level not in taken
+        ]
+        return sorted(found, key=lambda one: one.asker.turn)
+
+    # Who knows what.
+
+    def known_to(
+        self, slot: int | None, *, before: int | None = None, run: Run | None = None
+    ) -> set[str]:
+        """What the character witnessed and was told, and who takes part; with None all of it."""
+        heard = [one.text for one in self._said(before) if slot is None or slot in one.witnesses]
+        told = [one.mark for one in self.rulings if slot is None or slot in one.readers]
+        people = [one.mark for one in self.people(before=before, run=run)]
+        return marks_of([*heard, *told, *people])
+
+    def thoughts_of(self, slot: int, *, first: int = 1, before: int | None = None) -> set[str]:
+        """What the character thought from this turn on."""
+        steps = self.told(before=before)[first - 1 :]
+        events = [one for step in steps for one in step.chosen.events if one.is_thought]
+        return thoughts_in(one.text for one in events if slot in one.witnesses)
+
+    def _said(self, before: int | None) -> Iterator[Said]:
+        for step in self.told(before=before):
+            yield from (one for one in step.chosen.events if not one.is_thought)
+
+    def outcome(self, one: Try, text: str) -> list[Said]:
+        """The events that an attempt comes to with this text, as the lighthouse has them."""
+        before = self.everybody(before=one.turn, run=one.run)
+        present = frozenset(before if one.witnesses is None else one.witnesses)
+        present |= {one.actor} if one.actor else set()
+        events = [Said(one.words, present)] if one.words else []
+        for paragraph in text.split("\n\n"):
+            form, _, rest = paragraph.partition(" ")
+            if form in (THINKS, ASIDE):
+                events.append(Said(rest, frozenset({one.actor} if one.actor else ()), form))
+            elif form == SEA:
+                events.append(Said(rest, present, form))
+            else:
+                events.append(Said(paragraph, present))
+        return events
+
+    # Copies.
+
+    def until(self, number: int, rows: dict[str, Attempt]) -> "ExpectedChapter":
+        """The copy that ends with this turn; `rows` are its attempts by their replies."""
+        tries: dict[int, Try] = {}
+        steps: list[Step] = []
+        for step in self.turns[:number]:
+            for one in step.tries:
+                run = Run(list(one.run.changes))
+                tries[id(one)] = replace(one, row=rows[one.key], run=run)
+            copies = [tries[id(one)] for one in step.tries]
+            steps.append(Step(copies, tries[id(step.chosen)], list(step.acts)))
+        results = [
+            Result(tries[id(one.asker)], one.level)
+            for one in self.results
+            if id(one.asker) in tries
+        ]
+        rulings = [one for one in self.rulings if one.turn <= number]
+        return ExpectedChapter(steps, results, rulings)
+
+
+def key_of(replies: Sequence[str]) -> str:
+    return " | ".join(replies)
+
+
+def marks_of(texts: Collection[str]) -> set[str]:
+    return set(MARK.findall(" ".join(texts)))
+
+
+def thoughts_in(texts: Iterator[str] | Collection[str]) -> set[str]:
+    return set(THOUGHT_MARK.findall(" ".join(texts)))

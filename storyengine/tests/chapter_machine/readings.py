@@ -1,0 +1,154 @@
+"""What the engine tells of a chapter: its world, its memory, its prompts, and itself as a copy."""
+
+import json
+import uuid
+from collections.abc import Collection
+from typing import Any
+
+from agents.flows.composing import compose_reply
+from agents.flows.summarizing import CHUNK
+from agents.modes import agent_of, compose_for, find_agent, world_now
+from agents.prompting.layers import Layer, Tier
+from agents.prompting.sandwich import Subject
+from agents.providers.base import ModelRequest
+from agents.running.results import finished_results
+from agents.tests.replies import turn_delta
+from memory.models import MemoryBlock
+from memory.stretches import Stretch
+from sessions.models import Attempt, Event, Session
+from sessions.record import committed_attempts
+from sessions.transcript import chosen_entries
+from sessions.world import pending_results
+from storyengine.tests.chapter_machine.expected import MARK, key_of, marks_of, thoughts_in
+from storyengine.tests.lighthouse.state import Light
+
+# Tokens: so many that nothing is ever trimmed.
+ROOM = 1_000_000
+
+
+def parrot(request: ModelRequest) -> str:
+    """The memory agent, which swears to every word of the tests that it was sent."""
+    sent = " ".join(message.content for message in request.messages)
+    assert CHUNK in sent, "Only memory calls a model here."
+    marks = sorted(set(MARK.findall(sent)))
+    tens = [marks[at : at + 10] for at in range(0, len(marks), 10)]
+    sworn = [f"somebody spoke of {' and '.join(some)}" for some in tens]
+    thoughts = sorted(thoughts_in([sent]))
+    return json.dumps(
+        turn_delta(canon_locks=sworn + thoughts, major_events=[], unresolved_threads=[])
+    )
+
+
+def read_chapter(session_id: uuid.UUID) -> Session:
+    return Session.objects.get(pk=session_id)
+
+
+def light_now(session_id: uuid.UUID) -> Light:
+    light: Light = world_now(read_chapter(session_id))
+    return light
+
+
+def told_in(layers: Collection[Layer]) -> str:
+    return " ".join(piece.text for layer in layers for piece in layer.pieces)
+
+
+def told_to_keeper(chapter: Session, slot: int, tier: Tier, *, before: int | None = None) -> str:
+    """All that a request to this character would tell of the chapter."""
+    keeper = find_agent("lighthouse.keeper")
+    assert keeper is not None
+    subject = Subject(chapter, slot, before, budget_tokens=ROOM)
+    return told_in(compose_for(keeper, subject, tier))
+
+
+def told_to_narrator(chapter: Session, tier: Tier) -> str:
+    narrator = find_agent("narrator")
+    assert narrator is not None
+    return told_in(compose_for(narrator, Subject(chapter, budget_tokens=ROOM), tier))
+
+
+def told_for(attempt: Attempt, tier: Tier) -> str:
+    """All that a request of this attempt tells, apart from its own words."""
+    before = attempt.turn.number if attempt.turn else None
+    subject = Subject(attempt.session, attempt.actor, before, attempt, budget_tokens=ROOM)
+    return told_in(compose_for(agent_of(attempt), subject, tier))
+
+
+def sent_for(attempt: Attempt) -> str:
+    """The request of this attempt as the engine composes it for its model."""
+    return told_in(compose_reply(attempt))
+
+
+def waiting_levels(session_id: uuid.UUID) -> list[int]:
+    """The late results that a new prompt would take."""
+    following = Attempt(session=read_chapter(session_id))
+    pending = pending_results(following, finished_results(session_id))
+    return [one.payload["level"] for one in pending]
+
+
+def counting_stretches(session_id: uuid.UUID) -> dict[Stretch, list[tuple[int, ...]]]:
+    """The stretches with the audiences of their deltas, of the attempts that are chosen.
+
+    The rows themselves are read, and none of the functions that ask which of them count.
+    """
+    chosen = dict(read_chapter(session_id).turns.values_list("number", "chosen"))
+    deltas = MemoryBlock.objects.filter(
+        session=session_id, type=MemoryBlock.Type.TURN_DELTA
+    ).order_by("to_prompt_index", "created_at", "pk")
+    stretches: dict[Stretch, list[tuple[int, ...]]] = {}
+    for one in deltas:
+        if chosen.get(one.to_prompt_index) == one.attempt_id:
+            stretch = Stretch(one.from_prompt_index, one.to_prompt_index)
+            stretches.setdefault(stretch, []).append(tuple(one.audience or ()))
+    return stretches
+
+
+def rows_by_replies(session_id: uuid.UUID) -> dict[str, Attempt]:
+    """The committed attempts, oldest first, by what was said in them."""
+    rows: dict[str, Attempt] = {}
+    for one in committed_attempts(session_id).select_related("turn"):
+        said = one.events.exclude(role=Event.Role.USER).order_by("position")
+        key = key_of([event.text for event in said])
+        assert key not in rows, key
+        rows[key] = one
+    return rows
+
+
+def reads(session_id: uuid.UUID, *, until: int) -> dict[str, Any]:
+    """A chapter up to a turn, without any id: a copy that ends there has to read like this."""
+    chapter = read_chapter(session_id)
+    names = {row.pk: replies for replies, row in rows_by_replies(session_id).items()}
+    blocks = chapter.memory_blocks.filter(to_prompt_index__lte=until)
+    return {
+        "record": [
+            one.rendered for one in chosen_entries(chapter, to_prompt=until, with_thoughts=True)
+        ],
+        "events": [
+            [one.kind, one.text, one.agent_slot, one.witnesses, names[one.attempt_id]]
+            for one in chapter.events.filter(prompt_index__lte=until).order_by(
+                "prompt_index", "attempt__committed_at", "attempt", "position"
+            )
+        ],
+        "blocks": [
+            [
+                one.type,
+                one.from_prompt_index,
+                one.to_prompt_index,
+                one.audience,
+                one.json_payload,
+                names[one.attempt_id] if one.attempt_id else None,
+            ]
+            for one in blocks.order_by("created_at", "pk")
+        ],
+        "seed": chapter.seed,
+        "chunk": chapter.chunk_size_prompts,
+    }
+
+
+def marks_in(text: str) -> set[str]:
+    return marks_of([text])
+
+
+def thoughts_stored_in_memory(session_id: uuid.UUID) -> set[str]:
+    """Words of thoughts in blocks of memory, where none should be."""
+    blocks = MemoryBlock.objects.filter(session=session_id).values_list("json_payload", flat=True)
+    return thoughts_in([json.dumps(one) for one in blocks])

@@ -1,0 +1,149 @@
+"""Rules of the state machine: workers with their jobs, which the end of a chapter needs."""
+
+from contextlib import suppress
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.utils import timezone
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from agents.calling.tests.bookkeeping import expire
+from agents.flows.ending import request_end, retry_summary
+from agents.flows.summarizing import give_up, write_memory_deltas
+from agents.models import Job
+from agents.modes import find_mode
+from agents.providers.exceptions import ProviderTimeout
+from agents.running.jobs import claim, due_jobs
+from agents.running.recovery import recover
+from agents.running.results import finish_with_result
+from agents.running.watch import Watch
+from sessions.exceptions import WrongState
+from sessions.states import State
+from storyengine.tests.chapter_machine.attempts import ACTORS, KINDS, PlaysAttempts
+from storyengine.tests.chapter_machine.expected import Result, Try
+from storyengine.tests.chapter_machine.readings import read_chapter
+from storyengine.tests.lighthouse.tide import TIDE
+
+
+class PlaysWithWorkers(PlaysAttempts):
+    """Memory and late results, which a worker finishes, fails or leaves as it is killed."""
+
+    # Jobs: memory, and what is worked out beside play.
+
+    def due(self, **which: Any) -> list[Job]:
+        """Those that may run; a pause after a failure is over whenever a worker looks."""
+        jobs = Job.objects.filter(session_id=self.pk)
+        jobs.filter(status=Job.Status.QUEUED).update(run_after=timezone.now())
+        return list(due_jobs().filter(session_id=self.pk, **which).order_by("created_at", "pk"))
+
+    @initialize(data=st.data(), actors=st.lists(ACTORS, min_size=4, max_size=6))
+    def play_some(self, data: st.DataObject, actors: list[int | None]) -> None:
+        for actor in actors:
+            self.play_and_remember(data, actor)
+
+    @precondition(lambda self: not self.in_flight)
+    @rule(data=st.data(), actor=ACTORS)
+    def play_and_remember(self, data: st.DataObject, actor: int | None) -> None:
+        """As it mostly goes: workers are done before the user has read the reply."""
+        self.send_prompt(data, actor)
+        if data.draw(st.booleans(), label="the world changes"):
+            self.take_a_step(data, data.draw(st.sampled_from(KINDS)))
+        self.commit(data)
+        self.work_until_the_queue_is_empty()
+
+    @rule(data=st.data(), then=st.sampled_from(["", "finish", "finish", "fail", "kill"]))
+    def work(self, data: st.DataObject, then: str) -> None:
+        """A worker takes up a job, and comes to an end with it now or later."""
+        if due := self.due():
+            self.claim(data.draw(st.sampled_from(due)))
+            if then:
+                self.end_work(-1, then)
+
+    @rule()
+    def work_until_the_queue_is_empty(self) -> None:
+        self.finish_claimed()
+        self.work_until_none_is_due()
+
+    @precondition(lambda self: self.claimed)
+    @rule(data=st.data(), how=st.sampled_from(["finish", "finish", "fail", "kill"]))
+    def end_a_job(self, data: st.DataObject, how: str) -> None:
+        self.end_work(data.draw(st.integers(0, len(self.claimed) - 1)), how)
+
+    def claim(self, due: Job) -> None:
+        job = claim(due.pk)
+        assert job is not None
+        self.claimed.append(job)
+        if job.kind == TIDE:
+            # Results are finished in the order of the turns that asked.
+            heard = [id(one.asker) for one in self.expected.results]
+            for one in self.expected.told(before=job.from_prompt_index)[self.copied_until :]:
+                assert one.chosen.actor or id(one.chosen) in heard
+
+    def end_work(self, at: int, how: str) -> None:
+        job = self.claimed.pop(at)
+        if how == "finish":
+            self.finish(job)
+        elif how == "fail":
+            mode = find_mode("lighthouse")
+            assert mode is not None
+            settle = mode.job_kinds[TIDE].give_up if job.kind == TIDE else give_up
+            settle(job, ProviderTimeout("Too slow."))
+        else:
+            expire(job)
+            recover(self.pk)
+            self.lost_jobs.append(job)
+
+    def finish(self, job: Job) -> None:
+        if job.kind == TIDE:
+            level = self.next()
+            assert finish_with_result(job, {"level": level})
+            self.expected.results.append(Result(self.asker_of(job), level))
+        else:
+            async_to_sync(write_memory_deltas)(job, Watch())
+        job.refresh_from_db()
+        assert job.status == Job.Status.DONE
+
+    def asker_of(self, job: Job) -> Try:
+        step = self.expected.turns[job.from_prompt_index - 1]
+        [asker] = [one for one in step.tries if one.row.pk == job.attempt_id]
+        return asker
+
+    def finish_claimed(self) -> None:
+        while self.claimed:
+            self.end_work(-1, "finish")
+
+    def work_until_none_is_due(self, **which: Any) -> None:
+        while due := self.due(**which):
+            self.claim(due[0])
+            self.end_work(-1, "finish")
+
+    @precondition(lambda self: self.lost_jobs)
+    @rule(data=st.data())
+    def work_without_a_claim(self, data: st.DataObject) -> None:
+        lost = data.draw(st.sampled_from(self.lost_jobs))
+        blocks = read_chapter(self.pk).memory_blocks
+        before = blocks.count()
+        if lost.kind == TIDE:
+            assert not finish_with_result(lost, {"level": 0})
+        else:
+            async_to_sync(write_memory_deltas)(lost, Watch())
+        assert blocks.count() == before
+
+    @precondition(lambda self: not self.has_ended)
+    @rule()
+    def accept_memory_calls(self) -> None:
+        """Where memory is far behind, nothing is written before the user has accepted the calls."""
+        with suppress(WrongState):
+            retry_summary(self.pk, accept_calls=True)
+
+    # Ends.
+
+    def end(self) -> None:
+        self.finish_claimed()
+        request_end(self.pk, accept_calls=True)
+        self.work_until_none_is_due(kind=Job.Kind.SUMMARIZE)
+        chapter = read_chapter(self.pk)
+        assert chapter.state == State.ENDED
+        assert chapter.last_summarized_prompt_index == self.number
+        self.has_ended = True
