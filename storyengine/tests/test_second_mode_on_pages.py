@@ -359,6 +359,37 @@ def name(chapter: Session, slot: int) -> str:
     return chapter.character(slot).name
 
 
+class TestWhoIsAsked:
+    def test_characters_and_a_narrator_are_offered_where_both_answer(
+        self, client: Client, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        html = get_page(client, chapter, "play")
+        offered = all_of(html, "input", name="agent_slot")
+        assert [one.attributes["value"] for one in offered] == ["1", "2", ""]
+        assert [one.attributes["value"] for one in offered if "checked" in one.attributes] == ["1"]
+        assert offered[-1].attributes["data-name"] == "Narrator of what is seen"
+
+    def test_where_no_character_answers_the_prompt_is_nobody_s(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch, settings: Settings
+    ) -> None:
+        install(monkeypatch, settings, explorer=EXPLORER)
+        chapter = begin_chapter(mode="explorer")
+        html = get_page(client, chapter, "play")
+        [offered] = all_of(html, "input", name="agent_slot")
+        assert (offered.attributes["type"], offered.attributes["value"]) == ("hidden", "")
+        assert by_id(html, "prompt-text").attributes["placeholder"] == "What happens?"
+        fields = {"agent_slot": "", "user_text": "I look."}
+        answer = client.post(address(chapter, "next-call"), fields)
+        assert "Narrator of what is seen" in answer.content.decode()
+
+    def test_the_game_master_s_characters_are_all_offered_and_nobody_else(
+        self, client: Client
+    ) -> None:
+        chapter = make_active_chapter(selected_agent_slots=(1, 2, 3))
+        offered = all_of(get_page(client, chapter, "play"), "input", name="agent_slot")
+        assert [one.attributes["value"] for one in offered] == ["1", "2", "3"]
+
+
 STAGES = [
     frozenset({Stage.PLAY}),
     frozenset({Stage.SET_UP, Stage.PLAY}),
