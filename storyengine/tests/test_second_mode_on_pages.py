@@ -15,7 +15,7 @@ from agents.modes import Stage, begin_chapter, setup_of
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.second_mode import EXPLORER, install
 from sessions.access import get_chapter
-from sessions.models import FIRST_NUMBER_IN_PLAY, Session, Tab1Inputs
+from sessions.models import FIRST_NUMBER_IN_PLAY, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address as api_address
@@ -359,6 +359,37 @@ def name(chapter: Session, slot: int) -> str:
     return chapter.character(slot).name
 
 
+class TestWhoIsAsked:
+    def test_characters_and_a_narrator_are_offered_where_both_answer(
+        self, client: Client, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        html = get_page(client, chapter, "play")
+        offered = all_of(html, "input", name="agent_slot")
+        assert [one.attributes["value"] for one in offered] == ["1", "2", ""]
+        assert [one.attributes["value"] for one in offered if "checked" in one.attributes] == ["1"]
+        assert offered[-1].attributes["data-name"] == "Narrator of what is seen"
+
+    def test_where_no_character_answers_the_prompt_is_nobody_s(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch, settings: Settings
+    ) -> None:
+        install(monkeypatch, settings, explorer=EXPLORER)
+        chapter = begin_chapter(mode="explorer")
+        html = get_page(client, chapter, "play")
+        [offered] = all_of(html, "input", name="agent_slot")
+        assert (offered.attributes["type"], offered.attributes["value"]) == ("hidden", "")
+        assert by_id(html, "prompt-text").attributes["placeholder"] == "What happens?"
+        fields = {"agent_slot": "", "user_text": "I look."}
+        answer = client.post(address(chapter, "next-call"), fields)
+        assert "Narrator of what is seen" in answer.content.decode()
+
+    def test_the_game_master_s_characters_are_all_offered_and_nobody_else(
+        self, client: Client
+    ) -> None:
+        chapter = make_active_chapter(selected_agent_slots=(1, 2, 3))
+        offered = all_of(get_page(client, chapter, "play"), "input", name="agent_slot")
+        assert [one.attributes["value"] for one in offered] == ["1", "2", "3"]
+
+
 STAGES = [
     frozenset({Stage.PLAY}),
     frozenset({Stage.SET_UP, Stage.PLAY}),
@@ -434,7 +465,7 @@ class TestStages:
                 and ("checked" in one.attributes or one.attributes.get("type") != "radio")
             }
             action = form.attributes["action"]
-            if action.endswith("/end") and "Nothing has happened yet." in html:
+            if action.endswith("/end") and not Turn.objects.exists():
                 # In every way to play, a chapter without a prompt is not ended.
                 continue
             if action.endswith(("/play/prompt", "/play/reroll")):
