@@ -27,7 +27,6 @@ PATIENCE_SECONDS = 60
 # The longest time in seconds between a request and the kill that is to interrupt it.
 LONGEST_FUSE = 0.6
 REROLL_SHARE = 0.2
-KEEP_SHARE = 0.3
 # The share of turns written again of which another attempt is then chosen.
 CHOICE_SHARE = 0.5
 KEEP_SHARE = 0.3

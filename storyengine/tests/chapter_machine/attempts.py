@@ -39,7 +39,8 @@ from storyengine.tests.chapter_machine.expected import (
     Step,
     Try,
 )
-from storyengine.tests.lighthouse.state import LIT, OIL, TANK, TIDE_CAME, WIND
+from storyengine.tests.lighthouse.setup import TANK
+from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND
 
 FORMS = ("", ASIDE, THINKS, SEA)
 # What a step can do to the world; a stretch of memory ends when the wind turns.

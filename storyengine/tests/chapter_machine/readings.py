@@ -11,14 +11,13 @@ from agents.modes import agent_of, compose_for, find_agent, world_now
 from agents.prompting.layers import Layer, Tier
 from agents.prompting.sandwich import Subject
 from agents.providers.base import ModelRequest
-from agents.running.results import finished_results
+from agents.running.results import waiting_results
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock
 from memory.stretches import Stretch
 from sessions.models import Attempt, Event, Session
 from sessions.record import committed_attempts
 from sessions.transcript import chosen_entries
-from sessions.world import pending_results
 from storyengine.tests.chapter_machine.expected import MARK, key_of, marks_of, thoughts_in
 from storyengine.tests.lighthouse.state import Light
 
@@ -81,8 +80,7 @@ def sent_for(attempt: Attempt) -> str:
 def waiting_levels(session_id: uuid.UUID) -> list[int]:
     """The late results that a new prompt would take."""
     following = Attempt(session=read_chapter(session_id))
-    pending = pending_results(following, finished_results(session_id))
-    return [one.payload["level"] for one in pending]
+    return [one.payload["level"] for one in waiting_results(following)]
 
 
 def counting_stretches(session_id: uuid.UUID) -> dict[Stretch, list[tuple[int, ...]]]:
