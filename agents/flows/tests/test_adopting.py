@@ -2,9 +2,11 @@
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from agents.calling.call_records import calls_behind_prompt
 from agents.flows.choosing import choose_reply
@@ -13,10 +15,14 @@ from agents.flows.tests.trying import IDENTITY, contents, replies_to, tried
 from agents.flows.tests.trying import chapter as chapter
 from agents.flows.trials import adopt_trial, read_reply, read_trial
 from agents.models import Job
+from agents.modes import all_modes
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import ScriptedProvider
+from agents.running.job_kinds import JobKind
 from agents.running.jobs import claim
 from agents.running.results import ask_for_result, finish_with_result
+from agents.running.watch import Watch
+from agents.tests.second_mode import install
 from memory.blocks import counting_blocks
 from memory.models import MemoryBlock
 from sessions.exceptions import TurnInFlight, WrongState
@@ -29,6 +35,10 @@ from sessions.world import changes_that_count
 pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
+
+
+async def run_nothing(job: Job, watch: Watch) -> None:
+    """The tests finish their jobs themselves."""
 
 
 def chosen_replies(chapter: Session) -> list[str]:
@@ -214,8 +224,15 @@ class TestMemory:
 
 
 def test_a_trial_takes_the_late_results_that_wait_for_its_turn(
-    chapter: Session, provider: ScriptedProvider
+    chapter: Session,
+    provider: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
 ) -> None:
+    kinds = {"simulate": JobKind(run_nothing, lambda job, error: None)}
+    install(monkeypatch, settings, tidal=replace(all_modes()[0], name="tidal", job_kinds=kinds))
+    Session.objects.update(mode="tidal")
+    chapter.refresh_from_db()
     asker = chapter.turns.select_related("chosen__turn").get(number=2).chosen
     job = claim(ask_for_result(asker, "simulate", "tide").pk)
     assert job is not None
