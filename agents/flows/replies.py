@@ -21,6 +21,7 @@ from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
 from agents.modes import agent_of, check_changes, mode_of, outcome_of, who_answers
 from agents.prompting.declarations import Agent
+from agents.prompting.layers import Layer
 from agents.prompting.prose import end_at_sentence, without_heading
 from agents.providers.exceptions import ProviderError
 from agents.running.claims import keep_claim
@@ -68,6 +69,8 @@ _at_work: set["asyncio.Task[None]"] = set()
 
 Open = Callable[[], OpenedAttempt]
 Prepare = Callable[[Attempt], PreparedCall]
+# Composes what an agent with tools is told, anew for each step.
+ComposeStep = Callable[[Attempt], list[Layer]]
 # A reply is written in one call that was let through, or in steps that each ask for their call.
 Writing = PreparedCall | ToolWriting
 
@@ -190,11 +193,16 @@ def _open_prompt(
 
 
 async def store_and_start(
-    open_attempt: Open, prepare: Prepare, *, turns_alone: int = 0
+    open_attempt: Open,
+    prepare: Prepare,
+    *,
+    compose_step: ComposeStep = compose_reply,
+    turns_alone: int = 0,
 ) -> OpenedAttempt:
     """Store an attempt, and start a task that writes it.
 
-    The task goes on if the client leaves. `turns_alone` is the number of turns since the user's
+    The task goes on if the client leaves. An agent without tools gets the request of `prepare`, an
+    agent with tools those of `compose_step`. `turns_alone` is the number of turns since the user's
     last prompt, including this one.
     """
     stored: asyncio.Future[OpenedAttempt] = asyncio.get_running_loop().create_future()
@@ -203,7 +211,10 @@ async def store_and_start(
     context = contextvars.Context()
     context.run(go_on_working_for, **current_ids())
     task = asyncio.create_task(
-        _store_and_write(open_attempt, prepare, stored, turns_alone), context=context
+        _store_and_write(
+            partial(_open_and_prepare, open_attempt, prepare, compose_step), stored, turns_alone
+        ),
+        context=context,
     )
     _at_work.add(task)
     task.add_done_callback(_at_work.discard)
@@ -211,15 +222,14 @@ async def store_and_start(
 
 
 async def _store_and_write(
-    open_attempt: Open,
-    prepare: Prepare,
+    open_and_prepare: "Callable[[], tuple[OpenedAttempt, Writing | Exception | None]]",
     stored: "asyncio.Future[OpenedAttempt]",
     turns_alone: int,
 ) -> None:
     """Store and write an attempt in one task, because a second task would have to wait until the
     event loop has run all others."""
     try:
-        opened, writing = await in_database(_open_and_prepare, open_attempt, prepare)
+        opened, writing = await in_database(open_and_prepare)
     except asyncio.CancelledError:
         stored.cancel()
         raise
@@ -302,7 +312,7 @@ async def write_to_end(open_attempt: Open, *, turns_alone: int) -> None:
 
 
 def _open_and_prepare(
-    open_attempt: Open, prepare: Prepare
+    open_attempt: Open, prepare: Prepare, compose_step: ComposeStep
 ) -> tuple[OpenedAttempt, Writing | Exception | None]:
     """Store the attempt, and return it with its call, its steps, or the error that ends it.
 
@@ -317,7 +327,7 @@ def _open_and_prepare(
         if mode_of(attempt.session).job_kinds:
             take_results(attempt, waiting_results(attempt))
         if agent_of(attempt).tools:
-            return opened, _in_steps(attempt)
+            return opened, _in_steps(attempt, compose_step)
         return opened, let_reply_through(attempt.session_id, partial(prepare, attempt))
     except DatabaseError:
         fail_attempt(attempt, error=INTERRUPTED, partial_text="")
@@ -336,11 +346,11 @@ def _prepare(attempt: Attempt) -> PreparedCall:
     )
 
 
-def _in_steps(attempt: Attempt) -> ToolWriting:
+def _in_steps(attempt: Attempt, compose: ComposeStep) -> ToolWriting:
     return ToolWriting(
         agent_of(attempt),
         attempt.session_id,
-        partial(compose_reply, attempt),
+        partial(compose, attempt),
         partial(mode_of(attempt.session).readable, attempt),
         reader=attempt.actor,
         attempt_id=attempt.pk,

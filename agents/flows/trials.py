@@ -21,11 +21,12 @@ from agents.calling.calls import PreparedCall, check_allowed, prepare_call
 from agents.calling.stored_prompts import read_layers
 from agents.exceptions import ModelNotReady
 from agents.flows.choosing import choose_reply
-from agents.flows.composing import cues_of
+from agents.flows.composing import compose_reply, cues_of
 from agents.flows.replies import stop_running, store_and_start
 from agents.models import LLMArtifact
-from agents.modes import agent_of, all_agents
+from agents.modes import agent_of
 from agents.prompting.escaping import without_forgeries
+from agents.prompting.forms.tool_forms import TOOLS
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sent_layers import SentLayer
 from agents.running.database import in_database
@@ -156,18 +157,14 @@ def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> s
             "It cannot be tried again with a changed prompt: the call that it came from is not "
             "recorded."
         )
-    if behind.chosen.artifact.agent in {one.name for one in all_agents() if one.tools}:
-        return (
-            "It cannot be tried again with a changed prompt: it was written in steps, each with a "
-            "prompt of its own."
-        )
     return ""
 
 
 def read_reply(session_id: uuid.UUID, prompt_index: int | None = None) -> TriedReply:
     """Return the reply to this prompt, or the latest reply, as a trial can start from it.
 
-    Raises WrongState if the reply cannot be tried again.
+    Of a reply in several steps, it is the request of the first step. Raises WrongState if the reply
+    cannot be tried again.
     """
     chapter = get_chapter(session_id)
     attempt = latest_turn(chapter).chosen
@@ -176,7 +173,10 @@ def read_reply(session_id: uuid.UUID, prompt_index: int | None = None) -> TriedR
     call, reason = behind.chosen, why_not_tried(chapter, number, behind)
     if reason or call is None:
         raise WrongState(reason)
-    return TriedReply(chapter, attempt, number, reply_of(attempt), call, _layers_of(call.artifact))
+    first = _first_step(behind, call)
+    return TriedReply(
+        chapter, attempt, number, reply_of(attempt), first, _layers_of(first.artifact)
+    )
 
 
 async def start_trial(
@@ -205,6 +205,7 @@ async def start_trial(
             prompt_index=prompt_index,
         ),
         _prepare_trial,
+        compose_step=_compose_trial,
     )
 
 
@@ -320,6 +321,23 @@ def _prepare_trial(attempt: Attempt) -> PreparedCall:
     return _prepare(attempt, changed, attempt_id=attempt.pk)
 
 
+def _compose_trial(trial: Attempt) -> list[Layer]:
+    """The layers as any reply of an agent with tools has them now, with one text replaced."""
+    base, given = _base_of(trial), given_of(trial)
+    if base is None:
+        raise WrongState("The call that this trial was made from is gone.")
+    sent = _layers_of(base)[: given["layer"]]
+    # An agent may have several layers of one name.
+    at = sum(one.sent.name == sent[-1].sent.name for one in sent) - 1
+    layers = compose_reply(trial)
+    same = [place for place, one in enumerate(layers) if one.name == sent[-1].sent.name]
+    if at >= len(same):
+        raise WrongState("The layer that was changed is no longer in this prompt.")
+    text = given["text"]
+    layers[same[at] : same[at] + 1] = [sent[-1].changed_to(text)] if text else []
+    return layers
+
+
 def _prepare(
     attempt: Attempt, layers: list[Layer], *, attempt_id: uuid.UUID | None = None
 ) -> PreparedCall:
@@ -342,9 +360,20 @@ def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[L
     ]
 
 
+def _first_step(behind: CallsBehind, call: CallRecord) -> CallRecord:
+    """Return the call of the first step of the same run; the call itself if that is not there."""
+    until = behind.calls[: behind.calls.index(call) + 1]
+    own = [one for one in until if one.artifact.attempt_id == call.artifact.attempt_id]
+    return next((one for one in reversed(own) if one.artifact.step <= 1), call)
+
+
 def _layers_of(artifact: LLMArtifact) -> list[TriedLayer]:
-    """Return the layers of the call that have text, because the others were not sent."""
-    sent = [layer for layer in read_layers(artifact) if layer.parts]
+    """Return the layers of the call that were sent and can be changed.
+
+    A layer that was dropped whole was not sent. The layer that describes the tools cannot be
+    changed, because it belongs to the form in which the model calls them.
+    """
+    sent = [layer for layer in read_layers(artifact) if layer.parts and layer.name != TOOLS]
     return [TriedLayer(number, layer) for number, layer in enumerate(sent, start=1)]
 
 

@@ -31,12 +31,11 @@ GIVEN_UP = ProviderUnreachable(
 def recover(session_id: uuid.UUID | None = None) -> None:
     """Settle what dead processes left behind in one chapter or in all.
 
-    Attempts whose lease ran out fail, and are taken up again if nobody asked for them. Such jobs
-    are queued again. A chapter that waits for a summary without a job returns to play. Unfinished
-    imports are removed.
+    Attempts whose lease ran out fail, and such jobs are queued again. A chapter that waits for a
+    summary without a job returns to play. In all chapters, attempts that nobody asked for are taken
+    up again, and unfinished imports are removed.
     """
     attempts = recover_dead_attempts(session_id)
-    taken_up = _take_up_attempts(session_id)
     found = requeue_expired(session_id)
     if found.requeued and session_id is not None:
         # The sweep of all chapters gives notice of all due jobs (see `give_notice_of_due_jobs`).
@@ -46,7 +45,7 @@ def recover(session_id: uuid.UUID | None = None) -> None:
     chapters = _free_from_summaries(session_id)
     counts = {
         "attempts": attempts,
-        "taken_up": taken_up,
+        "taken_up": _take_up_attempts() if session_id is None else 0,
         "jobs": len(found.requeued),
         "given_up": len(found.hopeless),
         "chapters": chapters,
@@ -80,12 +79,10 @@ def give_notice_of_due_jobs() -> bool:
     return give_notices_now(due_jobs().values_list("pk", flat=True))
 
 
-def _take_up_attempts(session_id: uuid.UUID | None) -> int:
+def _take_up_attempts() -> int:
     """Queue a job for each attempt that is to be taken up again and has none, and count them."""
     has_job = Job.objects.filter(kind=Job.Kind.GO_ON, attempt=OuterRef("pk"))
     waiting = interrupted_alone().filter(~Exists(has_job))
-    if session_id is not None:
-        waiting = waiting.filter(session_id=session_id)
     for attempt in waiting:
         queue_job(attempt.session_id, Job.Kind.GO_ON, str(attempt.pk), attempt=attempt)
     return len(waiting)

@@ -21,6 +21,7 @@ from agents.calling.tests.exploring import says, sent_text
 from agents.flows.going_on import go_on
 from agents.flows.replies import end_replies
 from agents.flows.tests.playing import nobody_writes
+from agents.flows.tests.trying import try_again
 from agents.mode_checks import check_modes
 from agents.models import Job
 from agents.modes import find_mode, world_now
@@ -278,13 +279,40 @@ class TestTools:
             layer["text"] for layer in layers
         )
 
-    def test_one_layer_cannot_be_tried_otherwise(
+    def test_one_layer_is_tried_otherwise_in_all_steps(
+        self, chapter: Session, provider: ScriptedProvider, form: ToolForm
+    ) -> None:
+        provider.enqueue(says(form, "I light it.", ("light", {"lamp": "n"})), "It burns.")
+        played(chapter)
+        tried = call("GET", address(chapter, "trial")).json()
+        layers = {one["name"]: one for one in tried["layers"]}
+        assert not {"TOOLS", "STEP", "TOOL_RESULTS"} & layers.keys()
+        assert "Lamps: none." in layers["WHAT_IS_HERE"]["text"]
+        provider.enqueue(says(form, "I wait.", ("light", {"lamp": "s"})), "It smokes.")
+        trial = try_again(chapter, "Somebody who is afraid.", call_id=tried["call_id"])
+        assert [event.text for event in trial.events.all()][1:] == ["I wait.", "It smokes."]
+        first, second = (sent_text(request) for request in provider.history[2:])
+        for sent in (first, second):
+            assert "Somebody who is afraid." in sent
+            assert layers["AGENT_IDENTITY"]["text"] not in sent
+        # The second step shows what the first one has changed, and nothing of the reply before.
+        assert "Lamps: s." in second
+        assert "I light it." not in second
+        assert light_of(chapter).lit == ("n",)
+        chose = call("POST", address(chapter, "turns/1/choose"), {"attempt_id": str(trial.pk)})
+        assert chose.status_code == 200
+        assert light_of(chapter).lit == ("s",)
+
+    def test_a_layer_is_left_out_of_all_steps(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
         provider.enqueue("I climb.")
         played(chapter)
-        problem = assert_problem(call("GET", address(chapter, "trial")), 409, "wrong-state")
-        assert "written in steps" in problem["detail"]
+        provider.enqueue(says("native", "I light it.", ("light", {"lamp": "n"})), "It burns.")
+        trial = try_again(chapter, "", name="WHAT_IS_HERE")
+        assert trial.status == Attempt.Status.COMMITTED
+        assert len(provider.history) == 3
+        assert not any("WHAT_IS_HERE" in sent_text(sent) for sent in provider.history[1:])
 
     def test_whoever_appears_takes_part_from_then_on(
         self, chapter: Session, provider: ScriptedProvider

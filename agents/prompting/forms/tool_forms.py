@@ -23,14 +23,18 @@ def tool_form_for(facts: ModelFacts, preferred: ToolForm) -> ToolForm:
     return form_for(facts)
 
 
+# The layer that describes the tools.
+TOOLS = "TOOLS"
+
+
 def tools_layer(form: ToolForm, tools: Sequence[Tool]) -> Layer:
     """Return the layer that explains the tools; empty if the server explains them to the model."""
     if form == "native":
-        return Layer("TOOLS", (), role="system")
+        return Layer(TOOLS, (), role="system")
     describe = _as_json if form == "json" else _as_xml
     listed = "\n".join(f"- {tool.name}: {tool.description} {describe(tool)}" for tool in tools)
     text = render_prompt(f"tools_{form}", tools=listed)
-    return Layer("TOOLS", (Piece(text, has_elements=True, has_calls=True),), role="system")
+    return Layer(TOOLS, (Piece(text, has_elements=True, has_calls=True),), role="system")
 
 
 def answer_schema(tools: Sequence[Tool]) -> dict[str, Any]:

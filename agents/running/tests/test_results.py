@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -15,7 +16,7 @@ from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.ending import request_end
 from agents.flows.tests.playing import play
 from agents.models import Job
-from agents.modes import all_modes
+from agents.modes import Mode, find_mode
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.job_kinds import JobKind
@@ -36,15 +37,19 @@ async def run(job: Job, watch: Watch) -> None:
     """These tests finish their jobs themselves."""
 
 
-KIND = JobKind(run, lambda job, error: None)
+def tidal(**fields: Any) -> Mode:
+    """The Game Master's way to play with a kind of job."""
+    mode = find_mode("gamemaster")
+    assert mode is not None
+    kinds = {"simulate": JobKind(run, lambda job, error: None)}
+    return replace(mode, name="tidal", job_kinds=kinds, **fields)
 
 
 @pytest.fixture
 def chapter(
     provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> Session:
-    mode = replace(all_modes()[0], name="tidal", job_kinds={"simulate": KIND})
-    install(monkeypatch, settings, tidal=mode)
+    install(monkeypatch, settings, tidal=tidal())
     chapter = make_active_chapter(mode="tidal")
     add_lock(chapter, world_lock())
     add_prompts(chapter, 1)
@@ -120,8 +125,7 @@ def test_what_follows_a_commit_may_be_asked_any_number_of_times(
     def after(attempt: Attempt) -> None:
         ask(attempt)
 
-    mode = replace(all_modes()[0], name="tidal", job_kinds={"simulate": KIND}, after_commit=after)
-    install(monkeypatch, settings, tidal=mode)
+    install(monkeypatch, settings, tidal=tidal(after_commit=after))
     asker = latest(chapter)
     ask(asker)
     play(chapter)
