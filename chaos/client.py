@@ -123,12 +123,13 @@ class Client:
         return told
 
     def choose(self, session_id: str, number: int, chance: random.Random) -> Told:
-        """Let the turn go by any of its attempts."""
+        """Let the turn go by any of its committed attempts."""
         path = f"/api/session/{session_id}/turns/{number}"
         turn = self.send("GET", path)
         if turn.status != 200:
             return turn
-        attempt = chance.choice(turn.body["attempts"])
+        committed = [one for one in turn.body["attempts"] if one["status"] == "committed"]
+        attempt = chance.choice(committed)
         told = self.send("POST", f"{path}/choose", {"attempt_id": attempt["attempt_id"]})
         if told.status < 400 and told.status and not attempt["is_chosen"]:
             self.journal.choices += 1

@@ -30,7 +30,7 @@ REROLL_SHARE = 0.2
 # How often play goes on by another attempt, where one was made.
 CHOICE_SHARE = 0.5
 KEEP_SHARE = 0.3
-FORK_SHARE = 0.2
+FORK_SHARE = 0.3
 # How often play goes on in the fork, and else in its origin.
 FOLLOW_SHARE = 0.5
 
