@@ -124,12 +124,13 @@ class Client:
         return told
 
     def choose(self, session_id: str, number: int, chance: random.Random) -> Told:
-        """Choose one of the attempts of the turn at random."""
+        """Choose one of the committed attempts of the turn at random."""
         path = f"/api/session/{session_id}/turns/{number}"
         turn = self.send("GET", path)
         if turn.status != 200:
             return turn
-        attempt = chance.choice(turn.body["attempts"])
+        committed = [one for one in turn.body["attempts"] if one["status"] == "committed"]
+        attempt = chance.choice(committed)
         told = self.send("POST", f"{path}/choose", {"attempt_id": attempt["attempt_id"]})
         if told.status < 400 and told.status and not attempt["is_chosen"]:
             self.journal.choices += 1

@@ -30,7 +30,7 @@ REROLL_SHARE = 0.2
 # The share of turns written again of which another attempt is then chosen.
 CHOICE_SHARE = 0.5
 KEEP_SHARE = 0.3
-FORK_SHARE = 0.2
+FORK_SHARE = 0.3
 # The share of forks in which play goes on. After the others it goes on in the origin.
 FOLLOW_SHARE = 0.5
 

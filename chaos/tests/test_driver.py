@@ -203,7 +203,7 @@ class TestForks:
 
 
 class Choices(ScriptedClient):
-    """Its latest turn has two attempts, and the second is chosen."""
+    """Its latest turn has two attempts, of which the second is chosen, and a broken one."""
 
     def send(
         self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None
@@ -211,7 +211,11 @@ class Choices(ScriptedClient):
         self.asked.append(
             f"{method} {path.rpartition('/')[2]} {body['attempt_id'] if body else ''}"
         )
-        attempts = [{"attempt_id": name, "is_chosen": name == "b"} for name in "ab"]
+        attempts = [
+            {"attempt_id": "a", "is_chosen": False, "status": "committed"},
+            {"attempt_id": "b", "is_chosen": True, "status": "committed"},
+            {"attempt_id": "c", "is_chosen": False, "status": "failed"},
+        ]
         return Told(200, {"attempts": attempts})
 
     def read(self, session_id: str) -> dict[str, Any]:

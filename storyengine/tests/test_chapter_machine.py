@@ -48,7 +48,7 @@ from storyengine.tests.lighthouse.tide import TIDE
 
 # How many are played. Without CI they are others each time, and `--hypothesis-seed` names which:
 # STORYENGINE_TEST_CHAPTERS=200 pytest storyengine/tests/test_chapter_machine.py --hypothesis-seed=8
-CHAPTERS = int(os.environ.get("STORYENGINE_TEST_CHAPTERS", "10"))
+CHAPTERS = int(os.environ.get("STORYENGINE_TEST_CHAPTERS", "8"))
 # A copy takes longer than any other step.
 COPIES = 4
 APP = "storyengine.tests.lighthouse"
@@ -205,7 +205,7 @@ def test_a_chapter_is_the_one_in_which_only_the_chosen_were_made(
             Play,
             settings=hypothesis_settings(
                 max_examples=CHAPTERS,
-                stateful_step_count=30,
+                stateful_step_count=20,
                 suppress_health_check=list(HealthCheck),
             ),
         )

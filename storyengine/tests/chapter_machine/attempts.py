@@ -15,6 +15,7 @@ from agents.calling.rates import reply_is_over
 from agents.flows import replies
 from agents.flows.acting import do_act
 from agents.flows.choosing import choose_reply, edit_reply
+from agents.flows.composing import compose_reply
 from agents.models import Job
 from agents.modes import who_answers
 from agents.prompting.layers import TIERS
@@ -196,7 +197,7 @@ class PlaysAttempts(RuleBasedStateMachine):
 
     def begin(self, open_attempt: Callable[[], OpenedAttempt]) -> Attempt:
         """Store an attempt, have it take what waits for it, and prepare its call."""
-        opened, writing = replies._open_and_prepare(open_attempt, replies._prepare)
+        opened, writing = replies._open_and_prepare(open_attempt, replies._prepare, compose_reply)
         if isinstance(writing, Exception):
             raise writing
         if isinstance(writing, PreparedCall):

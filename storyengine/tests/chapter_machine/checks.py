@@ -7,6 +7,7 @@ from typing import Any
 
 from agents.flows import replies
 from agents.flows.acting import do_act
+from agents.flows.composing import compose_reply
 from agents.models import Job
 from agents.prompting.layers import TIERS, Tier
 from sessions.models import PERSON, Attempt
@@ -121,7 +122,7 @@ def play_the_chosen(pk: uuid.UUID, expected: ExpectedChapter) -> uuid.UUID:
         who = one.witnesses and [people.get(number, number) for number in one.witnesses]
         sent: dict[str, Any] = {"actor": one.actor, "words": one.words, "witnesses": who}
         opened = partial(replies._open_prompt, other, submission_key="", **sent)
-        attempt = replies._open_and_prepare(opened, replies._prepare)[0].attempt
+        attempt = replies._open_and_prepare(opened, replies._prepare, compose_reply)[0].attempt
         for change in one.run.changes:
             if change.kind == TIDE_CAME:
                 continue

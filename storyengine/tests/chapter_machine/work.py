@@ -47,10 +47,18 @@ class PlaysWithWorkers(PlaysAttempts):
     def play_and_remember(self, data: st.DataObject, actor: int | None) -> None:
         """As it mostly goes: workers are done before the user has read the reply."""
         self.send_prompt(data, actor)
-        if data.draw(st.booleans(), label="the world changes"):
+        for is_retried in data.draw(st.lists(st.booleans(), max_size=3), label="steps and retries"):
             self.take_a_step(data, data.draw(st.sampled_from(KINDS)))
+            if is_retried:
+                self.break_off(data, "fail", has_text=False)
+                self.retry()
         self.commit(data)
         self.work_until_the_queue_is_empty()
+        then = data.draw(st.sampled_from(["go on", "again", "edit"]))
+        if then == "again":
+            self.play_again(data, is_committed=True)
+        elif then == "edit":
+            self.edit()
 
     @rule(data=st.data(), then=st.sampled_from(["", "finish", "finish", "fail", "kill"]))
     def work(self, data: st.DataObject, then: str) -> None:
