@@ -146,6 +146,16 @@ class TestTheRest:
         assert reply_of(last).text == "Or so."
         assert [draft.attempt for draft in copy.narrative_drafts.all()] == [last, last]
 
+    def test_all_of_the_cast_know_its_memory(self) -> None:
+        copy = read(old_file(make_whole_chapter()))
+        known = {block.type: block.audience for block in copy.memory_blocks.all()}
+        assert len(copy.selected_agent_slots) > 1
+        assert known == {
+            MemoryBlock.Type.WORLD_CHAPTER_LOCK: None,
+            MemoryBlock.Type.TURN_DELTA: copy.selected_agent_slots,
+            MemoryBlock.Type.CANON_CORRECTION: copy.selected_agent_slots,
+        }
+
     def test_a_draft_of_nothing_played_is_of_no_attempt(self) -> None:
         file = old_file(make_whole_chapter())
         file["chapter"]["narrative_drafts"][0]["source_snapshot"]["max_prompt_index_used"] = 0
