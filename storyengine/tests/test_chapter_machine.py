@@ -10,6 +10,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck
@@ -191,6 +192,9 @@ def lighthouse_installed(settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     assert find_mode("lighthouse") is not None
     rule = StretchRule(ended_by=frozenset({WIND}))
     monkeypatch.setitem(stretches._rules, "lighthouse", rule)
+    # Nobody renews leases here, and a slow machine must not let them run out.
+    for lease in ("sessions.attempts.LEASE", "agents.running.jobs.JOB_LEASE"):
+        monkeypatch.setattr(lease, timedelta(hours=1))
     with substitute_provider(ScriptedProvider(fallback=parrot)):
         yield
 
