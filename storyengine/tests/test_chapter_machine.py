@@ -98,7 +98,7 @@ class Play(PlaysWithWorkers):
         check_prompts(copy, expected, turn=self.checks)
         if goes_on:
             self.pk, self.expected = copy, expected
-            self.copied_until = max(min(self.copied_until, number), number - 1)
+            self.asks_again = False
             self.in_flight = self.broken = None
             self.trials, self.claimed, self.lost, self.lost_jobs = [], [], [], []
 
@@ -135,8 +135,8 @@ class Play(PlaysWithWorkers):
     @invariant()
     def each_result_is_taken_once_or_waits_or_is_void(self) -> None:
         check_results(self.pk, self.expected)
-        for number, step in enumerate(self.expected.turns[:-1], start=1):
-            if step.chosen.actor is None and number > self.copied_until:
+        for step in self.expected.turns[:-1]:
+            if step.chosen.actor is None and self.asks_again:
                 [job] = Job.objects.filter(attempt=step.chosen.row, kind=TIDE)
                 assert job.status != Job.Status.CANCELLED
 
@@ -178,7 +178,7 @@ class Play(PlaysWithWorkers):
             self.work_until_none_is_due()
         taken = self.expected.light().tides
         levels = {id(one.asker): one.level for one in self.expected.results}
-        for step in self.expected.turns[self.copied_until : last]:
+        for step in self.expected.turns[:last]:
             assert step.chosen.actor or taken.count(levels[id(step.chosen)]) == 1
         self.end()
         check_prompts(self.pk, self.expected)

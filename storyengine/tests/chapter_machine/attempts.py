@@ -77,8 +77,8 @@ class PlaysAttempts(RuleBasedStateMachine):
         # Runs and jobs that are over, whose processes do not know it yet.
         self.lost: list[Attempt] = []
         self.lost_jobs: list[Job] = []
-        # A copy has no unfinished late results, up to the turn before this one.
-        self.copied_until = 0
+        # A copy asks for its unfinished late results with its next prompt, a retry or its end.
+        self.asks_again = True
         self.count = self.checks = 0
 
     @property
@@ -156,6 +156,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         )
         if opened:
             self.in_flight, self.broken = self.take(opened, number, words, who), None
+            self.asks_again = True
 
     def reroll(self, data: st.DataObject) -> None:
         """Let it go as in the chosen attempt, or have another answer to other words."""
@@ -311,6 +312,7 @@ class PlaysAttempts(RuleBasedStateMachine):
             run = self.take(row, one.turn, one.words, one.witnesses)
             run.kept_run, run.kept_text = one.kept_run, one.kept_text
             self.in_flight, self.broken = run, None
+            self.asks_again = self.asks_again or one.row.kind != Attempt.Kind.REROLL
 
     @precondition(lambda self: self.broken and self.broken.kept_run)
     @rule()

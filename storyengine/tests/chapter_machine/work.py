@@ -85,7 +85,7 @@ class PlaysWithWorkers(PlaysAttempts):
         if job.kind == TIDE:
             # Results are finished in the order of the turns that asked.
             heard = [id(one.asker) for one in self.expected.results]
-            for one in self.expected.told(before=job.from_prompt_index)[self.copied_until :]:
+            for one in self.expected.told(before=job.from_prompt_index):
                 assert one.chosen.actor or id(one.chosen) in heard
 
     def end_work(self, at: int, how: str) -> None:
@@ -150,6 +150,7 @@ class PlaysWithWorkers(PlaysAttempts):
     def end(self) -> None:
         self.finish_claimed()
         request_end(self.pk, accept_calls=True)
+        self.asks_again = True
         self.work_until_none_is_due(kind=Job.Kind.SUMMARIZE)
         chapter = read_chapter(self.pk)
         assert chapter.state == State.ENDED
