@@ -1,4 +1,5 @@
-"""What every test may rely on: no real model, no broker, and a way to run what was queued."""
+"""Fixtures and hooks for all tests. No test calls a real model or a broker, and a test can run
+the jobs that it queued."""
 
 import os
 import uuid
@@ -18,8 +19,10 @@ from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
 from storyengine.tests.running import RunningProgram
 
-# How long an example takes is the machine's affair, and what else it does. Where a change is judged
-# (CI=true), each test tries the same examples each time; what others find becomes an `@example`.
+# No example has a deadline, because the time that an example takes depends on the machine and on
+# its other work. Where a change is judged (CI=true), each test tries the same examples each time.
+# Elsewhere the examples are random, and one that finds a fault is added to its test as an
+# `@example`.
 hypothesis.settings.register_profile(
     "untimed",
     deadline=None,
@@ -29,20 +32,22 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("untimed")
 
-# What starts processes, and mostly waits for them.
+# Marks of tests that start processes and mostly wait for them.
 _LONG = {"browser", "processes", "real_model"}
-# What differs with neither, however a program is started for it: pages that are looked at, the
-# embedded model, and what is refused before anything is stored.
+# Marks of tests that behave the same with each database and each broker, even where they start a
+# program. Such tests look at pages, run the embedded model, or check requests that are refused
+# before anything is stored.
 _ONE_STACK = {"browser", "real_model", "one_stack"}
-# What a test asks pytest-django for when it reads or writes rows.
+# Fixtures that a test requests from pytest-django when it reads or writes rows.
 _DATABASE = {"db", "transactional_db", "live_server"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what differs with the database and the broker, and let long tests begin first.
+    """Mark the tests that may differ with the database or the broker, and let long tests begin
+    first.
 
-    Short tests fill what the long ones leave of the processors.
+    Short tests then fill the processors that the long tests leave idle.
     """
     for item in items:
         if isinstance(item, pytest.Function) and _meets_servers(item):
@@ -64,7 +69,7 @@ def _meets_servers(test: pytest.Function) -> bool:
 def pytest_runtest_makereport(
     item: pytest.Function,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test of the whole program fails with what the program has logged."""
+    """Add the program's logs to the report when a test of the whole program fails."""
     report = yield
     if report.failed:
         for started in item.funcargs.values():
@@ -77,7 +82,7 @@ def pytest_runtest_makereport(
 def django_db_modify_db_settings(
     django_db_modify_db_settings: None, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A SQLite file of this run's own: streaming code writes from several threads."""
+    """Give each run of pytest a SQLite file, because streaming code writes from several threads."""
     database = settings.DATABASES["default"]
     if database["ENGINE"] == "django.db.backends.sqlite3":
         database["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
@@ -95,13 +100,14 @@ def _no_real_calls(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streaming code sees what the test's transaction holds."""
+    """Run database code in the test's own thread, so that it sees the rows of the test's
+    transaction."""
     monkeypatch.setattr("agents.running.database.database_threads", None)
 
 
 @pytest.fixture(autouse=True)
 def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a process keeps of the database ends with the test that filled it."""
+    """Forget at the end of each test the values that the process has cached from the database."""
     monkeypatch.setattr("agents.prompting.budget._weight_per_token", {})
     monkeypatch.setattr("agents.calling.rates._latest", None)
     monkeypatch.setattr("agents.calling.rates._replies", Counter())
@@ -111,7 +117,8 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reply is the last call of its test: what follows by itself would run as far as it gets."""
+    """Switch off the warm-up of the next reply, because it would go on after the end of the
+    test."""
 
     async def stay_idle(_session_id: uuid.UUID) -> None: ...
 
@@ -120,7 +127,7 @@ def _nothing_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def noticed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids of the jobs that the broker was told of, instead of a broker."""
+    """Collect the ids of the jobs that the broker would be told of; no broker is used."""
     ids: list[str] = []
 
     def note(_name: str, *, kwargs: dict[str, Any], countdown: float | None) -> None:
@@ -132,7 +139,11 @@ def noticed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def provider() -> Iterator[ScriptedProvider]:
-    """Every agent answers from this provider: what is queued, then something in its form."""
+    """Let every agent answer from a scripted provider.
+
+    The provider gives the queued answers first. Then it makes answers in the form that the request
+    asks for.
+    """
     scripted = ScriptedProvider(fallback=answer_in_form)
     with substitute_provider(scripted):
         yield scripted
@@ -140,7 +151,7 @@ def provider() -> Iterator[ScriptedProvider]:
 
 @pytest.fixture
 def run_jobs(db: None) -> Callable[[], int]:
-    """Work on every job that is due until none is; returns how many there were."""
+    """Return a function that works on jobs until none is due, and returns the number of jobs."""
 
     def run() -> int:
         count = 0

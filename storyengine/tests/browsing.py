@@ -1,4 +1,4 @@
-"""A real browser for tests, where the machine has one."""
+"""A real browser for tests; without a browser on the machine the tests are skipped."""
 
 import shutil
 from collections.abc import Iterator
@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-# Where the pictures of the three tabs are left to be looked at.
+# The folder in which screenshots of the three tabs are stored, so that people can look at them.
 SCREENSHOTS = Path("test-results/screenshots")
-# For the browser's own steps and for what is expected of a page; Playwright expects it in five
-# seconds, which a machine that does something else besides may need for one answer.
+# The longest wait for a step of the browser and for an expected state of a page. Playwright's own
+# limit is five seconds. A machine that does other work at the same time may need as long for one
+# answer.
 PATIENCE_MS = 60_000
 
 
@@ -30,13 +31,14 @@ def open_page(context: BrowserContext) -> Page:
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """While it is open, the thread counts as one that must not use the ORM."""
+    """Yield a browser. Until it is closed, Django refuses database queries in this thread."""
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("no Chromium on this machine: what needs a real browser is not tried")
     with sync_playwright() as playwright:
-        # Root, as in a container, cannot use Chromium's sandbox; only our own pages are opened.
+        # Root, which is the user in a container, cannot use Chromium's sandbox. Tests can do
+        # without the sandbox because they open only pages of this program.
         chromium = playwright.chromium.launch(
             executable_path=found,
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],

@@ -1,4 +1,4 @@
-"""What compose.yaml declares."""
+"""The content of compose.yaml, for tests."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Another folder with the program in it."""
+"""A copy of the program in another folder."""
 
 import shutil
 from pathlib import Path
@@ -7,7 +7,7 @@ from django.conf import settings
 
 
 def copy_program(folder: Path) -> None:
-    """The files that the image is made of, as .dockerignore lets them through."""
+    """Copy the files that the image is made of, which are those that .dockerignore lets through."""
     base = Path(settings.BASE_DIR)
     lines = (base / ".dockerignore").read_text(encoding="utf-8").splitlines()
     left_out = [line.removeprefix("**/") for line in lines if line.startswith("**/")]

@@ -1,4 +1,5 @@
-"""The whole program running for a test: every process of the Procfile, on data of its own."""
+"""The whole program running for a test, with its own data and with every process of the
+Procfile."""
 
 import os
 import subprocess
@@ -18,9 +19,10 @@ from bench.fake_server import FakeServer, start_fake_server
 from bench.http_calls import BenchError, Server
 from bench.program import Processes, open_processes, procfile_lines, start_program
 
-# As many as a Redis server has unless it is told otherwise.
+# The number of databases that a Redis server has by default.
 _REDIS_DATABASES = 16
-# So many of them for each process that runs tests: enough for the four that `make test` starts.
+# The number of Redis databases for each process that runs tests. It lets the four processes that
+# `make test` starts share the databases of one server.
 _QUEUES = 4
 _queue_numbers = count()
 
@@ -35,26 +37,32 @@ class RunningProgram:
         return f"http://{self.server.host}:{self.server.port}"
 
     def restart(self, name: str) -> None:
-        """Start a process of the Procfile again after it was killed."""
         self.processes.start(name, ["/bin/sh", "-c", dict(procfile_lines())[name]])
 
 
 @dataclass(frozen=True)
 class ScriptedProgram(RunningProgram):
-    """The program with a model server that says and fails what a test asks of it."""
+    """The running program with a model server that answers and fails as a test tells it."""
 
     model: FakeServer
 
 
 @contextmanager
 def run_program(environment: dict[str, str]) -> Iterator[RunningProgram]:
-    """On a database and a queue of its own: files, or on the servers that are named for tests."""
+    """Run the program on its own database and its own queue.
+
+    These are files, or they lie on the servers whose addresses the environment gives for tests.
+    """
     with servers_for_tests() as servers, open_processes({**environment, **servers}) as processes:
         yield RunningProgram(_start(processes), processes)
 
 
 def is_alive(pid: int) -> bool:
-    """Also of a process that is not ours: one that has ended may wait for whoever inherited it."""
+    """Return whether the process runs.
+
+    The process may be a child of another process. A process that has ended but was not yet waited
+    for counts as ended.
+    """
     command = ["ps", "-o", "stat=", "-p", str(pid)]
     said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
     return bool(said) and not said.startswith("Z")
@@ -62,9 +70,10 @@ def is_alive(pid: int) -> bool:
 
 @contextmanager
 def servers_for_tests() -> Iterator[dict[str, str]]:
-    """What names a database and a queue of a test's own on the servers for tests; {} without those.
+    """Yield environment variables that name a new database and a queue on the servers for tests.
 
-    Never on those that the shell names for the program: somebody's chapters may lie there.
+    Without servers for tests the result is empty. DATABASE_URL and CELERY_BROKER_URL of the shell
+    are never used, because those servers may hold somebody's chapters.
     """
     named: dict[str, str] = {}
     with ExitStack() as servers:
@@ -85,7 +94,7 @@ def _start(processes: Processes) -> Server:
 
 @contextmanager
 def _new_database(url: str) -> Iterator[str]:
-    """Made on the PostgreSQL server of the URL, and dropped afterwards."""
+    """Make a database on the PostgreSQL server of the URL, and drop it afterwards."""
     name = f"storyengine_{uuid.uuid4().hex}"
     with psycopg.connect(url, autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -97,7 +106,7 @@ def _new_database(url: str) -> Iterator[str]:
 
 @contextmanager
 def _queue(url: str) -> Iterator[str]:
-    """One of the Redis server's numbered databases, and empty again afterwards."""
+    """Yield the URL of one of the Redis server's numbered databases, and empty it afterwards."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     number = (worker * _QUEUES + next(_queue_numbers) % _QUEUES) % _REDIS_DATABASES
     own = urlsplit(url)._replace(path=f"/{number}").geturl()

@@ -1,4 +1,5 @@
-"""The settings with a second way to play, that of the tests, as `make chaos` can be told to use."""
+"""The settings with the lighthouse of the tests as a second mode. `make chaos` can be told to
+use them."""
 
 from storyengine.settings import *  # noqa: F403
 from storyengine.settings import INSTALLED_APPS as _APPS

@@ -1,4 +1,5 @@
-"""Rules of the state machine: attempts, the choice between them, acts and rulings."""
+"""Rules of the state machine for attempts, for the choice between them, for acts and for
+rulings."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -44,9 +45,9 @@ from storyengine.tests.lighthouse.setup import TANK
 from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND
 
 FORMS = ("", ASIDE, THINKS, SEA)
-# What a step can do to the world; a stretch of memory ends when the wind turns.
+# The kinds of change that a step can make. A stretch of memory ends with a change of the wind.
 KINDS = (LIT, LIT, OIL, WIND, PERSON)
-# What a trial changes of a request.
+# The layer that a trial changes in a request, with its text before and after.
 TRIED: dict[str, object] = {
     "layer": 1,
     "layer_name": "SYSTEM",
@@ -58,7 +59,10 @@ ACTORS = st.sampled_from((None, None, *KEEPERS))
 
 
 class PlaysAttempts(RuleBasedStateMachine):
-    """Attempts and what the user does between them, in the engine and in the expected chapter."""
+    """The rules for attempts and for the user's deeds between them.
+
+    Each rule does the same in the engine and in the expected chapter.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,12 +76,13 @@ class PlaysAttempts(RuleBasedStateMachine):
         self.broken: Try | None = None
         self.trials: list[Try] = []
         self.has_ended = False
-        # Jobs that workers of the test have claimed.
+        # The jobs that workers of the test have claimed.
         self.claimed: list[Job] = []
-        # Runs and jobs that are over, whose processes do not know it yet.
+        # Runs and jobs that are over although their processes do not know it yet.
         self.lost: list[Attempt] = []
         self.lost_jobs: list[Job] = []
-        # A copy asks for its unfinished late results with its next prompt, a retry or its end.
+        # Whether the chapter has asked for its unfinished late results. A copy asks for them with
+        # its next prompt, with a retry or at its end.
         self.asks_again = True
         self.count = self.checks = 0
 
@@ -117,7 +122,8 @@ class PlaysAttempts(RuleBasedStateMachine):
         return None
 
     def text(self, data: st.DataObject, actor: int | None) -> str:
-        """What a model would write: something that is said, and up to two further paragraphs."""
+        """Return a text that a model could write: one spoken paragraph and up to two other
+        paragraphs."""
         forms = st.sampled_from([one for one in FORMS if actor or one != THINKS])
         paragraphs = [f"Reply {self.mark()}."]
         for form in data.draw(st.lists(forms, max_size=2), label="forms"):
@@ -126,12 +132,13 @@ class PlaysAttempts(RuleBasedStateMachine):
         return "\n\n".join(paragraphs)
 
     def some(self, data: st.DataObject, number: int) -> list[int] | None:
-        """Witnesses or readers: some of those who take part before this turn, or all of them."""
+        """Draw witnesses or readers from the characters and persons who take part before this turn.
+
+        Return None for all of them.
+        """
         everybody = self.expected.everybody(before=number)
         drawn = st.none() | st.lists(st.sampled_from(everybody), min_size=1, unique=True)
         return data.draw(drawn, label="who")
-
-    # Attempts.
 
     @precondition(lambda self: not self.in_flight)
     @rule(data=st.data(), actor=ACTORS, is_committed=MOSTLY)
@@ -159,7 +166,8 @@ class PlaysAttempts(RuleBasedStateMachine):
             self.asks_again = True
 
     def reroll(self, data: st.DataObject) -> None:
-        """Let it go as in the chosen attempt, or have another answer to other words."""
+        """Re-roll the latest turn, either with the words of the chosen attempt or with other
+        words."""
         like, actor, words = self.latest.chosen, None, None
         who: Sequence[int] | None = None
         if data.draw(st.booleans(), label="otherwise"):
@@ -197,7 +205,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         )
 
     def begin(self, open_attempt: Callable[[], OpenedAttempt]) -> Attempt:
-        """Store an attempt, have it take what waits for it, and prepare its call."""
+        """Store an attempt, let it take the late results that wait for it, and prepare its call."""
         opened, writing = replies._open_and_prepare(open_attempt, replies._prepare, compose_reply)
         if isinstance(writing, Exception):
             raise writing
@@ -207,7 +215,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         return opened.attempt
 
     def take(self, row: Attempt, number: int, words: str, who: Any) -> Try:
-        """The attempt as it should have begun."""
+        """Return the attempt as the expected chapter has it at its beginning."""
         taken = [Change(TIDE_CAME, one.level) for one in self.expected.waiting(number)]
         witnesses = None if who is None else sorted({*who, *([row.actor] if row.actor else [])})
         one = Try(row, number, words, witnesses, Run(taken))
@@ -332,7 +340,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         assert not store_changes(lost, [NewChange(LIT, {"lamp": "late"})])
         assert replies._commit(lost, "") is None
 
-    # What the user does at the latest turn, and to canon.
+    # The following rules are what the user does to the latest turn and to canon.
 
     @precondition(lambda self: self.can_change)
     @rule(data=st.data())

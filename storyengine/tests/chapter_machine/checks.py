@@ -1,4 +1,4 @@
-"""What holds of a chapter at each moment, compared with what should be."""
+"""Checks that compare a chapter in the engine with the expected chapter after each step."""
 
 import uuid
 from functools import partial
@@ -53,7 +53,8 @@ def check_results(pk: uuid.UUID, expected: ExpectedChapter) -> None:
 
 
 def check_memory(pk: uuid.UUID, expected: ExpectedChapter) -> None:
-    """Each stretch that counts is told once to each set of witnesses, the widest first."""
+    """Check that each stretch that counts has one delta for each set of witnesses, widest set
+    first."""
     covered = 0
     for stretch, audiences in counting_stretches(pk).items():
         assert stretch.first == covered + 1
@@ -70,7 +71,10 @@ def check_memory(pk: uuid.UUID, expected: ExpectedChapter) -> None:
 
 
 def check_prompts(pk: uuid.UUID, expected: ExpectedChapter, *, turn: int | None = None) -> None:
-    """For every reader and in every tier; where checks take turns, for one of each."""
+    """Check the prompts of every reader in every tier.
+
+    With a `turn`, check only one pair of reader and tier, so that the pairs take turns.
+    """
     chapter = read_chapter(pk)
     covered, last = chapter.last_summarized_prompt_index, len(expected.turns)
     pairs = list(product((*KEEPERS, None), TIERS))
@@ -85,14 +89,15 @@ def check_prompts(pk: uuid.UUID, expected: ExpectedChapter, *, turn: int | None 
         assert marks_in(told) == expected.known_to(slot)
         thoughts = expected.thoughts_of(slot, first=covered + 1)
         assert thoughts <= thoughts_in([told]) <= expected.thoughts_of(slot)
-        # Another attempt at the latest turn.
+        # The following prompt is that of another attempt at the latest turn.
         told = told_to_keeper(chapter, slot, tier, before=last)
         assert marks_in(told) == expected.known_to(slot, before=last)
         assert thoughts_in([told]) <= expected.thoughts_of(slot, before=last)
 
 
 def check_request(expected: ExpectedChapter, one: Try, tier: Tier) -> None:
-    """What a running attempt sends: what its actor knew before its turn, and what it did."""
+    """Check that a running attempt is sent what its actor knew before its turn, and its own
+    changes."""
     known = expected.known_to(one.actor, before=one.turn, run=one.run)
     told = told_for(one.row, tier)
     sent = marks_in(sent_for(one.row)) - (marks_in(one.words) - known)
@@ -107,7 +112,7 @@ def check_request(expected: ExpectedChapter, one: Try, tier: Tier) -> None:
 
 
 def play_the_chosen(pk: uuid.UUID, expected: ExpectedChapter) -> uuid.UUID:
-    """Play the chosen attempts alone in a chapter of their own, and compare the two."""
+    """Play the chosen attempts alone in a new chapter, and compare the two chapters."""
     other = make_active_chapter(mode="lighthouse", selected_agent_slots=KEEPERS).pk
     rows: dict[int, Attempt] = {}
     people: dict[int, int] = {}

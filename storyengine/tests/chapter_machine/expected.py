@@ -1,6 +1,6 @@
-"""What a chapter of the lighthouse should be: a small model of its turns, told without a database.
+"""The chapter that a lighthouse chapter should be: a small model of its turns without a database.
 
-The state machine plays the same steps in the engine and here, and compares the two.
+The state machine plays the same steps in the engine and in this model, and compares the two.
 """
 
 import re
@@ -11,7 +11,8 @@ from sessions.models import PERSON, Attempt
 from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND, Light
 
 KEEPERS = (1, 2, 3)
-# What is said, ruled or named has a word of its own in it, and so has what is thought.
+# Each spoken text, each ruling and each person's name contains a word of its own, its mark. A
+# thought contains a mark of another form.
 MARK = re.compile(r"zq\d+")
 THOUGHT_MARK = re.compile(r"tq\d+")
 ASIDE, THINKS, SEA = "*aside*", "*thinks*", "*sea*"
@@ -19,7 +20,11 @@ ASIDE, THINKS, SEA = "*aside*", "*thinks*", "*sea*"
 
 @dataclass(frozen=True)
 class Change:
-    """`value` is a lamp, litres, a force, a level, or the number of a person with this `mark`."""
+    """A change of the world.
+
+    Its `value` is a lamp, a number of litres, a force, a level, or the number of the person whose
+    name has this `mark`.
+    """
 
     kind: str
     value: int | str
@@ -28,16 +33,18 @@ class Change:
 
 @dataclass
 class Run:
-    """What one run of an attempt did: the late results that it took, then its own steps."""
+    """The changes of one run of an attempt: first the late results that it took, then its own
+    steps."""
 
     changes: list[Change]
 
 
 @dataclass(frozen=True)
 class Said:
-    """An event with its text and with those who perceived it.
+    """An event with its text and with the members of the cast who perceived it.
 
-    `form` is the mark of its paragraph, if it has one, and empty for words of the user.
+    `form` is the mark at the beginning of its paragraph. It is empty where the paragraph has none,
+    and for the words of the user.
     """
 
     text: str
@@ -51,7 +58,7 @@ class Said:
 
 @dataclass
 class Try:
-    """An attempt. `kept_run` is the last run that brought text, and `kept_text` that text."""
+    """An attempt. `kept_run` is the last run that brought text, and `kept_text` is this text."""
 
     row: Attempt
     turn: int
@@ -68,21 +75,23 @@ class Try:
 
     @property
     def replies(self) -> list[Said]:
-        """Its events without the user's words."""
+        """The events of the attempt without the user's words."""
         return self.events[bool(self.words) :]
 
     @property
     def key(self) -> str:
-        """What was said in it: no other attempt has the same."""
+        """The text of the attempt's replies, by which it is found: no other attempt has the same
+        replies."""
         return key_of([one.text for one in self.replies])
 
     @property
     def text(self) -> str:
-        """The text of which the lighthouse makes these events."""
+        """The text from which the lighthouse makes the events of this attempt."""
         return "\n\n".join(f"{one.form} {one.text}".strip() for one in self.replies)
 
     def edited(self, text: str) -> list[Said]:
-        """Its events with this text as the last thing that was said."""
+        """Return the attempt's events with this text in place of its last event that is no
+        thought."""
         last = max(at for at, one in enumerate(self.events) if not one.is_thought)
         return [
             replace(one, text=text) if at == last else one for at, one in enumerate(self.events)
@@ -91,7 +100,7 @@ class Try:
 
 @dataclass
 class Step:
-    """A turn with its committed attempts, oldest first, and the acts that followed."""
+    """A turn with its committed attempts, oldest first, and with the acts that followed it."""
 
     tries: list[Try]
     chosen: Try
@@ -100,7 +109,7 @@ class Step:
 
 @dataclass
 class Result:
-    """A late result that was finished; no other has its level."""
+    """A finished late result. No other late result has the same level."""
 
     asker: Try
     level: int
@@ -108,7 +117,7 @@ class Result:
 
 @dataclass
 class Ruling:
-    """`turn` is the latest turn at which it was made."""
+    """A ruling. `turn` is the number of the latest turn when the ruling was made."""
 
     turn: int
     mark: str
@@ -126,16 +135,15 @@ class ExpectedChapter:
         return self.turns[-1]
 
     def told(self, *, before: int | None = None) -> list[Step]:
-        """The turns before this number, or all."""
+        """Return the turns before this number, or all turns."""
         return self.turns if before is None else self.turns[: before - 1]
 
     def is_chosen(self, one: Try) -> bool:
         return one.turn <= len(self.turns) and self.turns[one.turn - 1].chosen is one
 
-    # The world.
-
     def changes(self, *, before: int | None = None, run: Run | None = None) -> list[Change]:
-        """Those that count before this turn, and those of a run that is not committed."""
+        """Return the changes that count before this turn, and those of a run that is not
+        committed."""
         counting: list[Change] = []
         for step in self.told(before=before):
             counting += step.chosen.run.changes + step.acts
@@ -157,7 +165,8 @@ class ExpectedChapter:
         return [*KEEPERS, *(int(one.value) for one in self.people(before=before, run=run))]
 
     def waiting(self, number: int) -> list[Result]:
-        """The results that an attempt at this turn takes, in the order of those who asked."""
+        """Return the results that an attempt at this turn takes, in the order of the turns that
+        asked."""
         taken = self.light(before=number).tides
         found = [
             one
@@ -166,19 +175,20 @@ class ExpectedChapter:
         ]
         return sorted(found, key=lambda one: one.asker.turn)
 
-    # Who knows what.
-
     def known_to(
         self, slot: int | None, *, before: int | None = None, run: Run | None = None
     ) -> set[str]:
-        """What the character witnessed and was told, and who takes part; with None all of it."""
+        """Return the marks of what the character witnessed and was told, and of all persons.
+
+        Without a slot, return the marks of everything that was said and ruled, and of all persons.
+        """
         heard = [one.text for one in self._said(before) if slot is None or slot in one.witnesses]
         told = [one.mark for one in self.rulings if slot is None or slot in one.readers]
         people = [one.mark for one in self.people(before=before, run=run)]
         return marks_of([*heard, *told, *people])
 
     def thoughts_of(self, slot: int, *, first: int = 1, before: int | None = None) -> set[str]:
-        """What the character thought from this turn on."""
+        """Return the marks of the character's thoughts from this turn on."""
         steps = self.told(before=before)[first - 1 :]
         events = [one for step in steps for one in step.chosen.events if one.is_thought]
         return thoughts_in(one.text for one in events if slot in one.witnesses)
@@ -188,7 +198,7 @@ class ExpectedChapter:
             yield from (one for one in step.chosen.events if not one.is_thought)
 
     def outcome(self, one: Try, text: str) -> list[Said]:
-        """The events that an attempt comes to with this text, as the lighthouse has them."""
+        """Return the events that the lighthouse makes from this text of an attempt."""
         before = self.everybody(before=one.turn, run=one.run)
         present = frozenset(before if one.witnesses is None else one.witnesses)
         present |= {one.actor} if one.actor else set()
@@ -203,10 +213,9 @@ class ExpectedChapter:
                 events.append(Said(paragraph, present))
         return events
 
-    # Copies.
-
     def until(self, number: int, rows: dict[str, Attempt]) -> "ExpectedChapter":
-        """The copy that ends with this turn; `rows` are its attempts by their replies."""
+        """Return the copy that ends with this turn; `rows` has its attempts by the texts of
+        their replies."""
         tries: dict[int, Try] = {}
         steps: list[Step] = []
         for step in self.turns[:number]:

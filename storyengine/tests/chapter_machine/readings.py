@@ -1,4 +1,5 @@
-"""What the engine tells of a chapter: its world, its memory, its prompts, and itself as a copy."""
+"""Readings of a chapter in the engine: its world, its memory, its prompts, and all that a copy
+keeps."""
 
 import json
 import uuid
@@ -21,12 +22,12 @@ from sessions.transcript import chosen_entries
 from storyengine.tests.chapter_machine.expected import MARK, key_of, marks_of, thoughts_in
 from storyengine.tests.lighthouse.state import Light
 
-# Tokens: so many that nothing is ever trimmed.
+# A budget in tokens that is so large that no prompt is ever trimmed.
 ROOM = 1_000_000
 
 
 def parrot(request: ModelRequest) -> str:
-    """The memory agent, which swears to every word of the tests that it was sent."""
+    """Answer as a memory agent that stores every mark which it was sent."""
     sent = " ".join(message.content for message in request.messages)
     assert CHUNK in sent, "Only memory calls a model here."
     marks = sorted(set(MARK.findall(sent)))
@@ -52,7 +53,7 @@ def told_in(layers: Collection[Layer]) -> str:
 
 
 def told_to_keeper(chapter: Session, slot: int, tier: Tier, *, before: int | None = None) -> str:
-    """All that a request to this character would tell of the chapter."""
+    """Return the text of all layers that a request to this character would have."""
     keeper = find_agent("lighthouse.keeper")
     assert keeper is not None
     subject = Subject(chapter, slot, before, budget_tokens=ROOM)
@@ -66,27 +67,29 @@ def told_to_narrator(chapter: Session, tier: Tier) -> str:
 
 
 def told_for(attempt: Attempt, tier: Tier) -> str:
-    """All that a request of this attempt tells, apart from its own words."""
+    """Return the text of all layers of this attempt's request, without the attempt's own words."""
     before = attempt.turn.number if attempt.turn else None
     subject = Subject(attempt.session, attempt.actor, before, attempt, budget_tokens=ROOM)
     return told_in(compose_for(agent_of(attempt), subject, tier))
 
 
 def sent_for(attempt: Attempt) -> str:
-    """The request of this attempt as the engine composes it for its model."""
+    """Return the request of this attempt as the engine composes it for its model."""
     return told_in(compose_reply(attempt))
 
 
 def waiting_levels(session_id: uuid.UUID) -> list[int]:
-    """The late results that a new prompt would take."""
+    """Return the levels of the late results that a new prompt would take."""
     following = Attempt(session=read_chapter(session_id))
     return [one.payload["level"] for one in waiting_results(following)]
 
 
 def counting_stretches(session_id: uuid.UUID) -> dict[Stretch, list[tuple[int, ...]]]:
-    """The stretches with the audiences of their deltas, of the attempts that are chosen.
+    """Return the stretches whose deltas belong to chosen attempts, with the audiences of their
+    deltas.
 
-    The rows themselves are read, and none of the functions that ask which of them count.
+    This function reads the rows itself. It calls none of the functions that decide which deltas
+    count, because it is there to test them.
     """
     chosen = dict(read_chapter(session_id).turns.values_list("number", "chosen"))
     deltas = MemoryBlock.objects.filter(
@@ -101,7 +104,7 @@ def counting_stretches(session_id: uuid.UUID) -> dict[Stretch, list[tuple[int, .
 
 
 def rows_by_replies(session_id: uuid.UUID) -> dict[str, Attempt]:
-    """The committed attempts, oldest first, by what was said in them."""
+    """Return the committed attempts, oldest first, by the texts of their replies."""
     rows: dict[str, Attempt] = {}
     for one in committed_attempts(session_id).select_related("turn"):
         said = one.events.exclude(role=Event.Role.USER).order_by("position")
@@ -112,7 +115,8 @@ def rows_by_replies(session_id: uuid.UUID) -> dict[str, Attempt]:
 
 
 def reads(session_id: uuid.UUID, *, until: int) -> dict[str, Any]:
-    """A chapter up to a turn, without any id: a copy that ends there has to read like this."""
+    """Return a chapter up to a turn without any id. A copy that ends there has to return the
+    same."""
     chapter = read_chapter(session_id)
     names = {row.pk: replies for replies, row in rows_by_replies(session_id).items()}
     blocks = chapter.memory_blocks.filter(to_prompt_index__lte=until)
@@ -147,6 +151,6 @@ def marks_in(text: str) -> set[str]:
 
 
 def thoughts_stored_in_memory(session_id: uuid.UUID) -> set[str]:
-    """Words of thoughts in blocks of memory, where none should be."""
+    """Return the marks of thoughts in blocks of memory, in which there should be none."""
     blocks = MemoryBlock.objects.filter(session=session_id).values_list("json_payload", flat=True)
     return thoughts_in([json.dumps(one) for one in blocks])

@@ -1,4 +1,4 @@
-"""Rules of the state machine: workers with their jobs, which the end of a chapter needs."""
+"""Rules of the state machine for workers and their jobs, and for the end of a chapter."""
 
 from contextlib import suppress
 from typing import Any
@@ -27,12 +27,13 @@ from storyengine.tests.lighthouse.tide import TIDE
 
 
 class PlaysWithWorkers(PlaysAttempts):
-    """Memory and late results, which a worker finishes, fails or leaves as it is killed."""
+    """The rules for memory and late results.
 
-    # Jobs: memory, and what is worked out beside play.
+    A worker finishes such a job, fails in it, or is killed during it.
+    """
 
     def due(self, **which: Any) -> list[Job]:
-        """Those that may run; a pause after a failure is over whenever a worker looks."""
+        """Return the jobs that may run. Every pause after a failure counts as over."""
         jobs = Job.objects.filter(session_id=self.pk)
         jobs.filter(status=Job.Status.QUEUED).update(run_after=timezone.now())
         return list(due_jobs().filter(session_id=self.pk, **which).order_by("created_at", "pk"))
@@ -45,7 +46,7 @@ class PlaysWithWorkers(PlaysAttempts):
     @precondition(lambda self: not self.in_flight)
     @rule(data=st.data(), actor=ACTORS)
     def play_and_remember(self, data: st.DataObject, actor: int | None) -> None:
-        """As it mostly goes: workers are done before the user has read the reply."""
+        """Play a turn in the usual way: the workers are done before the user has read the reply."""
         self.send_prompt(data, actor)
         for is_retried in data.draw(st.lists(st.booleans(), max_size=3), label="steps and retries"):
             self.take_a_step(data, data.draw(st.sampled_from(KINDS)))
@@ -62,7 +63,7 @@ class PlaysWithWorkers(PlaysAttempts):
 
     @rule(data=st.data(), then=st.sampled_from(["", "finish", "finish", "fail", "kill"]))
     def work(self, data: st.DataObject, then: str) -> None:
-        """A worker takes up a job, and comes to an end with it now or later."""
+        """Let a worker claim a job, and let it end the job now or later."""
         if due := self.due():
             self.claim(data.draw(st.sampled_from(due)))
             if then:
@@ -83,7 +84,7 @@ class PlaysWithWorkers(PlaysAttempts):
         assert job is not None
         self.claimed.append(job)
         if job.kind == TIDE:
-            # Results are finished in the order of the turns that asked.
+            # Late results are finished in the order of the turns that asked for them.
             heard = [id(one.asker) for one in self.expected.results]
             for one in self.expected.told(before=job.from_prompt_index):
                 assert one.chosen.actor or id(one.chosen) in heard
@@ -141,11 +142,10 @@ class PlaysWithWorkers(PlaysAttempts):
     @precondition(lambda self: not self.has_ended)
     @rule()
     def accept_memory_calls(self) -> None:
-        """Where memory is far behind, nothing is written before the user has accepted the calls."""
+        """Accept the calls without which no memory is written for a chapter whose memory is far
+        behind."""
         with suppress(WrongState):
             retry_summary(self.pk, accept_calls=True)
-
-    # Ends.
 
     def end(self) -> None:
         self.finish_claimed()

@@ -1,1 +1,1 @@
-"""A way to play as a folder of its own; test_mode_folder.py copies it beside the program."""
+"""A way to play that is a folder of its own. test_mode_folder.py copies it into a program."""

@@ -6,5 +6,5 @@ router = Router(tags=["Harbour"])
 
 @router.get("/tide", response=int)
 def get_tide(request: HttpRequest) -> int:
-    """How high the water stands."""
+    """Return the height of the water."""
     return 3

@@ -5,7 +5,7 @@ class Berth(models.Model):
     name = models.CharField(max_length=40)
 
     class Meta:
-        # The folder's name where it is installed.
+        # The app's label is the name that the folder has where it is installed.
         app_label = "harbour"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What the user does without a model."""
+"""The act of the user in a lighthouse chapter, which calls no model."""
 
 from agents.modes import Act
 from agents.prompting.tools import ToolArguments

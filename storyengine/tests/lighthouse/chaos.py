@@ -1,4 +1,7 @@
-"""How `python -m chaos` plays this: the narrator answers, whose turns ask for the tide."""
+"""The scenario with which `python -m chaos` plays a lighthouse.
+
+The narrator answers, and the narrator's turns ask for the tide.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The two who keep the lighthouse: each is an actor of its own, with the same agent and tools."""
+"""The two keepers of the lighthouse. Each is an actor, and both have the same agent and tools."""
 
 from agents.prompting.declarations import Agent, memory_layer
 from agents.prompting.layer_sources import (
@@ -16,7 +16,7 @@ from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.lighthouse.state import what_is_here
 from storyengine.tests.lighthouse.tools import TOOLS
 
-# At these words of the user the keepers go on by themselves.
+# The words of the user after which the keepers act in turn without being asked.
 WATCH = "Keep watch"
 
 KEEPER = Agent(
@@ -45,14 +45,15 @@ KEEPER = Agent(
 
 
 def answers(chapter: Session, actor: int | None) -> Writer:
-    """Nobody has to say anything to the narrator; a keeper waits for words."""
+    """Return who answers a prompt. A prompt to the narrator or to the second keeper may be
+    empty."""
     if actor is None:
         return Writer(None, NARRATOR.name, needs_words=False)
     return Writer(actor, KEEPER.name, needs_words=actor == 1)
 
 
 def acts_next(chapter: Session) -> Writer | None:
-    """After the word to keep watch the two act in turn."""
+    """Return the other keeper as the next actor if the user's last words were to keep watch."""
     turns = chapter.turns.select_related("chosen").order_by("-number")
     latest = turns[0].chosen
     began = next((one.chosen for one in turns if one.chosen.words), None)

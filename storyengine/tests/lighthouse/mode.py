@@ -1,4 +1,5 @@
-"""A way to play that uses each part of a declaration once: two people keep a lighthouse."""
+"""A way to play that uses each part of a declaration once. Its story is about two lighthouse
+keepers."""
 
 from agents.modes import AddedLayer, Mode, Stage
 from agents.prompting.sandwich import LayerDeclaration

@@ -1,4 +1,4 @@
-"""Who tells what can be seen; no member of the cast acts then."""
+"""The narrator, who tells what can be seen. In the narrator's turns no member of the cast acts."""
 
 from agents.prompting.declarations import Agent
 from agents.prompting.layer_sources import given, prompt_file, recent_context

@@ -1,4 +1,4 @@
-"""What a text comes to: a paragraph is an event, and its first word says of what kind."""
+"""The outcome of an attempt. Each paragraph is an event, and its first word names its kind."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,9 @@
-"""What is set up on Tab 1: the tower, its lamps and the oil that there is at first."""
+"""The setup of a lighthouse on Tab 1: the tower's rules, its lamps, and its oil at the
+beginning."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# Litres.
+# The size of the tank in litres.
 TANK = 20
 
 

@@ -1,4 +1,5 @@
-"""The world: which lamps burn, how much oil is left, what the wind and the tide are like."""
+"""The world of a lighthouse chapter: the lamps that burn, the oil that is left, the wind and the
+tides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +42,8 @@ def apply_change(light: Light, change: Change) -> Light:
 
 
 def what_is_here(subject: Subject, tier: Tier) -> Sequence[Piece]:
-    """A layer: the world as the attempt's run has it so far."""
+    """Return the layer that shows the world. During an attempt it includes the changes of its
+    run."""
     attempt = subject.attempt
     light: Light = world_of(attempt) if attempt else world_now(subject.chapter)
     lamps = ", ".join(light.lit) or "none"

@@ -1,4 +1,4 @@
-"""The tide, which a job works out beside play for the turn that asked."""
+"""The tide. A job works it out beside play, as a late result for the turn that asked for it."""
 
 from agents.models import Job
 from agents.running.database import in_database
@@ -13,7 +13,7 @@ TIDE = "lighthouse.tide"
 
 
 def ask_for_tide(attempt: Attempt) -> None:
-    """The narrator's turns ask for it."""
+    """Ask for the tide after each turn of the narrator."""
     if attempt.actor is None:
         ask_for_result(attempt, TIDE, TIDE_CAME)
 

@@ -1,4 +1,4 @@
-"""What the keepers can do: light a lamp, hail somebody, feel the wind."""
+"""The tools of the keepers: they light a lamp, hail somebody and feel the wind."""
 
 from typing import Any
 
