@@ -4,5 +4,8 @@ from pytest_django import Settings
 
 @pytest.fixture(autouse=True)
 def _no_reading_ahead(settings: Settings) -> None:
-    """Only the embedded model is sent prompts ahead; here every call is one that a client made."""
+    """Set another model than the embedded one, since the engine sends that one prompts ahead.
+
+    So every call in these tests is one that a client made.
+    """
     settings.LLM = "scripted"

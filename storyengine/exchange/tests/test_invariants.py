@@ -1,4 +1,4 @@
-"""A file whose parts do not fit together is refused, and says which."""
+"""Tests that a file with contradictory parts is refused with a message that names the parts."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ def attempts_at(chapter: Chapter, number: int) -> list[Chapter]:
 
 
 def first_events(chapter: Chapter) -> list[Chapter]:
-    """Of the first attempt at the first turn."""
+    """Return the events of the first attempt at the first turn."""
     events: list[Chapter] = attempts_at(chapter, 1)[0]["events"]
     return events
 
@@ -195,13 +195,13 @@ def delta_twice(chapter: Chapter) -> None:
 
 
 def uncounted_delta_twice(chapter: Chapter) -> None:
-    """Of an attempt that is not chosen, so that it covers nothing."""
+    """Add a delta twice whose attempt is not chosen, so that the delta does not count."""
     delta = {**chapter["memory_blocks"][1], "from_prompt_index": 8, "to_prompt_index": 10}
     chapter["memory_blocks"][2:2] = [delta | {"attempt": 2}] * 2
 
 
 def uncounted_delta(chapter: Chapter) -> None:
-    """What only another attempt's delta covers is not covered."""
+    """Choose another attempt at turn 7, so that the stretch has no delta that counts."""
     chapter["turns"][6] |= {"attempts": attempts_at(chapter, 7) * 2, "chosen": 1}
 
 
@@ -348,7 +348,7 @@ def test_what_does_not_fit_together(change: Change, message: str) -> None:
 
 
 def test_a_delta_of_an_attempt_that_is_not_chosen_is_taken() -> None:
-    """It counts once its attempt is chosen."""
+    """The delta counts when its attempt is chosen later."""
     file = json.loads(export_chapter(make_whole_chapter().pk).to_json())
     uncounted_delta_twice(file["chapter"])
     del file["chapter"]["memory_blocks"][3]

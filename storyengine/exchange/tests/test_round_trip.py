@@ -1,4 +1,4 @@
-"""What is exported and imported again is the same chapter, under ids of its own."""
+"""Tests that a chapter is the same after an export and an import, except for its ids."""
 
 import json
 import uuid
@@ -43,7 +43,7 @@ from storyengine.exchange.tests.chapters import (
 
 pytestmark = pytest.mark.django_db
 
-# What another installation cannot have the same: ids, and what belongs to one process's attempt.
+# The fields that differ in a copy: ids, and what belongs to the process that ran an attempt.
 _OWN = {
     Session: {"session_id", "updated_at"},
     Tab1Inputs: {"session_id", "saved_at"},
@@ -63,7 +63,7 @@ def without_own(kind: type[Model], values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def exported(chapter: Session) -> dict[str, Any]:
-    """The file without the time at which it was written."""
+    """Return the chapter's file without the time of the export."""
     file: dict[str, Any] = json.loads(export_chapter(chapter.pk).to_json())
     del file["exported_at"]
     return file
@@ -80,7 +80,7 @@ def test_any_chapter_comes_back_the_same(data: st.DataObject) -> None:
     copy = import_again(chapter)
     assert copy.pk != chapter.pk
     assert exported(copy) == exported(chapter)
-    # Blocks that have the same time are folded in the same order.
+    # The fold is equal only if blocks with the same time keep their order.
     assert fold_chapter(copy) == fold_chapter(chapter)
 
 
@@ -136,7 +136,8 @@ class TestWholeChapter:
 
     @pytest.mark.parametrize("names", [{}, {"1": "Tom", "2": "tom"}], ids=["", "two of a name"])
     def test_play_goes_on_from_it(self, names: dict[str, str]) -> None:
-        """Also of one that was begun before Tab 1 refused two of a name."""
+        """Play also goes on in a chapter that began before Tab 1 refused two characters of one
+        name."""
         chapter = make_whole_chapter()
         make_cast(chapter, name=names)
         copy = import_again(chapter)
@@ -159,7 +160,8 @@ class TestWholeChapter:
         assert MemoryBlock.objects.count() == 3
 
     def test_nothing_is_queued_by_an_import(self, noticed: list[str]) -> None:
-        """A file cannot make the engine call a model, also where memory is behind."""
+        """An import queues no job, even if memory is behind, because a file must not cause model
+        calls."""
         chapter = make_active_chapter()
         add_lock(chapter, {})
         add_prompts(chapter, 8)
@@ -170,7 +172,7 @@ class TestWholeChapter:
 
 
 class TestUnsettled:
-    """Work that goes on elsewhere is left out."""
+    """Tests that a file leaves out work that is still being done."""
 
     def test_a_lock_that_is_being_written(self) -> None:
         chapter = make_chapter(state=State.LOCKING)
@@ -248,7 +250,7 @@ class TestUnsettled:
 
 
 class TestAttempts:
-    """Every attempt is in the file, chosen or not."""
+    """Tests that a file has every attempt, chosen or not."""
 
     def test_those_of_a_turn_stand_in_their_order_with_the_chosen_one_named(self) -> None:
         turn = exported(make_whole_chapter())["chapter"]["turns"][9]

@@ -1,4 +1,4 @@
-"""What turns did to the world comes back from a file, with results that wait and who appeared."""
+"""Tests that a file brings back changes of the world, people who appeared, and waiting results."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -53,7 +53,10 @@ def dock(chapter: Session) -> tuple[str, ...]:
 
 
 def sail(world: tuple[str, ...], change: Change) -> tuple[str, ...]:
-    """The world is where somebody has been; it begins as the chapter's Tab 1 tells it."""
+    """Add the place of a change to the world.
+
+    A world is a list of places that begins with Tab 1.
+    """
     return (*world, change.payload["to"].strip()) if change.kind == "went" else world
 
 
@@ -66,7 +69,7 @@ TIDE_JOB = JobKind(_never_run, lambda job, error: None)
 
 @pytest.fixture
 def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
-    """A way to play as the Game Master's that has a world."""
+    """Add a mode that is like the Game Master's but has a world."""
     game_master = find_mode("gamemaster")
     assert game_master is not None
     mode = replace(
@@ -107,7 +110,8 @@ def begin(chapter: Session, key: str) -> Attempt:
 
 @pytest.fixture
 def chapter() -> Session:
-    """Two results, of which one was taken; a person, a thought, an act, and a broken attempt."""
+    """Return a chapter with a taken and a waiting result, a person, a thought, an act and a broken
+    attempt."""
     chapter = make_active_chapter(mode="harbour")
     add_lock(chapter, world_lock())
     first = begin(chapter, "1")
@@ -186,7 +190,7 @@ def test_the_next_prompt_of_a_copy_asks_again_for_a_result_that_is_not_finished(
     status: str,
     copy_of: Callable[[Session], Session],
 ) -> None:
-    # It has taken the result.
+    # The broken attempt has taken this result, so the test deletes the attempt.
     chapter.attempts.filter(status=Attempt.Status.FAILED).delete()
     Job.objects.filter(result__level=2).update(status=status, result=None)
     copy = copy_of(chapter)
@@ -197,7 +201,7 @@ def test_the_next_prompt_of_a_copy_asks_again_for_a_result_that_is_not_finished(
     play(copy)
     job.refresh_from_db()
     assert job.status == Job.Status.QUEUED
-    # Whoever asks for the same result finds this job.
+    # A second request for the same result finds this job.
     assert ask_for_result(job.attempt, job.kind, "tide") == job
     assert copy.jobs.count() == 2
 
@@ -416,7 +420,7 @@ def test_who_came_in_an_attempt_that_is_set_aside_does_not_go_along(chapter: Ses
     fail_attempt(retry, error="No answer.", partial_text="I swim on")
     assert broken.pk == retry.pk
     following = begin(chapter, "4")
-    # With the same number as the one who is lost.
+    # This person gets the number that the person of the lost attempt had.
     assert store_changes(following, [NewChange(PERSON, {"name": "Ann"})])
     assert commit_attempt(following, "I go on.")
     chapter.refresh_from_db()

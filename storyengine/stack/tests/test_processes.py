@@ -1,4 +1,4 @@
-"""What honcho started ends with it, however it is stopped."""
+"""Tests that the processes that honcho started end with honcho, in whatever way it is stopped."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from storyengine.tests.running import is_alive
 
 Runner = subprocess.Popen[str]
 
-# Ends by SIGTERM as processes of the program do, and leaves a word that it did so.
+# The sleeper ends at SIGTERM as the program's processes do, and then writes the file "word".
 SLEEPER = """
 import signal, sys, time
 from pathlib import Path
@@ -49,14 +49,15 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
     yield process
     process.kill()
     process.wait()
-    # Not communicate(): a process that was left over would keep it waiting.
+    # communicate() is not used here, because it would wait for a process that did not end.
     assert process.stdout is not None
     process.stdout.close()
 
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[dict[str, int]]:
-    """The process ids of a shell that runs honcho as `make` does, of honcho, and of a process."""
+    """Yield the process ids of a shell that runs honcho as `make` does, of honcho, and of its
+    process."""
     (tmp_path / "sleeper.py").write_text(SLEEPER)
     (tmp_path / "Procfile").write_text(f"sleeper: exec {sys.executable} sleeper.py\n")
     honcho = f"{sys.executable} -m storyengine.stack.processes --no-colour --port 8000 sleeper"
@@ -114,7 +115,8 @@ def test_a_parent_that_is_killed_takes_them_along(
 ) -> None:
     wait_until((tmp_path / "sleeper").exists, "the sleeper", seconds=30)
     if killed == "all of them":
-        # Those that read what the Procfile's processes print are in the shell's group, too.
+        # The shell's process group also has the processes that read the output of the Procfile's
+        # processes.
         os.killpg(started["shell"], signal.SIGKILL)
     else:
         os.kill(started[killed], signal.SIGKILL)

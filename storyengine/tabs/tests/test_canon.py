@@ -1,4 +1,4 @@
-"""The Now view, correcting canon, and answering what memory asks."""
+"""Tests of the Now view, of corrections of canon, and of answers to memory's questions."""
 
 import uuid
 from typing import Any
@@ -34,14 +34,14 @@ def remember(chapter: Session, first: int, last: int, **changes: Any) -> None:
 
 @pytest.fixture
 def asking(chapter: Session) -> Session:
-    """A chapter whose memory asks two questions."""
+    """Return a chapter whose memory asks two questions."""
     remember(chapter, 8, 8, contradictions_or_questions=QUESTIONS)
     return chapter
 
 
 @pytest.fixture
 def torn(chapter: Session) -> Session:
-    """A chapter whose memory asks which of two facts is true."""
+    """Return a chapter whose memory asks which of two facts is true."""
     remember(chapter, 8, 8, contradictions_or_questions=[CONFLICT])
     return chapter
 
@@ -55,7 +55,7 @@ def _is_same(one: Element, other: Element) -> bool:
 
 
 def now_items(html: str) -> dict[str, Element]:
-    """The entries of the Now view by their words."""
+    """Return the entries of the Now view by their words."""
     elements = read(html)
     entries = [one for one in elements if one.tag == "li"]
     texts = [one for one in elements if one.has_class("now-text")]
@@ -73,7 +73,7 @@ def banner(html: str) -> Element | None:
 
 
 def banner_form(html: str) -> tuple[str, dict[str, str]]:
-    """Where the banner's form goes, and what it sends beside the answer."""
+    """Return the address of the banner's form, and its hidden fields."""
     shown = banner(html)
     assert shown
     [form] = [one for one in inside(html, shown) if one.tag == "form"]
@@ -83,7 +83,7 @@ def banner_form(html: str) -> tuple[str, dict[str, str]]:
 
 
 def choices(html: str) -> dict[str, bool]:
-    """The facts that a question's form offers, and whether each is chosen."""
+    """Return the facts that a question's form offers, and whether each is chosen."""
     radios = [one.attributes for one in all_of(html, "input", type="radio", name="old")]
     return {one["value"]: "checked" in one for one in radios}
 
@@ -330,7 +330,7 @@ class TestQuestions:
 
 
 class TestOneClick:
-    """The banner of a contradiction whose two facts are told."""
+    """Tests of the banner for a contradiction of which both facts are known."""
 
     def test_it_shows_both_and_says_what_each_answer_does(
         self, client: Client, torn: Session

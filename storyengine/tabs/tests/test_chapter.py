@@ -188,7 +188,7 @@ class TestBuild:
         [progress] = all_of(html, "progress")
         assert progress.attributes["value"] == "1904"
         assert HOSTILE not in html
-        # The memory that is being read stays as it is.
+        # The answer has no new memory, because the user may be reading the memory on the page.
         assert not all_of(html, "div", id="memory")
 
     def test_a_model_that_stands_in_is_nothing_to_wait_for(

@@ -1,4 +1,4 @@
-"""The end of a chapter on Tab 2: asked first, waited for, retried, taken back."""
+"""Tests of ending a chapter on Tab 2: the question, the wait, the retry and the cancellation."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,5 @@
-"""A fork from a prompt in the transcript: the question, the new chapter, and what names both."""
+"""Tests of a fork from a prompt in the transcript: the question, the new chapter, and their links.
+"""
 
 import uuid
 from typing import Any

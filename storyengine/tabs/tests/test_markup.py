@@ -1,4 +1,5 @@
-"""What holds for every page: nothing inline, every field named, forms that work without script."""
+"""Tests of every page: no inline script or style, names for all fields, and forms that work without
+script."""
 
 import json
 from collections.abc import Callable
@@ -246,7 +247,7 @@ def test_every_form_works_without_script_and_carries_its_token(html: str) -> Non
         inside = [one for one in elements if _is_inside(one, form)]
         has_token = any(one.attributes.get("name") == "csrfmiddlewaretoken" for one in inside)
         if form.attributes["method"] == "get":
-            # It leads to a page; a token would stand in that page's address.
+            # This form leads to a page, and a token would show in the address of that page.
             assert not has_token
             continue
         assert form.attributes["method"] == "post"

@@ -1,4 +1,4 @@
-"""What Tab 2's scripts promise, in a real browser."""
+"""Tests of Tab 2's scripts in a real browser."""
 
 import re
 from typing import cast
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 PROMPTS = "**/play/prompt"
 
-# The page hears of it with the next frame, as it has long before a person can do the next thing.
+# The page notices the scroll with its next frame, long before a person could do anything else.
 SCROLL_UP = """() => { document.getElementById("transcript").scrollTop = 40; }"""
 
 SCROLL_UP_AS_WORDS_COME = """() => {
@@ -38,7 +38,7 @@ SCROLL_UP_AS_WORDS_COME = """() => {
   transcript.append("And then");
 }"""
 
-# What is asked for within a frame comes before its observers.
+# The script waits for two frames, because a callback of the first frame runs before its observers.
 NEXT_FRAME = """() => new Promise(resolve => {
   requestAnimationFrame(() => requestAnimationFrame(resolve));
 })"""
@@ -66,7 +66,7 @@ class TestPrompt:
         box.fill("One.")
         box.press("Shift+Enter")
         box.press_sequentially("Two.")
-        # An input method's Enter chooses a word.
+        # The Enter of an input method chooses a word and sends nothing.
         box.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
         expect(box).to_have_value("One.\nTwo.")
         box.press("Enter")
@@ -95,7 +95,7 @@ class TestPrompt:
         expect(box).to_have_value("Sent twice.")
         expect(page.locator("#prompt-notice")).to_be_empty()
         page.unroute(PROMPTS)
-        # Whether its reply is still being written by then, or has just been committed.
+        # The second press works whether the reply is still being written or was just committed.
         page.locator("[data-send]").click()
         expect(box).to_have_value("")
         expect_turn(page, 1, "Sent twice.")
@@ -190,7 +190,8 @@ class TestPrompt:
         box = page.locator("#prompt-text")
         box.fill("The door opens.")
         with page.context.expect_page() as opened:
-            # Not every browser moves the focus to a button that is clicked.
+            # The click comes from a script, because not every browser focuses a button that is
+            # clicked.
             page.get_by_role("button", name="What would it see?").evaluate("one => one.click()")
         expect(opened.value.locator(".as-sent").last).to_contain_text("The door opens.")
         expect(opened.value.get_by_role("link", name="Back to play")).to_be_visible()
@@ -244,12 +245,12 @@ class TestExample:
     def test_its_first_beat_is_one_press_away(self, page: Page, draft: ChapterClient) -> None:
         open_world(page, draft)
         page.get_by_role("button", name="Fill in the example").click()
-        # The page that it fills has come.
+        # The test waits for the page with the example's texts.
         expect(page.locator("#world-text")).not_to_have_value("")
         page.get_by_role("link", name="Start chapter").click()
         page.get_by_role("button", name="Lock and play").click()
         suggestion = page.locator("#suggested-words").inner_text()
-        # Nobody has waited for the scripts of the page that came when the lock was done.
+        # The page that came after the lock may still be loading its scripts.
         page.wait_for_load_state()
         page.get_by_role("button", name="Put this into the prompt box").focus()
         page.keyboard.press("Enter")
@@ -279,7 +280,7 @@ class TestTranscript:
     def test_only_a_reader_at_the_end_is_taken_along(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
-        # Too few for a summary, which the page would be told of meanwhile.
+        # Four prompts are too few for a summary, of which the page would have to be told.
         for number in range(1, 5):
             chapter.prompt(1, f"Beat {number}. " + "The tide turns. " * 60)
         open_play(page, chapter)
@@ -379,14 +380,14 @@ class TestPlayArea:
 
 
 def resize(page: Page, width: int, height: int) -> None:
-    """And wait until the page has heard of it, which it does with a frame."""
+    """Resize the page, and wait until its observers have run, which takes a frame."""
     page.set_viewport_size({"width": width, "height": height})
     page.wait_for_function(HAS_SIZE, arg=[width, height])
     page.evaluate(NEXT_FRAME)
 
 
 def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) -> Locator:
-    """The prompt's box, while the first words of a reply are shown and more are to come."""
+    """Send a prompt and return its box when the first words of a slow reply are shown."""
     program.model.timing.tokens_per_second = HELD
     open_play(page, chapter)
     box = send(page, "Slowly.")
@@ -395,7 +396,7 @@ def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) ->
 
 
 def send(page: Page, words: str) -> Locator:
-    """Returns the box that they were written into."""
+    """Send a prompt and return its box."""
     box = page.locator("#prompt-text")
     box.fill(words)
     box.press("Enter")
@@ -403,7 +404,7 @@ def send(page: Page, words: str) -> Locator:
 
 
 def send_in_vain(page: Page, words: str) -> Locator:
-    """They arrive, and the page never hears of it."""
+    """Send a prompt that the server gets and answers, but lose the answer."""
     page.route(PROMPTS, lose_the_answer)
     box = send(page, words)
     expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")

@@ -1,4 +1,4 @@
-"""Try again with one layer changed: the form, the trial's page, and what its buttons do."""
+"""Tests of trials on Tab 2: the form, the trial's page, and its buttons."""
 
 import asyncio
 import re
@@ -33,7 +33,7 @@ def played(provider: ScriptedProvider) -> Session:
 
 
 def form_of(client: Client, chapter: Session, query: str = "") -> dict[str, str]:
-    """The fields of the form as a browser would send them."""
+    """Return the fields of the form as a browser would send them."""
     query = query or f"?layer={number_of(chapter, 'AGENT_IDENTITY')}"
     html = client.get(address(chapter, "try", 1) + query).content.decode()
     [text] = all_of(html, "textarea", name="text")
@@ -43,7 +43,7 @@ def form_of(client: Client, chapter: Session, query: str = "") -> dict[str, str]
 
 
 def send(chapter: Session, *forms: dict[str, str], gate: asyncio.Event | None = None) -> list[Any]:
-    """The answers to these forms, sent one after the other; afterwards the gate is opened."""
+    """Send the forms one after the other, then open the gate, and return the answers."""
 
     async def scenario() -> list[Any]:
         browser = AsyncClient()
@@ -171,7 +171,7 @@ class TestTheTrial:
         fields = form_of(client, played) | {"text": "Mara, who laughs."}
         gate = asyncio.Event()
         provider.enqueue(Script("I go.", gate=gate))
-        # Twice while it runs, and once afterwards.
+        # The form is sent twice while the trial runs, and once afterwards.
         answers = [*send(played, fields, fields, gate=gate), *send(played, fields)]
         assert len({answer.headers["Location"] for answer in answers}) == 1
         assert LLMArtifact.objects.count() == 2

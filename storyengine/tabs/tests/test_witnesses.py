@@ -1,4 +1,4 @@
-"""Tab 2 asks who can perceive a prompt, and says of a turn who could."""
+"""Tests that Tab 2 asks for the witnesses of a prompt and shows the witnesses of a turn."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def page(chapter: Session, query: str = "") -> str:
         ({}, None),
         ({"witnesses_of": "3", "witnesses": ["1", "2", "3"]}, None),
         ({"witnesses_of": "3", "witnesses": ["1"]}, [1, 2]),
-        # Whoever answers perceives it, also where nobody is ticked.
+        # The character who answers is a witness, even if nobody is ticked.
         ({"witnesses_of": "3"}, [2]),
     ],
 )
@@ -106,6 +106,6 @@ def test_the_page_says_who_perceived_a_turn_that_not_everybody_did(chapter: Sess
     plain, shown = read_transcript(chapter).plain_text, page(chapter)
     assert shown.count('class="perceived"') == 1
     assert 'data-by="Mara, &lt;b&gt;Kit&lt;/b&gt;"' in shown
-    # What is copied or downloaded has the contract's form.
+    # Copied and downloaded text has the transcript's fixed form, without the witnesses.
     assert "perceived" not in plain
     assert ">perceived" not in shown

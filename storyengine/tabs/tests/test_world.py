@@ -55,7 +55,8 @@ class TestShowWorld:
     ) -> None:
         client.post(address(draft, "save-world"), {"world_text": "\n\nTwo lines down."})
         html = client.get(address(draft, "world")).content.decode()
-        # A browser drops the first line break of a text field; the text's own two follow it.
+        # A browser drops the first line break of a text field, so the page adds one before the
+        # text's two.
         assert by_id(html, "world-text").text == "\n\n\nTwo lines down."
 
     def test_the_counter_counts_code_points(self, client: Client, draft: Session) -> None:
@@ -358,7 +359,7 @@ class TestModelStatus:
         html = client.get(address(shown, page)).content.decode()
         notice = by_id(html, "model-notice")
         assert notice.words == STAND_IN
-        # Asking again would bring nothing new.
+        # The notice does not poll, because its state will not change.
         assert "hx-get" not in notice.attributes
 
     def test_who_waited_for_a_model_is_told_that_another_stands_in(
