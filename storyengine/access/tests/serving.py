@@ -1,5 +1,5 @@
-"""A server in this process, set up as `serve` does it, and visitors that are slow or read nothing.
-"""
+"""A server in this process, set up as `serve` does it, and visitors that are slow or read
+nothing."""
 
 import asyncio
 import socket

@@ -52,8 +52,8 @@ def test_a_hundred_megabytes_are_read_to_their_end_and_not_stored(
 
 
 class TestEverythingElse:
-    """Addresses that take no file have a lower limit, because a stranger may send a body there too.
-    """
+    """Addresses that take no file have a lower limit, because a stranger may send a body there
+    too."""
 
     @pytest.mark.parametrize("declared", ["2000000", ""])
     @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ class TestTooSlow:
     def test_one_that_comes_by_drops_has_more_time_the_more_has_come(
         self, monkeypatch: pytest.MonkeyPatch, seconds: int, status: int
     ) -> None:
-        """The client sends a tenth of a megabyte every `seconds`, so it is never silent for long.
-        """
+        """The client sends a tenth of a megabyte every `seconds`, so it is never silent for
+        long."""
         clock = count(step=seconds)
         now = SimpleNamespace(seconds=next(clock))
         monkeypatch.setattr(body_limit, "SILENT_SECONDS", 30.0)
@@ -186,8 +186,8 @@ class TestTooSlow:
 
 
 def test_a_client_that_asks_first_hears_a_refusal_at_once() -> None:
-    """The client waits for the refusal and sends no body, so the server must not wait for the body.
-    """
+    """The client waits for the refusal and sends no body, so the server must not wait for the
+    body."""
     asking = Exchange(5_000_000, declared="5000000", headers={"Expect": "100-continue"})
     assert (asking.status, asking.left) == (413, 5_000_000)
 

@@ -1,5 +1,5 @@
-"""Tests of clients that leave an answer unread: how long they may, and which of too many is closed.
-"""
+"""Tests of clients that leave an answer unread: how long they may, and which of too many is
+closed."""
 
 import asyncio
 import logging
@@ -27,8 +27,8 @@ LARGE = whole_for(2_000_000)
 
 
 def without_another(request: bytes) -> bytes:
-    """Return the same request in HTTP/1.0. uvicorn closes its connection once the answer is read.
-    """
+    """Return the same request in HTTP/1.0. uvicorn closes its connection once the answer is
+    read."""
     return request.replace(b"1.1", b"1.0")
 
 

@@ -85,8 +85,8 @@ def test_queries_do_not_grow_with_the_tokens(
 def test_a_reply_that_is_over_at_once_is_streamed_whole(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The stream sees only the end of the reply, as it does when another process wrote the reply.
-    """
+    """The stream sees only the end of the reply, as it does when another process wrote the
+    reply."""
     provider.enqueue("I step through.")
 
     async def only_the_end(turn_id: UUID, *, pause: float) -> AsyncGenerator[ReplyEnded]:

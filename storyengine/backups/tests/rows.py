@@ -101,8 +101,8 @@ def all_rows() -> Rows:
 
 
 def all_rules() -> dict[str, list[str]]:
-    """Return the keys, indexes and checks of every table, which a restored database must have too.
-    """
+    """Return the keys, indexes and checks of every table, which a restored database must have
+    too."""
     with connection.cursor() as cursor:
         return {
             table: sorted(

@@ -1,5 +1,5 @@
-"""Tests that a file that is no good backup is refused with a reason, and that nothing is changed.
-"""
+"""Tests that a file that is no good backup is refused with a reason, and that nothing is
+changed."""
 
 import sqlite3
 from collections.abc import Callable, Iterator

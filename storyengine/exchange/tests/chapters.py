@@ -226,8 +226,8 @@ def build_chapter(data: st.DataObject, *, most_audiences: int = 3) -> Session:
 
 
 def _draw_cast(chapter: Session, data: st.DataObject, slots: list[int], agents: int) -> None:
-    """Store a random cast: the first `agents` of the slots take part, and two people have no slot.
-    """
+    """Store a random cast: the first `agents` of the slots take part, and two people have no
+    slot."""
     draw = data.draw
     for slot in (*slots, None, None):
         CastMember.objects.create(

@@ -1,5 +1,5 @@
-"""Tests that broken or hostile files are refused with a clear message, and that nothing is stored.
-"""
+"""Tests that broken or hostile files are refused with a clear message, and that nothing is
+stored."""
 
 import io
 import zipfile
@@ -99,8 +99,8 @@ def test_a_byte_order_mark_does_no_harm() -> None:
 @pytest.mark.parametrize("name", [*LISTS, "attempts", "events"])
 @pytest.mark.parametrize("limits", [OVER_THE_NETWORK, OF_THE_OPERATOR])
 def test_a_list_ends_long_before_memory_does(limits: Limits, name: str) -> None:
-    """A list of the shortest entries and the longest text fit into memory, whoever sends the file.
-    """
+    """A list of the shortest entries and the longest text fit into memory, whoever sends the
+    file."""
     assert getattr(limits, name) <= 1_000_000
     assert file_parts.MODEL_TEXT_CHAR_LIMIT <= 1_000_000
 
@@ -124,8 +124,8 @@ class TestTotals:
     """Tests of limits on the entries of nested lists, counted over all of the lists together."""
 
     def test_more_attempts_than_any_chapter_has(self) -> None:
-        """Attempts are counted before they are checked: no entry of these lists is a valid attempt.
-        """
+        """Attempts are counted before they are checked: no entry of these lists is a valid
+        attempt."""
         file = good_file()
         file["chapter"]["turns"] = [{"attempts": [0] * 1_000}] * 51
         assert "chapter.turns have more than 50,000 attempts together" in refusal(as_bytes(file))

@@ -82,8 +82,8 @@ class TestSpending:
         run_jobs: Callable[[], int],
         django_assert_max_num_queries: DjangoAssertNumQueries,
     ) -> None:
-        """Each audience takes a call of its own, and a file may name any witnesses at every event.
-        """
+        """Each audience takes a call of its own, and a file may name any witnesses at every
+        event."""
         file = json.loads(long_chapter_file(6))
         file["chapter"]["chunk_size_prompts"] = 3
         slots = [one["slot"] for one in file["chapter"]["cast"] if one["is_selected"]]

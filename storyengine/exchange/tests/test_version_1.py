@@ -42,8 +42,8 @@ def said(role: str, text: str, number: int, second: int) -> dict[str, Any]:
 
 
 def file_of(*events: dict[str, Any], prompts: int) -> File:
-    """Return the file of a chapter in play with these events and with no memory block but the lock.
-    """
+    """Return the file of a chapter in play with these events and with no memory block but the
+    lock."""
     chapter = make_whole_chapter()
     file = old_file(chapter)
     file["chapter"] |= {

@@ -79,8 +79,8 @@ def _marked_key(settings: Settings) -> None:
 
 
 def check(written: Written) -> None:
-    """Check that lines were logged without words or keys, and that each record is one line of JSON.
-    """
+    """Check that lines were logged without words or keys, and that each record is one line of
+    JSON."""
     assert written.as_json
     assert WORDS not in written.all
     assert KEY not in written.all

@@ -1,5 +1,5 @@
-"""Tests that a command in the program's messages can be copied as it is, wherever the program runs.
-"""
+"""Tests that a command in the program's messages can be copied as it is, wherever the program
+runs."""
 
 from pathlib import Path
 

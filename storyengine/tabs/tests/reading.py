@@ -1,5 +1,5 @@
-"""Functions that read pages in tests: the source, its elements, and the words that a person reads.
-"""
+"""Functions that read pages in tests: the source, its elements, and the words that a person
+reads."""
 
 import re
 from dataclasses import dataclass, field

@@ -208,8 +208,8 @@ class TestRefusals:
 class TestMemory:
     @pytest.fixture
     def covered(self, chapter: Session) -> Session:
-        """Return a chapter whose memory covers the latest reply and no other attempt at its turn.
-        """
+        """Return a chapter whose memory covers the latest reply and no other attempt at its
+        turn."""
         add_delta(chapter, 8, 8, turn_delta(8, 8))
         Session.objects.filter(pk=chapter.pk).update(last_summarized_prompt_index=8)
         return chapter

@@ -31,8 +31,8 @@ def contrast(one: str, other: str) -> float:
 
 
 def page_colours(page: str) -> dict[str, str]:
-    """Return the colours that a page's class sets, with references to the root's colours resolved.
-    """
+    """Return the colours that a page's class sets, with references to the root's colours
+    resolved."""
     [rules] = re.findall(rf"\.page-{page} {{(.*?)}}", CSS, re.DOTALL)
     found: list[tuple[str, str]] = re.findall(r"([a-z-]+):\s*([^;]+);", rules)
     return {

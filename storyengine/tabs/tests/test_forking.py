@@ -1,5 +1,5 @@
-"""Tests of a fork from a prompt in the transcript: the question, the new chapter, and their links.
-"""
+"""Tests of a fork from a prompt in the transcript: the question, the new chapter, and their
+links."""
 
 import uuid
 from typing import Any

@@ -31,7 +31,7 @@ COUNT_REQUESTS = """() => {
 
 
 def save_of(route: Route, chapter: ChapterClient) -> str:
-    """Where this request would go if its page were that chapter's."""
+    """Return the address of this save with the id of the given chapter."""
     return re.sub(r"(?<=/chapters/)[^/]+", chapter.session_id, route.request.url)
 
 
