@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import InterfaceError, OperationalError
 
-from agents.flows import replies, warmup
+from agents.flows import committing, replies, warmup
 from agents.flows.replies import keep_reply, start_prompt
 from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.flows.warmup import warm_next_reply
@@ -74,7 +74,7 @@ def failing_commit(patch: Patch, provider: ScriptedProvider, error: Exception) -
         raise error
 
     provider.enqueue("I step in.")
-    patch.setattr(replies, "commit_attempt", commit_and_fail)
+    patch.setattr(committing, "commit_attempt", commit_and_fail)
 
 
 def failing_preparation(patch: Patch, provider: ScriptedProvider, error: Exception) -> None:
