@@ -195,6 +195,8 @@ def lighthouse_installed(settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     # Nobody renews leases here, and a slow machine must not let them run out.
     for lease in ("sessions.attempts.LEASE", "agents.running.jobs.JOB_LEASE"):
         monkeypatch.setattr(lease, timedelta(hours=1))
+    # And no result is given up, however often its worker is killed.
+    monkeypatch.setattr("agents.running.jobs.MAX_ATTEMPTS", 1_000)
     with substitute_provider(ScriptedProvider(fallback=parrot)):
         yield
 
