@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection
 from kombu.exceptions import OperationalError as BrokerError
 from pytest_django import Settings
 
@@ -21,11 +21,12 @@ from agents.flows.going_on import go_on
 from agents.flows.replies import keep_reply, stop_reply
 from agents.flows.tests.playing import play, reroll
 from agents.models import Job
+from agents.modes import who_answers
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running import job_kinds, work
 from agents.running.job_kinds import job_kind
-from agents.running.jobs import MAX_ATTEMPTS, claim, due_jobs
+from agents.running.jobs import MAX_ATTEMPTS, claim, due_jobs, queue_job
 from agents.running.recovery import recover
 from agents.running.watch import Watch
 from agents.sweeping import sweep
@@ -118,17 +119,15 @@ def test_whoever_is_not_to_act_waits(chapter: Session, provider: ScriptedProvide
 def test_the_row_comes_with_the_commit_or_not_at_all(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        assert chapter.jobs.filter(kind=Job.Kind.GO_ON).exists()
+    def queue_and_fail(*args: Any, **fields: Any) -> None:
+        assert queue_job(*args, **fields).status == Job.Status.QUEUED
         raise OperationalError("disk I/O error")
 
     monkeypatch.setattr("agents.running.database.PAUSES", ())
+    monkeypatch.setattr("agents.flows.committing.queue_job", queue_and_fail)
     provider.enqueue("One.")
-    with monkeypatch.context() as patched:
-        # The last thing in the transaction.
-        patched.setattr(transaction, "on_commit", fail)
-        play(chapter, WATCH, key="k")
-    assert Attempt.objects.get().is_running
+    attempt = play(chapter, WATCH, key="k")
+    assert (attempt.is_running, attempt.turn) == (True, None)
     assert not chapter.jobs.exists()
 
 
@@ -172,15 +171,17 @@ def test_an_error_of_the_mode_costs_no_reply(
     settings: Settings,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    words = "The lamp is dark."
+
     def fail(_chapter: Session) -> None:
-        raise KeyError("The lamp is dark.")
+        raise KeyError(words)
 
     install(monkeypatch, settings, lighthouse=replace(MODE, acts_next=fail))
     chapter = begin()
     provider.enqueue("One.")
     attempt = watch(chapter)
     assert f"who acts after attempt {attempt.pk} met an error of the program" in caplog.text
-    assert "lamp" not in caplog.text
+    assert words not in caplog.text
     assert not chapter.jobs.exists()
 
 
@@ -344,7 +345,9 @@ class TestDeaths:
         self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs, interrupted: Job
     ) -> None:
         key = alone(chapter).submission_key
-        running = open_prompt(chapter.pk, actor=None, words="", submission_key=key)
+        running = open_prompt(
+            chapter.pk, actor=2, words="", submission_key=key, answers=who_answers
+        )
         assert run_jobs() == 1
         interrupted.refresh_from_db()
         assert interrupted.status == Job.Status.QUEUED

@@ -230,7 +230,8 @@ def test_a_trial_takes_the_late_results_that_wait_for_its_turn(
     settings: Settings,
 ) -> None:
     kinds = {"simulate": JobKind(run_nothing, lambda job, error: None)}
-    install(monkeypatch, settings, tidal=replace(all_modes()[0], name="tidal", job_kinds=kinds))
+    tidal = replace(all_modes()[0], name="tidal", change_kinds=frozenset({"tide"}))
+    install(monkeypatch, settings, tidal=replace(tidal, job_kinds=kinds))
     Session.objects.update(mode="tidal")
     chapter.refresh_from_db()
     asker = chapter.turns.select_related("chosen__turn").get(number=2).chosen

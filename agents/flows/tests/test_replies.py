@@ -89,6 +89,7 @@ def test_a_try_that_was_rolled_back_leaves_nothing_to_the_next(
         return queue_due_summary(chapter)
 
     monkeypatch.setattr("agents.running.database.PAUSES", (0,))
+    monkeypatch.setattr(replies, "queue_due_summary", refuse_first)
     monkeypatch.setattr(committing, "queue_due_summary", refuse_first)
     provider.enqueue("I step in.")
     attempt = play(chapter)

@@ -35,7 +35,7 @@ def _own_thread(monkeypatch: Patch) -> Iterator[None]:
     with ThreadPoolExecutor(1) as thread:
         monkeypatch.setattr(database, "database_threads", thread)
         yield
-        thread.submit(connection.close).result()
+        thread.submit(lambda: connection.close()).result()
 
 
 @pytest.fixture
