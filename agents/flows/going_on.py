@@ -38,7 +38,7 @@ async def go_on(job: Job, watch: Watch) -> None:
 
 def _open_next(job: Job) -> OpenedAttempt:
     """Store the attempt that follows, or run it again. Raises WrongState if it must not run."""
-    before = Attempt.objects.select_related("session").get(pk=job.attempt_id)
+    before = Attempt.objects.select_related("session").get(jobs=job)
     key = key_after(before.pk)
 
     def acts(chapter: Session, _actor: int | None) -> Writer:

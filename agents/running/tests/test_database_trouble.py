@@ -15,9 +15,9 @@ from agents.flows.replies import keep_reply, start_prompt
 from agents.flows.tests.playing import play, texts_of
 from agents.providers.scripted import ScriptedProvider
 from agents.running import database
-from agents.running.claims import renew_attempts
 from agents.running.live import LIVE_REPLIES, ReplyEnded, follow
 from sessions.breaking import recover_dead_attempts
+from sessions.leases import renew_attempts
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from sessions.tests.racing import held_elsewhere
