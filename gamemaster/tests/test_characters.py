@@ -1,4 +1,5 @@
-"""What is the Game Master's own: seven characters who are told alike, and who of them answers."""
+"""Tests of what is the Game Master's own: who answers a prompt, and what the characters are
+told."""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Leases are counted by the database's clock, and those renewed together depend on no other."""
+"""The database's clock counts leases.
+
+A lease that another transaction holds blocks no other renewal.
+"""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

@@ -1,4 +1,5 @@
-"""Texts that filled all the room that a schema gave them."""
+"""Tests of texts that fill all the characters that a schema allows, and so may break off in a
+word."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What several threads do to a chapter, and what has to hold of it afterwards."""
+"""What several threads do to a chapter, and a check of the chapter afterwards."""
 
 from collections.abc import Callable
 
@@ -13,8 +13,8 @@ def opening(chapter: Session, text: str, key: str) -> Callable[[], OpenedAttempt
 
 
 def check(chapter: Session) -> None:
-    """Turns 1 to n, each of which goes by a whole attempt; memory that tiles them; nothing left in
-    flight."""
+    """Check that each turn has a whole chosen attempt, that deltas tile the turns up to the summary
+    pointer, and that nothing is in flight."""
     chapter.refresh_from_db()
     turns = list(chapter.turns.select_related("chosen"))
     assert [turn.number for turn in turns] == list(range(1, chapter.prompt_index + 1))
