@@ -29,10 +29,10 @@ from chaos.stack import Stack, open_stack
 
 # Where the tests have PostgreSQL and Redis, the run can start servers of its own and kill them.
 WITH_SERVERS = bool(os.environ.get("STORYENGINE_TEST_DATABASE_URL"))
-# The run has as few faults as contain every kind, and one kind often enough to outlast the engine's
-# own retries.
+# These are the fewest faults that include every kind. One kind comes often enough in a row to
+# outlast the engine's own retries.
 FAULTS, SEED = 21, 11
-# The run takes well under a minute. This time only bounds it.
+# The run ends after these minutes at the latest. It usually takes well under a minute.
 MINUTES = 5.0
 TWO_MODES = "storyengine.tests.settings_with_lighthouse"
 # The scenario stands for a mode with every stage.
@@ -63,8 +63,8 @@ def test_nothing_is_lost_under_faults(stack: Stack) -> None:
 @pytest.mark.processes
 @pytest.mark.skipif(not WITH_SERVERS, reason="There is no broker that could hang.")
 def test_work_is_done_beside_a_broker_that_hangs(stack: Stack) -> None:
-    """No notice comes, because the worker's connection to the broker is dead, so that its sweep
-    takes up the job."""
+    """The worker's connection to the broker is dead, so that no notice comes and the sweep takes up
+    the job."""
     client = Client(stack.program, Journal())
     scenario = stack.read_scenarios()[0]
     for number, hanging in enumerate([True, False], 1):
@@ -123,8 +123,8 @@ def test_a_fault_that_met_nothing_comes_again_until_something_meets_it() -> None
     assert [(fault.number, fault.kind) for fault in met] == [
         (fault.number, fault.kind) for fault in planned
     ]
-    # A fault that met nothing is played again with other choices, because it would meet nothing
-    # with the same ones.
+    # A fault that met nothing is played again with other choices, because the same choices would
+    # meet nothing again.
     assert len({fault.choices for fault in tried}) == len(tried) == 3 * FAULTS
 
 

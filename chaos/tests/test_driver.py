@@ -25,7 +25,7 @@ STATES = {"lock": "DRAFT_TAB1", "prompt": "ACTIVE", "end": "ACTIVE", "build-narr
 
 
 class ScriptedClient(Client):
-    """A client whose chapter next needs the call `verb`, and whose calls get `answers` in turn."""
+    """A client whose chapter needs the call `verb` next. Its calls get `answers` in turn."""
 
     def __init__(self, verb: str, answers: Sequence[Told] = ()) -> None:
         super().__init__(Server("127.0.0.1", 1), Journal())

@@ -143,8 +143,7 @@ def forget(chapter: Rows) -> None:
 
 
 def leave_alone(chapter: Rows, **changes: Any) -> None:
-    """Date all jobs long ago, as if nothing had been done since, and set these fields of the
-    chapter."""
+    """Set these fields of the chapter, and date all its jobs long ago."""
     chapter.update(changes)
     for job in chapter["jobs"]:
         job["updated_at"] = LONG_AGO
@@ -274,10 +273,7 @@ def test_other_attempts_may_stand_beside_the_chosen_one(kind: str) -> None:
 
 
 def test_memory_of_an_attempt_that_is_not_chosen_waits_for_its_choice() -> None:
-    """The chosen attempt has no summary here.
-
-    The next prompt asks for it, and nothing does before.
-    """
+    """Only the next prompt asks for the summary of the chosen attempt."""
     chapter = chapter_rows(prompts=7)
     add_reply(chapter, 7)
     choose(chapter, 7, "attempt-y")

@@ -1,5 +1,4 @@
-"""Tests of what is the Game Master's own: who answers a prompt, and what the characters are
-told."""
+"""Tests of who answers a prompt in the Game Master's mode, and of what its characters are told."""
 
 import pytest
 

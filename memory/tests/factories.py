@@ -21,7 +21,7 @@ def add_delta(
     *,
     audience: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """Add a delta of the attempt that is chosen at its last turn.
+    """Add a delta of the attempt that is chosen at the last turn of the stretch.
 
     Without such a turn, the delta always counts.
     """

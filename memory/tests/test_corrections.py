@@ -28,7 +28,7 @@ KNOCKS = "three knocks are the keeper's sign"
 
 @pytest.fixture
 def chapter() -> Session:
-    """Return a chapter of eight prompts, with memory of seven of them that asks one question."""
+    """Return a chapter of eight prompts. Memory covers seven of them and asks one question."""
     chapter = make_active_chapter(last_summarized_prompt_index=7)
     add_prompts(chapter, 8)
     for kind, first, last, payload in (
@@ -254,8 +254,8 @@ class TestReaders:
 
     @pytest.fixture
     def torn(self, chapter: Session) -> Session:
-        """Return the chapter with a secret about the letter that characters 1 and 3 know, and facts
-        that all know."""
+        """Return the chapter with a secret that characters 1 and 3 know, and facts that all
+        characters know."""
         secret = {"canon_locks": ["the letter is forged"], "contradictions_or_questions": [DOUBT]}
         add_delta(chapter, 1, 7, secret, audience=[1, 3])
         chapter.refresh_from_db()
@@ -277,7 +277,8 @@ class TestReaders:
     ) -> None:
         block = write_correction(torn.pk, canon="it was Tom's hand", replaces=settled)
         assert block.audience == readers
-        # The ruling is sent again when nobody holds the old fact any more, and keeps its readers.
+        # The same ruling keeps its readers when it is sent again, although nobody holds the old
+        # fact any more.
         assert write_correction(torn.pk, canon="it was Tom's hand", replaces=settled) == block
         for slot in torn.selected_agent_slots:
             told = [fact.text for fact in present(fold_chapter(torn, readers=[slot])).canon]

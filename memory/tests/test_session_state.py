@@ -1,4 +1,4 @@
-"""Tests of the XML lines that tell a fold in prompts."""
+"""Tests of the XML lines in which prompts tell the fold."""
 
 from xml.etree import ElementTree
 

@@ -1,4 +1,4 @@
-"""Functions that run several works at once, in real threads on the real database."""
+"""Functions that run several functions at once, in real threads on the real database."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,12 +11,12 @@ from django.db import connection, transaction
 from sessions.exceptions import ChapterError
 
 Work = Callable[[], Any]
-# No test takes as long as this. Threads that have not ended after it wait for each other.
+# No test takes as long as this. Threads that have not ended after this time wait for each other.
 LONG = 60.0
 
 
 def at_once(*works: Work) -> list[Any]:
-    """Run the works at once, and return for each its result or its refusal.
+    """Run the functions at once, and return the result or the refusal of each.
 
     Any other error is raised.
     """

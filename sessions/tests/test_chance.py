@@ -38,8 +38,8 @@ def test_seed_turn_and_name_each_make_another_luck() -> None:
         draws(SEED, 4, "dice"),
         draws(SEED, 3, "weather"),
         draws(uuid.UUID(int=1), 3, "dice"),
-        # The turn's number and the name stay apart, although these two draws have the same signs in
-        # the same order.
+        # These two draws have the same characters in the same order, but the number ends in
+        # different places.
         draws(SEED, 33, "3"),
         draws(SEED, 3, "33"),
     ]

@@ -1,4 +1,5 @@
-"""Tests of the events that an attempt leaves, of their witnesses, and of the transcript of them."""
+"""Tests of the events that an attempt leaves, of their witnesses, and of how the transcript shows
+them."""
 
 from typing import Any
 

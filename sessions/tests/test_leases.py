@@ -1,6 +1,6 @@
-"""The database's clock counts leases.
+"""Leases are measured by the database's clock.
 
-A lease that another transaction holds blocks no other renewal.
+A row that another transaction holds blocks no other renewal.
 """
 
 from collections.abc import Callable

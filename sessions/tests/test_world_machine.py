@@ -39,7 +39,7 @@ from sessions.world import (
 
 @dataclass
 class Run:
-    """What a run has changed, and the late results that were finished when it began."""
+    """The changes of a run, and the late results that were finished when the run began."""
 
     finished: list[uuid.UUID]
     taken: list[str]
@@ -322,7 +322,7 @@ class Play(RuleBasedStateMachine):
         assert not store_changes(lost, notes("late"))
         assert commit_attempt(lost, "Late.") is None
 
-    # The following rules are what the user does at the latest turn.
+    # The following rules are the user's actions at the latest turn.
 
     @precondition(lambda self: self.can_change)
     @rule(data=st.data())

@@ -75,7 +75,7 @@ def explorer(*tools: Tool, form: ToolForm = "native", most_steps: int = 8) -> Ag
 
 @dataclass
 class World:
-    """The explorer's chapter, what its request tells, and the text and the steps of its reply."""
+    """A chapter in which the explorer writes, with the text and the steps of its reply."""
 
     chapter: Session
     seen: str = "the lamp"

@@ -144,8 +144,8 @@ class TestStandIn:
 
 @pytest.mark.django_db
 class TestWindow:
-    """A setting overrules the server's report, the report overrules the list, the list the
-    default."""
+    """A window comes from the setting, else from the server's report, else from the list of models,
+    else from the default."""
 
     @pytest.mark.parametrize(
         ("model", "base_url", "setting", "report", "window", "is_told"),

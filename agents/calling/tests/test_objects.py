@@ -162,7 +162,7 @@ def test_where_a_repair_has_no_room_the_gm_is_told_what_was_wrong(
     chapter = full_tab_1([], provider)
 
     def shrink(request: ModelRequest) -> str:
-        """Lower the window during the first call, so that its repair has no room."""
+        """Lower the window during the first call, so that the repair has no room."""
         settings.CONTEXT_WINDOW = 4_096
         return "no"
 

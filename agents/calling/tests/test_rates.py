@@ -62,7 +62,8 @@ def add_calls(chapter: Session, count: int, *, ago: timedelta = timedelta(0)) ->
 
 
 def send_to_all(chapters: Sequence[Session], provider: ScriptedProvider) -> list[str]:
-    """Send one prompt to each chapter, let the replies end only then, and return all statuses."""
+    """Send a prompt to each chapter, let no reply end before all are sent, and return their
+    statuses."""
 
     async def run() -> None:
         gate = asyncio.Event()

@@ -112,8 +112,8 @@ class TestStopping:
         async def scenario() -> None:
             async def stop(_step: object) -> None:
                 task.cancel()
-                # The pause delivers the stop here, because asgiref may lose a stop once it works in
-                # a thread.
+                # The pause delivers the stop here, because asgiref may drop a stop while a thread
+                # works.
                 await asyncio.sleep(0)
 
             task = asyncio.ensure_future(writing.write(on_text=world.shown.append, on_step=stop))
@@ -247,7 +247,8 @@ class TestAgency:
     def test_a_call_of_another_form_is_only_words(
         self, form: ToolForm, world: World, provider: ScriptedProvider
     ) -> None:
-        """A model may copy a call that stands in the story, in a form that it was not asked for."""
+        """A model may copy a call from the story, although it was asked for calls in another
+        form."""
         for other in ("json", "xml"):
             if other != form:
                 script = says(other, "I say", ("go", {"to": "the shore"}))

@@ -203,8 +203,8 @@ class TestWhatCannotBeRun:
     ) -> None:
         [told] = self.told("native", world, provider, ("go", broken))
         assert told.startswith("It was not run: ")
-        # The call that goes back to the server has an object as its arguments, although they were
-        # none.
+        # The call goes back to the server with an object as its arguments, although the model's
+        # arguments were no object.
         [call] = provider.history[1].messages[2].tool_calls
         assert call.arguments.startswith("{")
 

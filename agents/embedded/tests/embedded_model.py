@@ -1,4 +1,4 @@
-"""The smallest embedded model, which a module of tests really runs, once for all its tests."""
+"""The smallest embedded model on a real server, which is started once for all tests of a module."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

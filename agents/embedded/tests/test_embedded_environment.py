@@ -1,4 +1,4 @@
-"""Tests of the environment that the process of the embedded model gets. No process is started."""
+"""Tests of the environment variables for the embedded model's process. No process is started."""
 
 import io
 import os

@@ -42,8 +42,7 @@ def ask(server: LlamaServer, headers: dict[str, str]) -> tuple[int, dict[str, st
 
 
 def wait_for_end(server: LlamaServer) -> None:
-    """Check the server again and again, so that ServerFailed is raised as soon as the server has
-    ended."""
+    """Check the server until it has ended, which raises ServerFailed, or until the time is over."""
     deadline = time.monotonic() + END_SECONDS
     while time.monotonic() < deadline:
         server.check()

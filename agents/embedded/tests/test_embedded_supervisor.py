@@ -32,8 +32,7 @@ def _embedded(settings: Settings) -> None:
 
 
 class Play:
-    """A script of what happens at each check of the server, and a record of what the supervisor
-    did."""
+    """A script of the server's behaviour at each check, and a record of what the supervisor did."""
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
@@ -190,8 +189,10 @@ def test_a_missing_system_library_is_named_before_anything_is_fetched(
         return WEIGHTS
 
     def check_and_mend(while_waiting: Callable[[], None]) -> None:
-        """Fail as the real check does, and then let the second check succeed, as after an
-        installation."""
+        """Run the real check once, which fails.
+
+        Let every later check succeed, as if the library had been installed.
+        """
         try:
             check_library(while_waiting)
         finally:

@@ -51,7 +51,7 @@ def part(number: int, data: bytes) -> Part:
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of the wheels.
 
-    They are copied instead of fetched by pip, which takes a second to start.
+    Wheels are copied from it without pip, which takes a second to start.
     """
     folder = tmp_path / "index"
     folder.mkdir()
@@ -74,7 +74,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the list of the requirements that pip is asked for, which grows during the test."""
+    """Return a list to which each requirement is added when pip is asked for it."""
     requirements: list[str] = []
 
     class Counted(WheelDownload):

@@ -31,7 +31,7 @@ def make_chapter_of_two_scenes() -> Session:
 def prompt_of_second_scene(
     provider: ScriptedProvider, run_jobs: Callable[[], int]
 ) -> Sequence[Message]:
-    """Return the prompt that follows a first scene of 700 words in one paragraph.
+    """Return the messages for the second scene, after a first scene of 700 words in one paragraph.
 
     The test needs a small window.
     """

@@ -1,4 +1,4 @@
-"""When the user takes the reply of a trial, its attempt is chosen and no model is asked."""
+"""When the user adopts the reply of a trial, its attempt is chosen and no model is asked."""
 
 import uuid
 from collections.abc import Callable

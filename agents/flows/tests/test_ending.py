@@ -27,7 +27,10 @@ def chapter() -> Session:
 
 
 def fail_to_end(chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
-    """Play two prompts and ask for the end, whose summary then fails because the server is busy."""
+    """Play two prompts and ask for the end.
+
+    The summary that the end needs fails, because the server is busy.
+    """
     play_many(chapter, 2)
     request_end(chapter.pk)
     provider.enqueue(ProviderBusy("503"))

@@ -1,5 +1,7 @@
-"""Memory that is far behind asks the user before it calls a model, and then takes one call per
-prompt."""
+"""If memory is far behind, the user is asked before a model is called.
+
+After the answer, each prompt adds one call.
+"""
 
 import json
 import uuid

@@ -294,7 +294,7 @@ def test_a_continuation_that_has_no_room_ends_the_scene(
     chapter = make_ended_chapter()
 
     def shrink(request: ModelRequest) -> str:
-        """Lower the window during the call, so that its continuation has no room."""
+        """Lower the window during the call, so that the continuation has no room."""
         settings.CONTEXT_WINDOW = 2_048
         return words(80)
 

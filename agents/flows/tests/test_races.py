@@ -66,15 +66,13 @@ def opened(chapter: Session) -> Attempt:
 
 
 def played(start: Callable[[], Any]) -> Work:
-    """Make a work that starts a reply in an event loop of its own and waits until the reply has
-    ended."""
+    """Make a function that starts a reply in an event loop of its own and waits for its end."""
 
     async def run() -> OpenedAttempt:
         attempt: OpenedAttempt = await start()
         live = LIVE_REPLIES.get(attempt.attempt.pk) if attempt.must_run else None
         if live is not None and live.task is not None:
-            # The task is cancelled when its chapter is reset. Any other error of the task is raised
-            # here.
+            # The task is cancelled when its chapter is reset. An error of the task is raised here.
             await asyncio.wait({live.task})
             if not live.task.cancelled():
                 live.task.result()
@@ -192,7 +190,7 @@ def test_memory_is_stored_while_its_last_reply_is_written_again(
         return start_reroll(chapter.pk, submission_key="r")
 
     at_once(lambda: work_on(job.pk), after(meeting, played(write_again)))
-    # The choice of another attempt leaves a summary lacking, which the next prompt asks for.
+    # The chosen attempt at turn 7 may have no summary yet. The next prompt asks for it.
     played(lambda: start_prompt(chapter.pk, actor=1, words="Go.", submission_key="n"))()
     do_what_is_due()
     check(chapter)

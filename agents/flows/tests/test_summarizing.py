@@ -312,8 +312,7 @@ def test_no_source_of_memory_tells_a_narrator_the_turn_that_it_writes_again(
         return " ".join(piece.text for piece in source(subject, tier))
 
     assert "The lamp is lit." not in told(14)
-    # In a small window a character's memory ends where its recent context begins, so that the bell
-    # is missing.
+    # In a small window a character's memory has no delta of prompts that its recent context shows.
     if budget is None or tier != "minimal" or source is not character_memory:
         assert "The bell is cracked." in told(14)
         assert "The lamp is lit." in told(None)

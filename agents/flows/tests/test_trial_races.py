@@ -49,7 +49,7 @@ def chosen_reply(chapter: Session) -> str:
 
 
 def sent(chapter: Session, key: str) -> Attempt:
-    """Start a trial, and wait until it has ended if this thread writes it."""
+    """Start a trial. If this thread writes the trial, wait until the trial has ended."""
     layer = number_of(chapter, "USER_PROMPT")
 
     async def run() -> Attempt:
@@ -85,7 +85,8 @@ def test_of_a_trial_and_the_next_prompt_one_waits(chapter: Session) -> None:
     results = at_once(
         partial(adopt_trial, chapter.pk, trial.pk), opening(chapter, "A bell rings.", "next")
     )
-    # The prompt is always taken. The trial is refused only if the prompt was in flight before it.
+    # The prompt is always stored. The adoption of the trial is refused only if the prompt was
+    # stored first.
     assert not isinstance(results[1], Exception)
     assert chosen_reply(chapter) == ("I wait." if refusals(results) else "I run.")
     fail_attempt(successes(results)[-1].attempt, error="It ends here.", partial_text="")

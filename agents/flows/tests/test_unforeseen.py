@@ -36,8 +36,7 @@ def chapter() -> Session:
 
 @pytest.fixture(autouse=True)
 def _all_is_asked_for(caplog: pytest.LogCaptureFixture) -> Any:
-    """Fail a test that leaves a task whose error nobody has read, which the event loop logs as the
-    task goes."""
+    """Fail a test that leaves a task with an unread error, which the event loop logs."""
     yield
     gc.collect()
     told = [one for when in ("call", "teardown") for one in caplog.get_records(when)]
@@ -231,7 +230,7 @@ def test_a_stop_that_cannot_be_settled_is_one_too(
 
 
 class TestReadingAhead:
-    """An error in reading ahead leaves the reply before it as it was stored."""
+    """An error while the server reads ahead does not change the reply that was stored before."""
 
     @pytest.fixture(autouse=True)
     def _embedded(self, settings: Any, monkeypatch: Patch) -> None:

@@ -1,5 +1,7 @@
-"""Reading ahead stops as soon as it is not needed, and shortens the wait for the prompt that it is
-for."""
+"""Reading ahead stops as soon as it is not needed.
+
+It shortens the wait for a prompt to the same character.
+"""
 
 import asyncio
 import uuid

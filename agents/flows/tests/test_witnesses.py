@@ -195,7 +195,8 @@ def test_each_set_of_witnesses_is_told_once_the_widest_first(
         everybody,
         everybody | {"zq2", "zq5"},
         everybody | {"zq6"},
-        # The call for the last character alone does not repeat what two characters have in common.
+        # Character 3 shares zq6 with character 2, so that only zq3 is new in the call for character
+        # 3 alone.
         everybody | {"zq3", "zq6"},
     ]
     deltas = list(counting_deltas(chapter))
@@ -392,8 +393,8 @@ class Played:
             for tier in TIERS:
                 assert prompt_of(chapter, slot, tier) == known
                 if last:
-                    # A prompt for another attempt at the latest turn has the later rulings, but not
-                    # the turn itself.
+                    # The request for another attempt at the latest turn has the later rulings, but
+                    # not the turn itself.
                     assert prompt_of(chapter, slot, tier, last) == self.known_to(
                         slot, until=last - 1
                     )

@@ -63,8 +63,8 @@ DELTA: dict[str, Any] = {
     "canon_locks": [],
     "contradictions_or_questions": [],
 }
-# These are the categories of control characters, of halves of surrogate pairs, and of separators of
-# lines and paragraphs.
+# The texts have no control characters, no halves of surrogate pairs, and no separators of lines and
+# paragraphs.
 _NO_TEXT: tuple[Literal["Cc", "Cs", "Zl", "Zp"], ...] = ("Cc", "Cs", "Zl", "Zp")
 SHAPES = [(WorldChapterLock, LOCK), (TurnDelta, DELTA)]
 
@@ -108,8 +108,7 @@ def _values(schema: dict[str, Any], texts: st.SearchStrategy[str]) -> st.SearchS
 
 
 def deeply_nested(*pairs: tuple[str, str]) -> st.SearchStrategy[str]:
-    """Return a strategy for texts in which some of these pairs stand in one another, up to 4,000
-    deep.
+    """Return a strategy for texts with some of these pairs nested up to 4,000 levels deep.
 
     A text may have fewer closings than openings, or more.
     """

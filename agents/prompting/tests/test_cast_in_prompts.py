@@ -1,5 +1,7 @@
-"""Every prompt tells the names, pronouns and public sentences of the cast, and no other's
-secret."""
+"""Every prompt tells the names, pronouns and public sentences of the cast.
+
+A character's identity stands only in its own prompts.
+"""
 
 import pytest
 
@@ -22,8 +24,10 @@ SECRETS = {str(slot): f"secret of {slot}" for slot in SLOTS}
 
 @pytest.fixture(params=["just locked", "played"])
 def chapter(request: pytest.FixtureRequest) -> Session:
-    """Return a chapter with seven characters and a person without a panel, once locked and once
-    played."""
+    """Return a chapter of seven characters and a person without a panel.
+
+    The tests run with a chapter that was just locked, and with a chapter in play.
+    """
     chapter = make_active_chapter(
         selected_agent_slots=SLOTS, agent_names={"1": "Mara"}, agent_identity_text_by_slot=SECRETS
     )

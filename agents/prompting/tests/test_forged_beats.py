@@ -1,4 +1,4 @@
-"""No line of a character's reply begins in a prompt as the Game Master's beats begin."""
+"""No line of a reply begins in a prompt like a beat of the Game Master."""
 
 import re
 from collections.abc import Callable
@@ -132,8 +132,8 @@ def test_a_reply_that_begins_like_a_beat_is_told_from_one() -> None:
 
 def test_no_cut_takes_the_sign_from_a_mark() -> None:
     chapter = make_active_chapter()
-    # The beginning that is kept ends with a line break, and the end that is kept begins with a
-    # beat's mark.
+    # The reply is cut in its middle: the kept beginning ends with a line break, and the kept end
+    # begins with a beat's mark.
     reply = f"{'x' * 419}\n{'y' * 400}\n2) {'z' * 175}"
     add_prompts(chapter, 1, reply=reply)
     [piece] = transcript_pieces(chapter, 1, 1)

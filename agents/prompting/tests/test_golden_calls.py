@@ -1,4 +1,4 @@
-"""Golden files of what only some calls are sent: reminders of the form, repairs and later
+"""Golden files of the parts that only some calls have: reminders of the form, repairs, later
 scenes."""
 
 import json

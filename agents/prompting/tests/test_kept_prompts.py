@@ -71,8 +71,8 @@ def test_what_was_read_ahead_is_not_asked_for_again(
     django_assert_num_queries: DjangoAssertNumQueries,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The kept part serves although the GM thinks for ten minutes and the reply before is older
-    still."""
+    """The part that was read ahead is used without a query, even after the GM has thought for ten
+    minutes."""
     seconds = [time.monotonic() + 100]
     monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
     read_ahead(chapter)
@@ -133,7 +133,8 @@ def test_in_a_small_window_a_context_that_may_give_way_is_remembered_at_once(
 
 
 def test_the_layers_of_a_prompt_show_one_state_of_the_chapter(chapter: Session) -> None:
-    """The chapter was read before a summary, which this prompt therefore does not contain."""
+    """The summary is stored after the chapter was read, so that the prompt still shows the turns
+    that the summary covers."""
     add_prompts(chapter, 7)
     stored = Attempt(session=get_chapter(chapter.pk), actor=1, words="Go.")
     summarize(chapter, "The bell has no clapper.")

@@ -1,4 +1,4 @@
-"""Marks that a narrator set around its prose are taken off, and no word of the story with them."""
+"""Marks that a narrator set around its prose are taken off. No word of the story is taken off."""
 
 from collections.abc import Callable
 

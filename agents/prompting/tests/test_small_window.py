@@ -65,7 +65,8 @@ def answer(request: ModelRequest) -> str:
 
 @pytest.fixture(params=["openai", "embedded"])
 def _model(request: pytest.FixtureRequest, small_window: None, settings: Settings) -> None:
-    """Choose a model that nobody knows, and then the embedded model, which is told least."""
+    """Choose a model that nobody knows, and then the embedded model, which gets the shortest
+    prompts."""
     settings.LLM = request.param
     settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 10_000
 

@@ -1,5 +1,7 @@
-"""JSON is read from replies as a payload or refused with InvalidReply, and no canon is lost
-unseen."""
+"""JSON is read from replies as a payload or refused with InvalidReply.
+
+No canon is lost unnoticed.
+"""
 
 import json
 import re

@@ -1,4 +1,5 @@
-"""A small HTTP server that answers chat calls with well-formed or malformed answers of the test."""
+"""A small HTTP server that answers chat calls with answers that a test wrote, well-formed or
+not."""
 
 import asyncio
 import json

@@ -24,8 +24,10 @@ _PATIENCE_SECONDS = 60
 
 @dataclass(frozen=True)
 class HostileAnswer:
-    """The pieces that are sent, and words of the error that the user is told, or "" if a reply
-    comes of the answer."""
+    """An answer in pieces of bytes, and words of the error that the user is told of it.
+
+    `told` is "" if the answer makes a reply.
+    """
 
     pieces: Callable[[], Iterable[bytes]]
     told: str = ""
@@ -204,8 +206,8 @@ _LENGTH = {
     "a chunk's size without end": _sent(_UNREACHABLE, _CHUNKED, b"1;", then=b"x"),
     "chunks of one byte without end": _sent(_TOO_MUCH, _CHUNKED, then=_chunks(b":")),
     "trailers without end": _sent("", _CHUNKED, _chunks(*_REPLY), b"0\r\n", then=b"X: x\r\n"),
-    # The second answer begins in one piece with the end of the first. A later piece could reach the
-    # client together with its next request.
+    # The second answer begins in one piece with the end of the first. A separate piece could come
+    # so late that it answers the client's next request.
     "an answer to nothing": _sent(
         "", _CHUNKED, _chunks(*_REPLY), b"0\r\n\r\n" + _head(), then=_WORDS
     ),
@@ -289,7 +291,7 @@ def _called_so(calls: object) -> bytes:
 
 _CALLS_END = (_delta("tool_calls"), _DONE)
 _ONLY_CALLS = "The model returned an empty reply"
-# The errors are those of a request that offered no tools.
+# These are the errors for a request that offered no tools.
 _TOOLS = {
     "a tool call without end": _streamed(
         _TOO_MUCH, then=_delta(tool_calls=[{**_TOOL, "function": {"arguments": "{{{{"}}])
@@ -354,10 +356,9 @@ ANSWERS: dict[str, dict[str, HostileAnswer]] = {
 
 @dataclass
 class HostileServer:
-    """A server that gives a request the answer set for words in the request, or else an ordinary
-    answer.
+    """A server that looks for words in a request and gives the answer that is set for them.
 
-    `write` makes the text of an ordinary answer from the request's body.
+    Any other request gets an ordinary answer, whose text `write` makes from the request's body.
     """
 
     write: Callable[[dict[str, Any]], str]

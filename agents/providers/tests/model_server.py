@@ -1,5 +1,7 @@
-"""A small HTTP server, in a thread of its own, that answers questions about models as a test
-says."""
+"""A small HTTP server that answers questions about models with answers that a test wrote.
+
+It runs in a thread of its own.
+"""
 
 import json
 import threading
@@ -25,9 +27,9 @@ class Question:
 
 @dataclass
 class ModelServer:
-    """A server that answers by its routes, and with status 404 where it has none.
+    """A server that gives each request the answer of its route, or status 404 if there is no route.
 
-    A route with the answer None waits until the test ends.
+    A request whose route has the answer None waits until the test ends.
     """
 
     routes: Routes

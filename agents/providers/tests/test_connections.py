@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("calls_allowed")
 in_both_loops = pytest.mark.anyio
 
 CLOSED_ON_RESET = struct.pack("ii", 1, 0)
-# Any data on loopback arrives within fewer rounds of the event loop than these.
+# Data on loopback arrives within far fewer rounds of the event loop.
 ROUNDS = 200
 
 
@@ -125,7 +125,8 @@ class TestIdleConnections:
             await read_into(outcome, provider)
             writer = server.exchanges[0].writer
             if event == "speaks":
-                # The bytes go directly to the socket, because the event loop may send them later.
+                # The bytes are written directly to the socket, because the event loop may send
+                # bytes with a delay.
                 with still_open(writer) as peer:
                     peer.sendall(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
             elif event != "nothing":

@@ -43,7 +43,7 @@ LIMIT = 50
 TOOL = ToolSchema("go", "Goes.", {"type": "object", "properties": {}})
 HOSTILE = replace(REQUEST, model="hostile", max_output_tokens=LIMIT)
 MOST_CHARACTERS = LIMIT * 50
-# These bytes may be allocated in all while one answer is read.
+# Reading one answer may take at most this many bytes of memory.
 MOST_MEMORY = 40_000_000
 
 every_answer = pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_a_call_ends_in_words_and_the_next_one_works(
     with hostile_server(lambda _: "Yes.") as server:
         server.answers["hostile"] = answer
         hostile, ordinary = asyncio.run(run(server.base_url))
-    # Bytes that come after an answer may reach the client together with its next request, and then
-    # answer this request. A server may answer any request with such words.
+    # Bytes that follow an answer may come so late that the client takes them for the answer to its
+    # next request. This is allowed, because a server may give any answer.
     may_come_late = answer is ANSWERS["length"]["an answer to nothing"]
     assert ordinary.text == "Yes." or (may_come_late and ordinary.text.startswith("I step"))
     assert len(hostile.text) <= MOST_CHARACTERS
@@ -104,7 +104,10 @@ def test_a_call_ends_in_words_and_the_next_one_works(
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", ANSWERS["tool calls"])
 def test_with_tools_to_call_it_ends_too(name: str, *, is_stream: bool) -> None:
-    """The calls that are run are gathered, and one more that says so. Each call is short."""
+    """At most MOST_CALLS calls are gathered, and one more that says that it is not run.
+
+    Each call is short.
+    """
 
     async def run(base_url: str) -> list[Outcome]:
         provider = provider_at(base_url)
@@ -141,7 +144,7 @@ def test_a_question_about_windows_ends(answer: HostileAnswer) -> None:
 
 
 class TestTheLimit:
-    """A reply that ignores the limit is cut, and its hidden text counts too."""
+    """The text of a reply is cut at the limit. Hidden text counts towards the limit."""
 
     @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
     def test_words_beyond_it_are_left_out(self, *, is_stream: bool) -> None:
@@ -166,7 +169,8 @@ class TestTheLimit:
 
 
 class TestTheDeadline:
-    """A sign of life extends the time for the next word, but not the time for the whole reply."""
+    """A sign of life from the server extends the time for the next word, but not the time for the
+    reply."""
 
     # The first words come within this time even on a busy machine.
     WHOLE = 10 * SHORT
@@ -202,8 +206,7 @@ class TestTheDeadline:
         async def answer(exchange: Exchange) -> None:
             await exchange.send_raw(STREAM_HEAD)
             while not exchange.is_left.is_set():
-                # Some servers send blanks before the JSON. The blanks count as the answer's first
-                # text.
+                # Some servers send blanks before the JSON, which belong to the answer.
                 await exchange.send_raw(b"1\r\n \r\n")
                 await asyncio.sleep(SHORT / 10)
 

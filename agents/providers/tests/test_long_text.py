@@ -1,4 +1,5 @@
-"""The time to read a long text grows with its length, because no piece makes it be read anew."""
+"""The time to read a long text grows with its length, because no piece makes the text be read
+again."""
 
 from itertools import chain, repeat
 from time import process_time
@@ -9,8 +10,8 @@ from agents.providers.answers import Answer
 from agents.providers.event_data import EventData
 
 PIECES = 100_000
-# Reading takes about a tenth of this time. If the time grew with the square of the length, it would
-# take far longer.
+# Reading takes about a tenth of this time. Reading the whole text again with every piece would take
+# far longer.
 MOST_SECONDS = 20
 
 

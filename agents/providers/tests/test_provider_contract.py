@@ -76,11 +76,11 @@ def text_of(parts: list[StreamPart]) -> str:
 
 
 class ProviderContract(ABC):
-    """The tests that every provider with text for an answer has to pass."""
+    """Tests of a provider that answers with text, which every provider has to pass."""
 
     @abstractmethod
     def provider(self, replies: int = 1) -> Opened:
-        """Open a provider that has this number of replies."""
+        """Open a provider that can give this many replies."""
 
     def run(self, test: Callable[[Provider], Awaitable[None]], replies: int = 1) -> None:
         async def scenario() -> None:
@@ -134,7 +134,7 @@ class ProviderContract(ABC):
 
 
 class FailingContract(ABC):
-    """The tests of failures, for providers whose failures a test can choose."""
+    """Tests of failures, for each provider whose failures a test can choose."""
 
     @abstractmethod
     def failing(self, error: type[ProviderError]) -> Opened:

@@ -21,7 +21,7 @@ def in_one_piece(*events: str) -> Answer:
 
 
 class TestTheEndOfAReply:
-    """A reply ends in the same way when the network brings much of the stream in one piece."""
+    """A reply ends in the same way if the network brings its end together with later events."""
 
     @pytest.mark.parametrize(
         "after",

@@ -73,7 +73,7 @@ def fragments_of(calls: Sequence[ToolCall], size: int = 4) -> list[dict[str, Any
 
 
 class ToolContract(ABC):
-    """The tests that every provider has to pass with tools."""
+    """Tests of tool calls, which every provider has to pass."""
 
     streams = True
 
@@ -128,7 +128,7 @@ class TestScripted(ToolContract):
 
 
 class WireContract(ToolContract):
-    """The tests of what is sent and received, for providers that call a server."""
+    """Tests of what is sent and received, for each provider that calls a server."""
 
     def make(self, base_url: str) -> Provider:
         return OpenAICompatibleProvider(base_url=base_url, api_key="key")

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Renew claims without a pause, and return the list of how many queries each renewal took."""
+    """Renew claims without a pause. Return a list with the number of queries of each renewal."""
     counts: list[int] = []
 
     def renew(texts: Sequence[tuple[Attempt, str]]) -> set[UUID]:
@@ -67,8 +67,8 @@ async def one_more(rounds: list[int]) -> None:
 
 
 async def writer_of(attempt: Attempt, text: str) -> "asyncio.Task[None]":
-    """Start a task that holds the claim of this attempt with this text written, and never goes
-    on."""
+    """Start a task that holds the claim of this attempt with this text, and that never ends by
+    itself."""
 
     async def write() -> None:
         with keep_claim(attempt, LiveReply([text])):

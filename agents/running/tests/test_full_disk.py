@@ -52,7 +52,7 @@ def _of_this_database() -> Exception:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     monkeypatch.setattr(database, "FULL_PAUSE_SECONDS", 0.01)
-    # The reply goes on waiting after this list of pauses has ended.
+    # The list of pauses is empty, because a reply on a full disk waits without a limit.
     monkeypatch.setattr(database, "PAUSES", ())
     monkeypatch.setattr(claims, "FLUSH_SECONDS", 0.01)
     disk = Disk()
@@ -66,8 +66,10 @@ def chapter() -> Session:
 
 
 async def reply_that_meets_it(chapter: Session, provider: ScriptedProvider, disk: Disk) -> Attempt:
-    """Start a reply whose words are all shown, and return when its reader was told of the full
-    disk."""
+    """Start a reply, let the disk get full, and wait until a reader is told of it.
+
+    All words of the reply are shown by then.
+    """
     gate = asyncio.Event()
     provider.enqueue(Script(REPLY, gate=gate, gate_at=2))
     opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")

@@ -1,5 +1,4 @@
-"""A worker that is stopped gives its jobs back, and any other end of a job is told apart from
-this."""
+"""Tests of a worker that is stopped and gives its jobs back, and of the other ends of a job."""
 
 import asyncio
 import logging
@@ -71,7 +70,7 @@ START: dict[str, tuple[Callable[[], tuple[Session, Job]], State]] = {
 
 
 def stop_in_the_middle(provider: ScriptedProvider) -> None:
-    """Let the next call end the worker after the first word of its answer, and then hang."""
+    """Make the next call stop the worker after the first word of its answer, and then hang."""
 
     class Gate(asyncio.Event):
         async def wait(self) -> bool:  # type: ignore[override]
