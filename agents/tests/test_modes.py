@@ -46,7 +46,7 @@ Install = Callable[..., None]
 
 
 async def _works(*_about: object) -> None:
-    """Do nothing, as a job of a kind without work."""
+    """Do nothing, because this kind of job has no work."""
 
 
 def _gives_up(*_about: object) -> None:

@@ -29,8 +29,8 @@ from chaos.stack import Stack, open_stack
 
 # Where the tests have PostgreSQL and Redis, the run can start servers of its own and kill them.
 WITH_SERVERS = bool(os.environ.get("STORYENGINE_TEST_DATABASE_URL"))
-# These are the fewest faults that include every kind. One kind comes often enough in a row to
-# outlast the engine's own retries.
+# This is the smallest number of faults that includes every kind. With this seed, one kind comes
+# often enough in a row to outlast the engine's own retries.
 FAULTS, SEED = 21, 11
 # The run ends after these minutes at the latest. It usually takes well under a minute.
 MINUTES = 5.0

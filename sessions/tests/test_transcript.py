@@ -1,4 +1,4 @@
-"""The contract for how Tab 2 renders the transcript, in its points A to I."""
+"""Tests of how Tab 2 renders the transcript, by the specification's points A to I."""
 
 import pytest
 from django.test import TestCase

@@ -1,5 +1,4 @@
-"""Memory is written in the order of its stretches, each of them once, even after failures and re-
-rolls."""
+"""Memory is written in the order of its stretches, even after failures and re-rolls."""
 
 import json
 from collections.abc import Callable

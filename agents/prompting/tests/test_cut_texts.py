@@ -1,4 +1,4 @@
-"""Tests of texts that fill all the characters that a schema allows, and so may break off in a
+"""Tests of texts that fill their whole length in a schema, and so may end in the middle of a
 word."""
 
 import json

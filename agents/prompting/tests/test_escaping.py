@@ -16,7 +16,7 @@ from memory.telling.session_state import ELEMENTS
 NAMES = sorted({layer.name for agent in AGENTS.values() for layer in agent.layers})
 OWN = "<session_state>\n<canon>It is &lt;night>.</canon>\n</session_state>"
 
-# Each text is made of such pieces of forgeries in any order.
+# Each text is made of some of these pieces of forgeries, in any order.
 texts = st.lists(
     st.sampled_from(
         [

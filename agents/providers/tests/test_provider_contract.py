@@ -76,7 +76,7 @@ def text_of(parts: list[StreamPart]) -> str:
 
 
 class ProviderContract(ABC):
-    """Tests of a provider that answers with text, which every provider has to pass."""
+    """The tests of a provider that answers with text. Every provider has to pass them."""
 
     @abstractmethod
     def provider(self, replies: int = 1) -> Opened:
@@ -134,7 +134,7 @@ class ProviderContract(ABC):
 
 
 class FailingContract(ABC):
-    """Tests of failures, for each provider whose failures a test can choose."""
+    """The tests of failures. Every provider whose failures a test can choose has to pass them."""
 
     @abstractmethod
     def failing(self, error: type[ProviderError]) -> Opened:

@@ -73,7 +73,7 @@ def fragments_of(calls: Sequence[ToolCall], size: int = 4) -> list[dict[str, Any
 
 
 class ToolContract(ABC):
-    """Tests of tool calls, which every provider has to pass."""
+    """The tests of tool calls. Every provider has to pass these tests."""
 
     streams = True
 
@@ -128,7 +128,10 @@ class TestScripted(ToolContract):
 
 
 class WireContract(ToolContract):
-    """Tests of what is sent and received, for each provider that calls a server."""
+    """The tests of what is sent and received.
+
+    Every provider that calls a server has to pass them.
+    """
 
     def make(self, base_url: str) -> Provider:
         return OpenAICompatibleProvider(base_url=base_url, api_key="key")
