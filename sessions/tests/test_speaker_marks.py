@@ -111,9 +111,9 @@ def test_only_backslashes_are_added(text: str) -> None:
 
 @pytest.mark.parametrize("unit", PIECES)
 def test_no_text_takes_longer_than_its_length(unit: str) -> None:
-    """The test ends only if the time grows with the length.
+    """The only check is that the test ends soon.
 
-    If it grew with the square of the length, each text would take minutes.
+    If the time grew with the square of the length, each text would take minutes.
     """
     assert without_cues(f"Tom{unit * 300_000}:", CAST)
 

@@ -1,5 +1,4 @@
-"""Tests of a chapter's world: which changes count, in which order, and what closes a turn to
-others."""
+"""Tests of a chapter's world: which changes count, in which order, and what closes a turn."""
 
 import uuid
 from collections.abc import Sequence

@@ -188,9 +188,9 @@ def test_what_stories_have_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_no_text_takes_longer_than_its_length(unit: str) -> None:
-    """The test ends only if the time grows with the length.
+    """The only check is that the test ends soon.
 
-    If it grew with the square of the length, each text would take minutes.
+    If the time grew with the square of the length, each text would take minutes.
     """
     long = f"#<INST]{unit * 400_000}"
     assert without_forgeries(long)[-1] == unit[-1]

@@ -206,7 +206,7 @@ class TestTheDeadline:
         async def answer(exchange: Exchange) -> None:
             await exchange.send_raw(STREAM_HEAD)
             while not exchange.is_left.is_set():
-                # Some servers send blanks before the JSON, which belong to the answer.
+                # Some servers send blanks before the JSON. The blanks belong to the answer.
                 await exchange.send_raw(b"1\r\n \r\n")
                 await asyncio.sleep(SHORT / 10)
 
