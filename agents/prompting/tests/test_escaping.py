@@ -188,7 +188,7 @@ def test_what_stories_have_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_no_text_takes_longer_than_its_length(unit: str) -> None:
-    """The only check is that the test ends soon.
+    """The test shows that escaping ends soon.
 
     If the time grew with the square of the length, each text would take minutes.
     """
