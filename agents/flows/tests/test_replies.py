@@ -1,4 +1,4 @@
-"""A reply that fails, is stopped, is re-rolled or dies with its process."""
+"""Tests of a reply that fails, is stopped, is re-rolled, or loses its process."""
 
 import asyncio
 import uuid
@@ -83,7 +83,8 @@ def test_a_try_that_was_rolled_back_leaves_nothing_to_the_next(
 
     def refuse_first(chapter: Session, **_options: float) -> bool:
         tries.append(chapter.prompt_index)
-        # The first is asked when the prompt is stored, the others when its reply is committed.
+        # The first summary is asked for when the prompt is stored, and the later ones at each try
+        # to commit the reply.
         if len(tries) == 2:
             raise OperationalError("database is locked")
         return queue_due_summary(chapter)

@@ -1,4 +1,4 @@
-"""Jobs are claimed once, kept by a lease, and found again after a crash."""
+"""A job is claimed once, kept by a lease, and found again after a crash."""
 
 import uuid
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def chapter() -> Session:
 
 
 def refuse_notices(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What the broker was asked for, which is away."""
+    """Make the broker refuse every notice, and return the list of the refused notices."""
     asked: list[object] = []
 
     def refuse(*_args: object, **kwargs: object) -> None:

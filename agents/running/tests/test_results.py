@@ -1,4 +1,4 @@
-"""A late result is worked out once its turn has come, and taken by the next run that begins."""
+"""A late result is worked out in the order of the turns, and taken by the next run that begins."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,11 +43,11 @@ pytestmark = pytest.mark.django_db
 
 
 async def run(job: Job, watch: Watch) -> None:
-    """These tests finish their jobs themselves."""
+    """Do nothing, because the tests finish their jobs themselves."""
 
 
 def tidal(**fields: Any) -> Mode:
-    """The Game Master's way to play with a kind of job."""
+    """Make a mode like the Game Master's with a kind of job of its own."""
     mode = find_mode("gamemaster")
     assert mode is not None
     kinds = dict.fromkeys(("simulate", "measure"), JobKind(run))
