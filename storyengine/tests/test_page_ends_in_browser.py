@@ -45,9 +45,9 @@ MEASURE = """() => {
   const parts = [...document.body.querySelectorAll("*")].filter(isSeen);
   const last = Math.max(innerHeight, ...parts.map(bottomOf));
   const root = document.scrollingElement;
-  const mayScroll = ".pills, .usage-scroll, pre, input, textarea, .unseen, .chapter-facts";
+  const mayScroll = ".pills, .usage-scroll, pre, input, textarea";
   const wide = [...document.body.querySelectorAll("*")].filter((part) =>
-    part.clientWidth && !part.matches(mayScroll) && scrolls(part)
+    /auto|scroll/.test(getComputedStyle(part).overflowX) && !part.matches(mayScroll)
     && part.scrollWidth > part.clientWidth);
   if (root.scrollWidth > innerWidth) wide.push(root);
   const over = (part) => part.scrollWidth - part.clientWidth;
