@@ -24,7 +24,7 @@ WIDTHS = (320, 390, 1280)
 BLOCKS = 40
 MOST_BELOW = 200
 NAMES = {"1": "Mara of the Ferry", "2": "Tomasz Wieczorkowski", "3": "The Keeper's Youngest"}
-LONG = "Unverhältnismäßigkeitsbeschreibung " * 5
+LONG = " ".join(["Unverhältnismäßigkeitsbeschreibung"] * 5)
 
 # How far the document goes on below the last thing that can be seen, and what is wider than its
 # place. What is shorter than the window ends with it; rows of pills, code and figures may scroll.
