@@ -82,6 +82,8 @@ class Session(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     last_played_at = models.DateTimeField(default=timezone.now)
+    # For a chapter that came from a file, which has the other times of its origin.
+    imported_at = models.DateTimeField(null=True, blank=True, editable=False)
     # A fork's origin, which is None once the origin is deleted; the origin's title at the time of
     # the fork; the last turn that both have in common; the key of the form that asked for the fork.
     origin = models.ForeignKey(

@@ -12,7 +12,7 @@ from storyengine.exchange.chapter_file import (
     Chapter,
     UnansweredEntry,
 )
-from storyengine.exchange.exceptions import refuse
+from storyengine.exchange.exceptions import OTHER_MODE, refuse
 
 # What a function of a mode raises for a payload that it cannot take.
 _CANNOT_TAKE = (
@@ -25,7 +25,7 @@ def mode_named(name: str) -> Mode:
     """Return the mode of this name, which looks like one. Raises BadChapterFile."""
     mode = find_mode(name)
     if mode is None:
-        refuse("mode", f'is "{name}", a way to play that is not installed here')
+        refuse("mode", f'is "{name}", a way to play that is not installed here', OTHER_MODE)
     return mode
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from pytest_django import Settings
 
+from agents.calling.objects import NOT_USABLE, what_the_check_said
 from agents.calling.stored_prompts import read_layers
 from agents.flows.ending import request_end
 from agents.flows.locking import request_lock
@@ -172,5 +173,21 @@ def test_where_a_repair_has_no_room_the_gm_is_told_what_was_wrong(
     job = Job.objects.get()
     assert (chapter.state, job.status) == (State.DRAFT_TAB1, Job.Status.FAILED)
     assert len(provider.history) == 1
-    assert job.error.startswith("the reply holds no JSON object")
+    assert job.error.startswith(NOT_USABLE)
     assert "Nothing was sent" not in job.error
+    assert what_the_check_said(job) == "the reply holds no JSON object"
+
+
+def test_the_gm_is_told_what_happened_and_only_on_request_what_the_check_said(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    strange = json.dumps(world_lock(["Mara"]))
+    chapter = lock_with([strange, strange], provider, run_jobs)
+    job = Job.objects.get()
+    assert (chapter.state, job.status) == (State.DRAFT_TAB1, Job.Status.FAILED)
+    assert job.error.startswith(NOT_USABLE)
+    assert "{" not in job.error
+    assert what_the_check_said(job).startswith('agents must be exactly [{"slot": 1')
+    Job.objects.update(error="The server is busy.")
+    assert what_the_check_said(Job.objects.get()) == ""
+    assert what_the_check_said(None) == ""

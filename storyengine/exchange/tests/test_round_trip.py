@@ -45,7 +45,7 @@ pytestmark = pytest.mark.django_db
 
 # What another installation cannot have the same: ids, and what belongs to one process's attempt.
 _OWN = {
-    Session: {"session_id", "updated_at"},
+    Session: {"session_id", "updated_at", "imported_at"},
     Tab1Inputs: {"session_id", "saved_at"},
     Event: {"event_id", "session_id", "attempt_id"},
     MemoryBlock: {"block_id", "session_id", "attempt_id"},
