@@ -348,9 +348,9 @@ def read_set_aside(chapter: Session) -> list[UnfinishedAttempt]:
 
 
 def _newest_set_aside(chapter: Session) -> UnfinishedAttempt | None:
-    over = (Attempt.Status.SET_ASIDE, Attempt.Status.COMMITTED)
-    prompts = chapter.attempts.filter(kind=Attempt.Kind.PROMPT, status__in=over)
-    newest = prompts.order_by("-submitted_at").first()
+    prompts = chapter.attempts.filter(kind=Attempt.Kind.PROMPT)
+    # Without the statuses that are meant by name, SQLite finds the newest by its index.
+    newest = prompts.exclude(status__in=Attempt.PENDING).order_by("-submitted_at").first()
     is_offered = newest and newest.status == Attempt.Status.SET_ASIDE and newest.words
     return _shown(newest, chapter) if is_offered else None
 
