@@ -247,7 +247,8 @@ def pending_attempt(chapter: Session) -> Attempt | None:
 
 def attempts_set_aside(chapter: Session) -> list[Attempt]:
     """Return the attempts that the user went on without, oldest first."""
-    return list(chapter.attempts.filter(status=Attempt.Status.SET_ASIDE).order_by("submitted_at"))
+    aside = chapter.attempts.filter(status=Attempt.Status.SET_ASIDE).select_related("turn")
+    return list(aside.order_by("submitted_at"))
 
 
 def running_attempt(chapter: Session) -> Attempt:

@@ -21,10 +21,17 @@ def choose_reply(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> A
 
 @transaction.atomic
 def edit_reply(
-    session_id: uuid.UUID, number: int, text: str, *, submission_key: str = ""
+    session_id: uuid.UUID,
+    number: int,
+    text: str,
+    *,
+    submission_key: str = "",
+    attempt_id: uuid.UUID | None = None,
 ) -> Attempt:
     """Edit a reply as `sessions.committing` does, and adapt memory; no model is called."""
-    attempt = committing.edit_reply(session_id, number, text, submission_key=submission_key)
+    attempt = committing.edit_reply(
+        session_id, number, text, submission_key=submission_key, attempt_id=attempt_id
+    )
     follow_choice(session_id)
     return attempt
 

@@ -125,6 +125,17 @@ def test_an_edited_reply_is_another_attempt_and_is_chosen(chapter: Session) -> N
     assert reply_of(source).text == "another reply"
 
 
+def test_an_edit_of_a_reply_that_is_no_longer_chosen_is_refused(chapter: Session) -> None:
+    first = edit_reply(chapter.pk, 2, "By hand.").source
+    assert first is not None
+    # The edit has all that the reply had, apart from the text.
+    edit_reply(chapter.pk, 2, "By hand, later.", attempt_id=first.pk)
+    other = add_reply(chapter, 2, "Again.")
+    with pytest.raises(WrongState, match="Another reply was chosen"):
+        edit_reply(chapter.pk, 2, "Too late.", attempt_id=first.pk)
+    assert chapter.turns.get(number=2).chosen == other
+
+
 def test_an_edit_under_the_key_of_another_turns_edit_is_refused(chapter: Session) -> None:
     edit_reply(chapter.pk, 2, "By hand.", submission_key="e")
     add_prompts(chapter, 1)
