@@ -25,7 +25,7 @@ from pydantic_core import ErrorDetails
 from agents.exceptions import BadSetup
 from agents.prompting.declarations import ENGINE_AGENTS, Agent
 from agents.prompting.escaping import guard_elements
-from agents.prompting.forms.schemas import InvalidReply, check_storable
+from agents.prompting.forms.schemas import InvalidReply, check_payload, check_storable
 from agents.prompting.layers import Layer, Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject, compose
 from agents.prompting.tools import ToolArguments
@@ -38,7 +38,7 @@ from sessions.attempts import Writer
 from sessions.chapters import SetupChange, create_chapter, save_setup
 from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
-from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, MODE_SETUP_CHAR_LIMIT
+from sessions.limits import GIVEN_CHAR_LIMIT, MAX_EVENTS_OF_AN_ATTEMPT, MODE_SETUP_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, PERSON, SAID, THOUGHT, Attempt, Change, Session
 from sessions.world import NewChange, changes_that_count, fold_world
 
@@ -88,11 +88,11 @@ class Mode:
     """A way to play.
 
     `title` and `sentence` are for the page that offers the mode. `answers` returns who answers a
-    prompt to this member of the cast, or to nobody, and raises InvalidInput if no one does. `given`
-    returns the pieces of a request that only this attempt knows, by the names of their layers.
-    `cues` returns texts at which a small model is stopped, because it leaves its role there.
-    `readable` returns all that the tools of the attempt's agent may know. It is called again in
-    each step, where the ORM may be used. `outcome` returns the events of a text, at least one.
+    prompt to this member of the cast, or to nobody, and raises InvalidInput if no one does.
+    `own_pieces` returns the pieces of a request that only this attempt knows, by the names of their
+    layers. `cues` returns texts at which a small model is stopped, because it leaves its role
+    there. `readable` returns all that the tools of the attempt's agent may know. It is called again
+    in each step, where the ORM may be used. `outcome` returns the events of a text, at least one.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Mode:
     sentence: str
     agents: tuple[Agent, ...]
     answers: Callable[[Session, int | None], Writer]
-    given: Callable[[Attempt], Mapping[str, Sequence[Piece]]]
+    own_pieces: Callable[[Attempt], Mapping[str, Sequence[Piece]]]
     cues: Callable[[Attempt], list[str]] = lambda attempt: []
     readable: Callable[[Attempt], Mapping[str, Any]] = lambda attempt: {}
     outcome: Callable[[Attempt, str], Sequence[NewEvent]] = reply
@@ -115,6 +115,8 @@ class Mode:
     stretches: StretchRule = field(default_factory=StretchRule)
     # The model of what the mode adds to Tab 1; each of its fields has a default.
     setup: type[BaseModel] | None = None
+    # The model of what a prompt may carry beside its words; `given_of` reads it.
+    given: type[ToolArguments] | None = None
     # Two templates: the mode's cells on Tab 1, and its panel on Tab 2 with the world and the acts.
     cells: str = ""
     panel: str = ""
@@ -276,6 +278,31 @@ def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
     except ValidationError as error:
         found: list[ErrorDetails] = error.errors(include_url=False, include_input=False)
         raise BadSetup([(one["loc"], one["msg"]) for one in found]) from None
+
+
+def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a prompt carries beside its words, as it is stored. Raises InvalidInput."""
+    payload = dict(given)
+    try:
+        if mode.given is None:
+            raise InvalidReply(f"a prompt of {mode.title} carries nothing but its words")
+        check_payload(payload, mode.given)
+        if len(json.dumps(payload, ensure_ascii=False)) > GIVEN_CHAR_LIMIT:
+            raise InvalidReply(f"it is longer than {GIVEN_CHAR_LIMIT:,} characters of JSON")
+    except InvalidReply as invalid:
+        raise InvalidInput(f"given: {invalid}. Nothing was sent.") from None
+    return mode.given.model_validate(payload).model_dump(mode="json")
+
+
+def given_of(attempt: Attempt) -> Any:
+    """Return what the attempt's prompt carried as an instance of `Mode.given`; None if nothing.
+
+    A model that a mode changes has to take what attempts have stored before.
+    """
+    model = mode_of(attempt.session).given
+    if model is None or attempt.given is None:
+        return None
+    return model.model_validate(attempt.given)
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:

@@ -19,7 +19,7 @@ from agents.flows.choosing import ask_for_lacking_results, follow_choice
 from agents.flows.composing import compose_reply, cues_of, read_ahead
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
-from agents.modes import agent_of, check_changes, mode_of, outcome_of, who_answers
+from agents.modes import agent_of, check_changes, check_given, mode_of, outcome_of, who_answers
 from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer
 from agents.prompting.prose import end_at_sentence, without_heading
@@ -86,6 +86,7 @@ async def start_prompt(
     words: str,
     submission_key: str,
     witnesses: Sequence[int] | None = None,
+    given: dict[str, Any] | None = None,
 ) -> OpenedAttempt:
     """Store the user's prompt as `open_prompt` does, and start the reply in this process."""
     return await store_and_start(
@@ -96,6 +97,7 @@ async def start_prompt(
             words=words,
             submission_key=submission_key,
             witnesses=witnesses,
+            given=given,
         ),
         _prepare,
     )
@@ -108,17 +110,18 @@ async def start_reroll(
     actor: int | None = None,
     words: str | None = None,
     witnesses: Sequence[int] | None = None,
+    given: dict[str, Any] | None = None,
 ) -> OpenedAttempt:
     """Store a re-roll as `open_reroll` does, and start its reply in this process."""
     return await store_and_start(
         partial(
-            open_reroll,
+            _open_reroll,
             session_id,
             submission_key=submission_key,
             actor=actor,
             words=words,
             witnesses=witnesses,
-            answers=who_answers,
+            given=given,
         ),
         _prepare,
     )
@@ -176,13 +179,29 @@ def finished_text(agent: Agent, reply: Reply) -> str:
     return end_at_sentence(text) if reply.was_cut else text
 
 
+def _open_reroll(
+    session_id: uuid.UUID, *, given: dict[str, Any] | None, **sent: Any
+) -> OpenedAttempt:
+    given = _checked(session_id, given)
+    return open_reroll(session_id, given=given, answers=who_answers, **sent)
+
+
+def _checked(session_id: uuid.UUID, given: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if given is None else check_given(mode_of(get_chapter(session_id)), given)
+
+
 @transaction.atomic
 def _open_prompt(
-    session_id: uuid.UUID, *, answers: Answers = who_answers, **sent: Any
+    session_id: uuid.UUID,
+    *,
+    given: dict[str, Any] | None = None,
+    answers: Answers = who_answers,
+    **sent: Any,
 ) -> OpenedAttempt:
     """Store the prompt, and ask for the memory and late results that a choice or an import left
     missing."""
-    opened = open_prompt(session_id, answers=answers, **sent)
+    given = _checked(session_id, given)
+    opened = open_prompt(session_id, given=given, answers=answers, **sent)
     chapter = opened.attempt.session
     # Memory that catches up with accepted calls goes on at each commit instead.
     if opened.must_run:

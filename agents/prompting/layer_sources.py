@@ -65,9 +65,9 @@ def process_map(here: str) -> Source:
     return read
 
 
-def given(name: str) -> Source:
-    """Return a source for the pieces that only the call itself has."""
-    return lambda subject, tier: subject.given.get(name, ())
+def own_pieces(name: str) -> Source:
+    """Return a source for the pieces of this layer that only one request has."""
+    return lambda subject, tier: subject.own_pieces.get(name, ())
 
 
 def identity(subject: Subject, tier: Tier) -> list[Piece]:

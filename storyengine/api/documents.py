@@ -271,6 +271,7 @@ class AttemptDocument(Document):
     status: Literal["running", "committed", "failed", "stopped", "set_aside"]
     agent_slot: int | None = Field(description="Null where no character acts.")
     words: str
+    given: dict[str, Any] | None = Field(description="What its prompt carried beside its words.")
     events: list[EventDocument] = Field(description="Empty until the attempt is committed.")
     changes: list[ChangeDocument] = Field(
         description="What it did to the world, in order; acts last. They count while it is chosen."

@@ -173,10 +173,14 @@ def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: st
             refuse(f"{place}.source", "must be another attempt")
     if attempt.kind == "trial":
         try:
-            TrialChange.model_validate(attempt.given)
+            TrialChange.model_validate(attempt.changed_layer)
         except ValidationError:
             keys = ", ".join(TrialChange.model_fields)
-            refuse(f"{place}.given", f"must be what the trial changed, with the keys {keys}")
+            refuse(
+                f"{place}.changed_layer", f"must be what the trial changed, with the keys {keys}"
+            )
+    elif attempt.changed_layer is not None:
+        refuse(f"{place}.changed_layer", "must be null, since only a trial changes a layer")
 
 
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:

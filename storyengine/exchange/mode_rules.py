@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agents.exceptions import BadSetup
-from agents.modes import Mode, check_setup, find_mode
+from agents.modes import Mode, check_given, check_setup, find_mode
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Change, Session, Turn
 from storyengine.exchange.chapter_file import (
@@ -49,7 +49,10 @@ def check_mode_content(chapter: Chapter) -> None:
 
 
 def check_kinds(chapter: Chapter) -> None:
-    """Check that the mode declares each kind of event, change and job. Raises BadChapterFile."""
+    """Check that the mode declares each kind of event, change and job, and what prompts carry.
+
+    Raises BadChapterFile.
+    """
     mode = mode_named(chapter.mode)
 
     def check(kind: str, declared: frozenset[str], place: str, what: str) -> None:
@@ -62,6 +65,11 @@ def check_kinds(chapter: Chapter) -> None:
             check(event.kind, mode.all_event_kinds, f"{place}.events[{at}].kind", "event")
         for at, change in enumerate(attempt.changes):
             check(change.kind, mode.all_change_kinds, f"{place}.changes[{at}].kind", "change")
+        if attempt.given is not None:
+            try:
+                check_given(mode, attempt.given)
+            except InvalidInput:
+                refuse(f"{place}.given", f"is nothing that a prompt of {mode.name} carries")
     for at, result in enumerate(chapter.results):
         check(result.kind, mode.all_change_kinds, f"results[{at}].kind", "change")
         check(result.job_kind, frozenset(mode.job_kinds), f"results[{at}].job_kind", "job")
@@ -124,6 +132,7 @@ class _Folding:
             actor=entry.actor,
             agent=entry.agent,
             words=entry.words,
+            given=entry.given,
         )
         for at, one in enumerate(entry.changes):
             world = self.take(world, one.kind, one.payload, attempt, f"{place}.changes[{at}]")

@@ -48,6 +48,7 @@ from storyengine.api.tests.calling import (
     in_loop,
     reply_is_running,
 )
+from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 
@@ -199,6 +200,125 @@ class TestEvents:
         provider.enqueue("*forged* Boo.")
         assert prompt(chapter).status_code == 502
         assert not chapter.events.exists()
+
+
+class TestGiven:
+    """What a prompt carries beside its words, by the mode's own model."""
+
+    NORTH, SOUTH = {"degrees": 0}, {"degrees": 180, "with_a_lamp": True}
+    POINTS_NORTH, POINTS_SOUTH = "points to 0 degrees.", "points to 180 degrees with a lamp."
+
+    def test_it_is_in_the_request_of_this_prompt_alone(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I look.", "I wait.")
+        played(chapter, given=self.NORTH)
+        played(chapter)
+        first, second = map(sent_text, provider.history)
+        assert self.POINTS_NORTH in first
+        assert "points to" not in second
+        assert chosen(chapter, 1)["given"] == {"degrees": 0, "with_a_lamp": False}
+        assert chosen(chapter, 2)["given"] is None
+
+    def test_a_retry_has_it_without_saying_it_again(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(ProviderTimeout("Too slow."), ProviderTimeout("Too slow."), "I look.")
+        for sent in ({"given": self.NORTH}, {}, {"given": self.NORTH}):
+            answer = prompt(chapter, key="k", **sent)
+        assert answer.status_code == 201
+        assert all(self.POINTS_NORTH in sent_text(sent) for sent in provider.history)
+        assert len(provider.history) == 3
+        other = prompt(chapter, key="k", given=self.SOUTH)
+        assert_problem(other, 409, "key-reused")
+
+    def test_another_attempt_has_it_unless_it_has_its_own(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I look.", "I stare.", "I turn.")
+        played(chapter, given=self.NORTH)
+        reroll(chapter)
+        reroll(chapter, given=self.SOUTH)
+        _, again, turned = map(sent_text, provider.history)
+        assert self.POINTS_NORTH in again
+        assert self.POINTS_SOUTH in turned
+        edit = call("POST", address(chapter, "turns/1/edit"), {"text": "I shade my eyes."})
+        assert edit.status_code == 201
+        assert chosen(chapter, 1)["given"] == self.SOUTH
+
+    def test_a_trial_has_it_in_all_steps(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I look.")
+        played(chapter, given=self.NORTH)
+        provider.enqueue(says("native", "I light it.", ("light", {"lamp": "n"})), "It burns.")
+        try_again(chapter, "Somebody who is afraid.")
+        assert all(self.POINTS_NORTH in sent_text(sent) for sent in provider.history)
+        assert len(provider.history) == 3
+
+    def test_a_dry_run_shows_it(self, chapter: Session) -> None:
+        body = {"agent_slot": 1, "user_text": "Go on.", "given": self.NORTH}
+        layers = call("POST", address(chapter, "dry-run"), body).json()["layers"]
+        assert self.POINTS_NORTH in layers[-1]["text"]
+
+    @pytest.mark.parametrize("path", ["prompt", "reroll", "dry-run"])
+    @pytest.mark.parametrize(
+        ("given", "problem"),
+        [
+            ({"degrees": 360}, "degrees"),
+            ({"degrees": 1, "minutes": 2}, "minutes"),
+            ({}, "degrees is missing"),
+            ({"degrees": 1, "\x00": 1}, "not text"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(
+        self,
+        chapter: Session,
+        provider: ScriptedProvider,
+        path: str,
+        given: dict[str, Any],
+        problem: str,
+    ) -> None:
+        provider.enqueue("I look.")
+        played(chapter)
+        body = {"agent_slot": 1, "user_text": "Go on.", "given": given}
+        refused = assert_problem(call("POST", address(chapter, path), body), 422, "invalid-input")
+        assert problem in refused["detail"]
+        assert Attempt.objects.count() == 1
+
+    def test_a_mode_without_such_a_model_takes_nothing(self) -> None:
+        refused = assert_problem(prompt(make_active_chapter(), given={}), 422, "invalid-input")
+        assert "carries nothing but its words" in refused["detail"]
+
+    def test_it_has_a_cap(self, chapter: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agents.modes.GIVEN_CHAR_LIMIT", 10)
+        refused = assert_problem(prompt(chapter, given=self.SOUTH), 422, "invalid-input")
+        assert "longer than 10 characters" in refused["detail"]
+
+    def test_a_copy_from_a_file_retries_with_it(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I look.", ProviderTimeout("Too slow."))
+        played(chapter, given=self.NORTH)
+        prompt(chapter, given=self.SOUTH)
+        copy = import_chapter(written(chapter))
+        assert json.loads(written(copy))["chapter"] == json.loads(written(chapter))["chapter"]
+        provider.enqueue("I stare.")
+        key = call("GET", address(copy)).json()["pending_turn"]["submission_key"]
+        played(copy, key=key)
+        assert self.POINTS_SOUTH in sent_text(provider.history[-1])
+        assert chosen(copy, 1)["given"] == {**self.NORTH, "with_a_lamp": False}
+
+    def test_a_file_with_what_does_not_fit_is_refused(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue("I look.")
+        played(chapter, given=self.NORTH)
+        file = json.loads(written(chapter))
+        file["chapter"]["turns"][0]["attempts"][0]["given"] = {"degrees": 400}
+        problem = r"turns\[0\].attempts\[0\].given is nothing that a prompt of lighthouse carries"
+        with pytest.raises(BadChapterFile, match=problem):
+            import_chapter(json.dumps(file).encode())
 
 
 class TestTools:

@@ -3,7 +3,7 @@
 from agents.modes import AddedLayer, Mode, Stage
 from agents.prompting.sandwich import LayerDeclaration
 from storyengine.tests.lighthouse.acts import REFUEL
-from storyengine.tests.lighthouse.keeper import KEEPER, acts_next, answers, words_of
+from storyengine.tests.lighthouse.keeper import KEEPER, Pointing, acts_next, answers, words_of
 from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.lighthouse.outcome import SIGNAL, outcome
 from storyengine.tests.lighthouse.setup import Tower
@@ -17,7 +17,7 @@ MODE = Mode(
     sentence="Two people keep a lighthouse.",
     agents=(KEEPER, NARRATOR),
     answers=answers,
-    given=words_of,
+    own_pieces=words_of,
     readable=readable,
     outcome=outcome,
     acts=(REFUEL,),
@@ -32,6 +32,7 @@ MODE = Mode(
     most_turns_alone=2,
     after_commit=ask_for_tide,
     setup=Tower,
+    given=Pointing,
     cells="lighthouse/cells.html",
     panel="lighthouse/panel.html",
 )
