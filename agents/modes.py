@@ -31,6 +31,7 @@ from agents.prompting.sandwich import LayerDeclaration, Subject, compose
 from agents.prompting.tools import ToolArguments
 from agents.providers.exceptions import EmptyReply
 from agents.running.job_kinds import JobKind, declare_job_kind
+from memory.block_kinds import ENGINE_BLOCK_KINDS, BlockKind, declare_block_kind
 from memory.stretches import StretchRule, declare_stretches
 from sessions import chance
 from sessions.access import get_chapter, lock_chapter
@@ -111,6 +112,7 @@ class Mode:
     elements: frozenset[str] = frozenset()
     change_kinds: frozenset[str] = frozenset()
     event_kinds: frozenset[str] = frozenset()
+    block_kinds: Mapping[str, BlockKind] = field(default_factory=dict)
     job_kinds: Mapping[str, JobKind] = field(default_factory=dict)
     stretches: StretchRule = field(default_factory=StretchRule)
     # The model of what the mode adds to Tab 1; each of its fields has a default.
@@ -143,6 +145,11 @@ class Mode:
     def all_change_kinds(self) -> frozenset[str]:
         """Its own kinds of change and the engine's."""
         return self.change_kinds | {PERSON}
+
+    @property
+    def all_block_kinds(self) -> frozenset[str]:
+        """Its own kinds of memory block and the engine's."""
+        return ENGINE_BLOCK_KINDS | self.block_kinds.keys()
 
 
 @dataclass(frozen=True)
@@ -287,11 +294,12 @@ def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
         if mode.given is None:
             raise InvalidReply(f"a prompt of {mode.title} carries nothing but its words")
         check_payload(payload, mode.given)
-        if len(json.dumps(payload, ensure_ascii=False)) > GIVEN_CHAR_LIMIT:
+        stored = mode.given.model_validate(payload).model_dump(mode="json")
+        if len(json.dumps(stored, ensure_ascii=False)) > GIVEN_CHAR_LIMIT:
             raise InvalidReply(f"it is longer than {GIVEN_CHAR_LIMIT:,} characters of JSON")
     except InvalidReply as invalid:
         raise InvalidInput(f"given: {invalid}. Nothing was sent.") from None
-    return mode.given.model_validate(payload).model_dump(mode="json")
+    return stored
 
 
 def given_of(attempt: Attempt) -> Any:
@@ -418,6 +426,8 @@ def load_modes(apps: tuple[str, ...]) -> Loaded:
             modes[app] = mode
             guard_elements(mode.elements)
             declare_stretches(mode.name, mode.stretches)
+            for name, kind in mode.block_kinds.items():
+                declare_block_kind(name, kind)
             faults += _declare_jobs(mode)
     return Loaded(modes, tuple(faults))
 

@@ -69,7 +69,10 @@ class ChangeDocument(Document):
 class MemoryBlockDocument(Document):
     block_id: UUID
     session_id: UUID
-    type: Literal["world_chapter_lock", "turn_delta", "canon_correction"]
+    type: str = Field(
+        description="world_chapter_lock, turn_delta, canon_correction, or what a way to play calls "
+        "its own."
+    )
     from_prompt_index: int
     to_prompt_index: int
     audience: list[int] | None = Field(

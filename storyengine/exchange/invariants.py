@@ -281,17 +281,18 @@ def _check_blocks(chapter: Chapter) -> None:
 
 def _check_place_of(block: MemoryBlockEntry, chapter: Chapter, place: str) -> None:
     first, last = block.from_prompt_index, block.to_prompt_index
+    is_of_no_attempt = block.type in ("world_chapter_lock", "canon_correction")
     if last > chapter.prompt_index:
         refuse(f"{place}.to_prompt_index", "is beyond the last prompt")
     match block.type:
         case "world_chapter_lock" if first or last:
             refuse(place, "is a world_chapter_lock, which goes from 0 to 0")
-        case "turn_delta" if not 1 <= first <= last:
-            refuse(f"{place}.to_prompt_index", "is before the block's first prompt")
         case "canon_correction" if first != last:
             refuse(place, "is a canon_correction, which covers no prompts")
-    if (block.type == "turn_delta") != (block.attempt is not None):
-        refuse(f"{place}.attempt", "must name an attempt for a turn_delta, and else be null")
+    if not (is_of_no_attempt or 1 <= first <= last):
+        refuse(f"{place}.to_prompt_index", "is before the block's first prompt")
+    if is_of_no_attempt != (block.attempt is None):
+        refuse(f"{place}.attempt", "must be null for a lock and a correction, and else an attempt")
     _check_attempt_of(block.attempt, last, chapter, f"{place}.attempt")
     _check_audience(block, chapter, f"{place}.audience")
 

@@ -5,11 +5,14 @@ from typing import Any
 
 from agents.exceptions import BadSetup
 from agents.modes import Mode, check_given, check_setup, find_mode
+from memory.block_kinds import BlockKind
+from memory.fold.records import Prompts
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Change, Session, Turn
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     Chapter,
+    MemoryBlockEntry,
     ResultEntry,
     UnansweredEntry,
 )
@@ -66,13 +69,30 @@ def check_kinds(chapter: Chapter) -> None:
         for at, change in enumerate(attempt.changes):
             check(change.kind, mode.all_change_kinds, f"{place}.changes[{at}].kind", "change")
         if attempt.given is not None:
-            try:
-                check_given(mode, attempt.given)
-            except InvalidInput:
-                refuse(f"{place}.given", f"is nothing that a prompt of {mode.name} carries")
+            _check_given(mode, attempt.given, f"{place}.given")
+    for at, block in enumerate(chapter.memory_blocks):
+        check(block.type, mode.all_block_kinds, f"memory_blocks[{at}].type", "memory block")
+        _check_block(mode.block_kinds.get(block.type), block, f"memory_blocks[{at}].json_payload")
     for at, result in enumerate(chapter.results):
         check(result.kind, mode.all_change_kinds, f"results[{at}].kind", "change")
         check(result.job_kind, frozenset(mode.job_kinds), f"results[{at}].job_kind", "job")
+
+
+def _check_given(mode: Mode, given: dict[str, Any], place: str) -> None:
+    try:
+        check_given(mode, given)
+    except InvalidInput:
+        refuse(place, f"is nothing that a prompt of {mode.name} carries")
+
+
+def _check_block(kind: BlockKind | None, block: MemoryBlockEntry, place: str) -> None:
+    if kind is None:
+        return
+    try:
+        kind.read(block.json_payload, Prompts(block.from_prompt_index, block.to_prompt_index))
+        kind.sections(block.json_payload)
+    except _CANNOT_TAKE:
+        refuse(place, f"is nothing that {kind.title} can tell")
 
 
 def all_attempts(chapter: Chapter) -> Iterator[tuple[str, AttemptEntry | UnansweredEntry]]:

@@ -24,7 +24,7 @@ from agents.flows.tests.playing import nobody_writes
 from agents.flows.tests.trying import try_again
 from agents.mode_checks import check_modes
 from agents.models import Job
-from agents.modes import find_mode, world_now
+from agents.modes import find_mode
 from agents.prompting.tools import ToolForm
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import Script, ScriptedProvider
@@ -48,9 +48,18 @@ from storyengine.api.tests.calling import (
     in_loop,
     reply_is_running,
 )
-from storyengine.exchange.exceptions import BadChapterFile
-from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
+from storyengine.tests.playing_the_lighthouse import (
+    act,
+    attempts,
+    changes,
+    chosen,
+    light_of,
+    played,
+    prompt,
+    reroll,
+    written,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
 
@@ -67,47 +76,6 @@ def _installed(settings: Settings) -> None:
 @pytest.fixture
 def chapter() -> Session:
     return make_active_chapter(mode="lighthouse", selected_agent_slots=(1, 2))
-
-
-def prompt(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more: Any) -> Any:
-    key = more.pop("key", None)
-    headers = {"Idempotency_Key": key} if key else {}
-    body = {"agent_slot": slot, "user_text": words, **more}
-    return call("POST", address(chapter, "prompt"), body, **headers)
-
-
-def played(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more: Any) -> Any:
-    """The events of a turn that was committed, thoughts included."""
-    answer = prompt(chapter, slot, words, **more)
-    assert answer.status_code == 201, answer.content
-    return chosen(chapter, answer.json()["prompt_index"])["events"]
-
-
-def attempts(chapter: Session, number: int) -> Any:
-    return call("GET", address(chapter, f"turns/{number}") + "?thoughts=1").json()["attempts"]
-
-
-def chosen(chapter: Session, number: int) -> Any:
-    [attempt] = [one for one in attempts(chapter, number) if one["is_chosen"]]
-    return attempt
-
-
-def changes(chapter: Session, number: int) -> list[tuple[str, Any]]:
-    return [(one["kind"], one["payload"]) for one in chosen(chapter, number)["changes"]]
-
-
-def act(chapter: Session, name: str = "refuel", **arguments: Any) -> Any:
-    return call("POST", address(chapter, "act"), {"act": name, "arguments": arguments})
-
-
-def reroll(chapter: Session, **body: Any) -> Any:
-    answer = call("POST", address(chapter, "reroll"), body)
-    assert answer.status_code == 201, answer.content
-    return answer
-
-
-def light_of(chapter: Session) -> Any:
-    return world_now(Session.objects.get(pk=chapter.pk))
 
 
 def test_its_declaration_is_without_fault() -> None:
@@ -200,125 +168,6 @@ class TestEvents:
         provider.enqueue("*forged* Boo.")
         assert prompt(chapter).status_code == 502
         assert not chapter.events.exists()
-
-
-class TestGiven:
-    """What a prompt carries beside its words, by the mode's own model."""
-
-    NORTH, SOUTH = {"degrees": 0}, {"degrees": 180, "with_a_lamp": True}
-    POINTS_NORTH, POINTS_SOUTH = "points to 0 degrees.", "points to 180 degrees with a lamp."
-
-    def test_it_is_in_the_request_of_this_prompt_alone(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("I look.", "I wait.")
-        played(chapter, given=self.NORTH)
-        played(chapter)
-        first, second = map(sent_text, provider.history)
-        assert self.POINTS_NORTH in first
-        assert "points to" not in second
-        assert chosen(chapter, 1)["given"] == {"degrees": 0, "with_a_lamp": False}
-        assert chosen(chapter, 2)["given"] is None
-
-    def test_a_retry_has_it_without_saying_it_again(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(ProviderTimeout("Too slow."), ProviderTimeout("Too slow."), "I look.")
-        for sent in ({"given": self.NORTH}, {}, {"given": self.NORTH}):
-            answer = prompt(chapter, key="k", **sent)
-        assert answer.status_code == 201
-        assert all(self.POINTS_NORTH in sent_text(sent) for sent in provider.history)
-        assert len(provider.history) == 3
-        other = prompt(chapter, key="k", given=self.SOUTH)
-        assert_problem(other, 409, "key-reused")
-
-    def test_another_attempt_has_it_unless_it_has_its_own(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("I look.", "I stare.", "I turn.")
-        played(chapter, given=self.NORTH)
-        reroll(chapter)
-        reroll(chapter, given=self.SOUTH)
-        _, again, turned = map(sent_text, provider.history)
-        assert self.POINTS_NORTH in again
-        assert self.POINTS_SOUTH in turned
-        edit = call("POST", address(chapter, "turns/1/edit"), {"text": "I shade my eyes."})
-        assert edit.status_code == 201
-        assert chosen(chapter, 1)["given"] == self.SOUTH
-
-    def test_a_trial_has_it_in_all_steps(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("I look.")
-        played(chapter, given=self.NORTH)
-        provider.enqueue(says("native", "I light it.", ("light", {"lamp": "n"})), "It burns.")
-        try_again(chapter, "Somebody who is afraid.")
-        assert all(self.POINTS_NORTH in sent_text(sent) for sent in provider.history)
-        assert len(provider.history) == 3
-
-    def test_a_dry_run_shows_it(self, chapter: Session) -> None:
-        body = {"agent_slot": 1, "user_text": "Go on.", "given": self.NORTH}
-        layers = call("POST", address(chapter, "dry-run"), body).json()["layers"]
-        assert self.POINTS_NORTH in layers[-1]["text"]
-
-    @pytest.mark.parametrize("path", ["prompt", "reroll", "dry-run"])
-    @pytest.mark.parametrize(
-        ("given", "problem"),
-        [
-            ({"degrees": 360}, "degrees"),
-            ({"degrees": 1, "minutes": 2}, "minutes"),
-            ({}, "degrees is missing"),
-            ({"degrees": 1, "\x00": 1}, "not text"),
-        ],
-    )
-    def test_what_does_not_fit_is_refused(
-        self,
-        chapter: Session,
-        provider: ScriptedProvider,
-        path: str,
-        given: dict[str, Any],
-        problem: str,
-    ) -> None:
-        provider.enqueue("I look.")
-        played(chapter)
-        body = {"agent_slot": 1, "user_text": "Go on.", "given": given}
-        refused = assert_problem(call("POST", address(chapter, path), body), 422, "invalid-input")
-        assert problem in refused["detail"]
-        assert Attempt.objects.count() == 1
-
-    def test_a_mode_without_such_a_model_takes_nothing(self) -> None:
-        refused = assert_problem(prompt(make_active_chapter(), given={}), 422, "invalid-input")
-        assert "carries nothing but its words" in refused["detail"]
-
-    def test_it_has_a_cap(self, chapter: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("agents.modes.GIVEN_CHAR_LIMIT", 10)
-        refused = assert_problem(prompt(chapter, given=self.SOUTH), 422, "invalid-input")
-        assert "longer than 10 characters" in refused["detail"]
-
-    def test_a_copy_from_a_file_retries_with_it(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("I look.", ProviderTimeout("Too slow."))
-        played(chapter, given=self.NORTH)
-        prompt(chapter, given=self.SOUTH)
-        copy = import_chapter(written(chapter))
-        assert json.loads(written(copy))["chapter"] == json.loads(written(chapter))["chapter"]
-        provider.enqueue("I stare.")
-        key = call("GET", address(copy)).json()["pending_turn"]["submission_key"]
-        played(copy, key=key)
-        assert self.POINTS_SOUTH in sent_text(provider.history[-1])
-        assert chosen(copy, 1)["given"] == {**self.NORTH, "with_a_lamp": False}
-
-    def test_a_file_with_what_does_not_fit_is_refused(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("I look.")
-        played(chapter, given=self.NORTH)
-        file = json.loads(written(chapter))
-        file["chapter"]["turns"][0]["attempts"][0]["given"] = {"degrees": 400}
-        problem = r"turns\[0\].attempts\[0\].given is nothing that a prompt of lighthouse carries"
-        with pytest.raises(BadChapterFile, match=problem):
-            import_chapter(json.dumps(file).encode())
 
 
 class TestTools:
@@ -605,10 +454,6 @@ def test_a_copy_from_a_file_has_all_of_it_and_goes_on(
     played(copy)
     # Taken before, it is not taken again.
     assert changes(copy, 3) == []
-
-
-def written(chapter: Session) -> bytes:
-    return export_chapter(chapter.pk).to_json()
 
 
 class TestActingAlone:
