@@ -1,6 +1,7 @@
 """What a second way to play stores of its own: what prompts carry, and a kind of memory block."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pytest_django import Settings
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says, sent_text
 from agents.flows.tests.trying import try_again
+from agents.modes import find_mode
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
 from memory.fold.folding import fold_chapter
@@ -190,12 +192,12 @@ class TestMemoryOfItsOwn:
         assert told.full == "Log of the light, prompt 1\nSignals: Keep off."
         [block] = chapter.memory_blocks.all()
         shown = readable_block(block, chapter.characters)
-        assert (shown.title, shown.badge) == ("Log of the light, prompt 1, known to Agent 1", "")
+        assert (shown.title, shown.badge) == ("Log of the light, prompt 1, known to Agent Red", "")
         assert [(one.label, one.lines) for one in shown.sections] == [("Signals", ["Keep off."])]
         download = (
             Client().get(reverse("pages:download-everything", args=[chapter.pk])).content.decode()
         )
-        assert "Memory: Log of the light, prompt 1, known to Agent 1\n" in download
+        assert "Memory: Log of the light, prompt 1, known to Agent Red\n" in download
 
     def test_it_counts_while_its_attempt_is_chosen_and_is_stored_once(
         self, chapter: Session, provider: ScriptedProvider
@@ -249,3 +251,60 @@ class TestMemoryOfItsOwn:
         [block] = chapter.memory_blocks.all()
         assert readable_block(block).title == "Prompt 1"
         assert fold_chapter(chapter).truths == {}
+
+
+class TestFiles:
+    """A file is checked by what its own mode declares."""
+
+    @pytest.fixture
+    def file(self, chapter: Session, provider: ScriptedProvider) -> Any:
+        provider.enqueue("*sea* A wave.")
+        played(chapter)
+        return json.loads(written(chapter))
+
+    def refused(self, file: Any, problem: str) -> None:
+        with pytest.raises(BadChapterFile, match=problem):
+            import_chapter(json.dumps(file).encode())
+
+    def test_one_who_acts_may_come_to_what_nobody_says(self, file: Any) -> None:
+        copy = import_chapter(json.dumps(file).encode())
+        assert [event.agent_slot for event in copy.events.all()] == [None, None]
+
+    def test_an_agent_of_another_mode_is_refused(self, file: Any) -> None:
+        file["chapter"]["turns"][0]["attempts"][0]["agent"] = "character"
+        self.refused(file, "agent is no agent that lighthouse declares")
+
+    def test_a_draft_is_refused_where_nothing_is_narrated(self, file: Any) -> None:
+        file["chapter"]["narrative_drafts"] = [
+            {
+                "narrative_agent_definition_text": "",
+                "target_words": 900,
+                "source_snapshot": {"max_prompt_index_used": 1, "memory_blocks_used": []},
+                "chapter_text": "A wave came.",
+                "created_at": file["exported_at"],
+                "attempt": 0,
+            }
+        ]
+        self.refused(file, "narrative_drafts must be empty: lighthouse has no narration")
+
+    def test_a_delta_is_refused_where_nothing_is_remembered(
+        self, file: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file["chapter"]["last_summarized_prompt_index"] = 1
+        file["chapter"]["memory_blocks"] = [
+            {
+                "type": "turn_delta",
+                "from_prompt_index": 1,
+                "to_prompt_index": 1,
+                "json_payload": {},
+                "created_at": file["exported_at"],
+                "audience": [1, 2],
+                "attempt": 0,
+            }
+        ]
+        import_chapter(json.dumps(file).encode())
+        mode = find_mode("lighthouse")
+        assert mode is not None
+        other = replace(mode, stages=frozenset())
+        monkeypatch.setattr("agents.modes.find_mode", lambda name: other)
+        self.refused(file, "last_summarized_prompt_index must be 0: lighthouse has no memory")

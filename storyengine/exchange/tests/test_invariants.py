@@ -340,9 +340,9 @@ IN_VERSION_2: list[tuple[Change, str]] = [
     (other_words, "chapter.turns[0].attempts[0].events[0].text must be the words of the attempt"),
     (speaker_absent, "chapter.turns[0].attempts[0].events[1].agent_slot is none of the selected"),
     (speaking_words, "chapter.turns[0].attempts[0].events[0].agent_slot must be null"),
-    (delta_of_no_attempt, "chapter.memory_blocks[1].attempt must be null for a lock and a correction"),
+    (delta_of_no_attempt, "chapter.memory_blocks[1].attempt must be null for a lock"),
     (delta_beyond_attempts, "memory_blocks[1].attempt must be the place of one of the attempts at"),
-    (lock_of_an_attempt, "chapter.memory_blocks[0].attempt must be null for a lock and a correction"),
+    (lock_of_an_attempt, "chapter.memory_blocks[0].attempt must be null for a lock"),
     (
         correction_of_an_attempt,
         "chapter.memory_blocks[2].attempt must be null for a lock",
