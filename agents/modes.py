@@ -4,10 +4,8 @@
 code reaches a mode through this module.
 """
 
-import json
 import math
 import random
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,15 +15,11 @@ from types import ModuleType
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from django.utils.module_loading import module_has_submodule
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel
 
-from agents.exceptions import BadSetup
 from agents.prompting.declarations import ENGINE_AGENTS, Agent
 from agents.prompting.escaping import guard_elements
-from agents.prompting.forms.schemas import InvalidReply, check_payload, check_storable
 from agents.prompting.layers import Layer, Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject, compose
 from agents.prompting.tools import ToolArguments
@@ -34,12 +28,11 @@ from agents.running.job_kinds import JobKind, declare_job_kind
 from memory.block_kinds import ENGINE_BLOCK_KINDS, BlockKind, declare_block_kind
 from memory.stretches import StretchRule, declare_stretches
 from sessions import chance
-from sessions.access import get_chapter, lock_chapter
 from sessions.attempts import Writer
-from sessions.chapters import SetupChange, create_chapter, save_setup
+from sessions.chapters import create_chapter
 from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
-from sessions.limits import GIVEN_CHAR_LIMIT, MAX_EVENTS_OF_AN_ATTEMPT, MODE_SETUP_CHAR_LIMIT
+from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT
 from sessions.models import DEFAULT_MODE, PERSON, SAID, THOUGHT, Attempt, Change, Session
 from sessions.world import NewChange, changes_that_count, fold_world
 
@@ -117,7 +110,7 @@ class Mode:
     stretches: StretchRule = field(default_factory=StretchRule)
     # The model of what the mode adds to Tab 1; each of its fields has a default.
     setup: type[BaseModel] | None = None
-    # The model of what a prompt may carry beside its words; `given_of` reads it.
+    # The model of what a prompt may carry beside its words; see `given_of` in agents.mode_fields.
     given: type[ToolArguments] | None = None
     # Two templates: the mode's cells on Tab 1, and its panel on Tab 2 with the world and the acts.
     cells: str = ""
@@ -229,88 +222,6 @@ def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
             "Nothing was made."
         )
     return create_chapter(title, mode=mode, is_in_play=Stage.LOCK not in declared.stages)
-
-
-def setup_of(chapter: Session) -> BaseModel | None:
-    """Return what the mode adds to the chapter's Tab 1; None if it adds nothing.
-
-    Raises BadSetup if the stored setup does not fit the mode's present model, and WrongState.
-    """
-    return check_setup(mode_of(chapter), chapter.tab1.mode_setup)
-
-
-@transaction.atomic
-def save_mode_setup(
-    session_id: uuid.UUID, content: dict[str, Any] | Callable[[dict[str, Any]], None]
-) -> Session:
-    """Save the mode's setup on Tab 1; a field that is left out gets its default.
-
-    A function changes the present setup, with all its fields, while the chapter's row is locked.
-    Raises BadSetup, without saving anything, and WrongState once Tab 1 is frozen.
-    """
-    lock_chapter(session_id)
-    chapter = get_chapter(session_id)
-    if callable(content):
-        change, content = content, present_setup(chapter)
-        change(content)
-    setup = check_setup(mode_of(chapter), content)
-    stored = setup.model_dump(mode="json") if setup else {}
-    return save_setup(session_id, SetupChange(mode_setup=stored))
-
-
-def present_setup(chapter: Session) -> dict[str, Any]:
-    """Return the mode's setup as JSON with all its fields, or as it is stored if it does not fit
-    the mode's present model. Raises WrongState."""
-    try:
-        setup = setup_of(chapter)
-    except BadSetup:
-        return dict(chapter.tab1.mode_setup)
-    return setup.model_dump(mode="json") if setup else {}
-
-
-def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
-    """Return the content as an instance of the mode's model. Raises BadSetup."""
-    try:
-        check_storable(content)
-    except InvalidReply as error:
-        raise BadSetup([((), str(error))]) from None
-    if len(json.dumps(content, ensure_ascii=False)) > MODE_SETUP_CHAR_LIMIT:
-        raise BadSetup([((), f"it is longer than {MODE_SETUP_CHAR_LIMIT:,} characters of JSON")])
-    if mode.setup is None:
-        if content:
-            raise BadSetup([((), f"{mode.title} adds nothing to Tab 1")])
-        return None
-    try:
-        return mode.setup.model_validate(content)
-    except ValidationError as error:
-        found: list[ErrorDetails] = error.errors(include_url=False, include_input=False)
-        raise BadSetup([(one["loc"], one["msg"]) for one in found]) from None
-
-
-def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a prompt carries beside its words, as it is stored. Raises InvalidInput."""
-    payload = dict(given)
-    try:
-        if mode.given is None:
-            raise InvalidReply(f"a prompt of {mode.title} carries nothing but its words")
-        check_payload(payload, mode.given)
-        stored = mode.given.model_validate(payload).model_dump(mode="json")
-        if len(json.dumps(stored, ensure_ascii=False)) > GIVEN_CHAR_LIMIT:
-            raise InvalidReply(f"it is longer than {GIVEN_CHAR_LIMIT:,} characters of JSON")
-    except InvalidReply as invalid:
-        raise InvalidInput(f"given: {invalid}. Nothing was sent.") from None
-    return stored
-
-
-def given_of(attempt: Attempt) -> Any:
-    """Return what the attempt's prompt carried as an instance of `Mode.given`; None if nothing.
-
-    A model that a mode changes has to take what attempts have stored before.
-    """
-    model = mode_of(attempt.session).given
-    if model is None or attempt.given is None:
-        return None
-    return model.model_validate(attempt.given)
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:

@@ -13,7 +13,8 @@ from agents.exceptions import PromptTooLong
 from agents.facts.model_list import Price
 from agents.facts.prices import FREE, price_of
 from agents.flows.composing import answer_to, compose_reply
-from agents.modes import agent_of, check_given, mode_of
+from agents.mode_fields import given_to_store
+from agents.modes import agent_of
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import Agent
 from agents.prompting.layers import AssembledPrompt, Layer, Tier, assemble
@@ -89,7 +90,7 @@ def look_ahead(
     text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     attempt = answer_to(chapter, agent_slot, text)
     check_cast(chapter, attempt.actor, witnesses)
-    attempt.given = None if given is None else check_given(mode_of(chapter), given)
+    attempt.given = given_to_store(chapter.pk, given)
     agent = agent_of(attempt)
     model, facts = model_name(agent), known_facts(agent)
     limit = output_limit(agent, facts)

@@ -19,7 +19,8 @@ from agents.flows.choosing import ask_for_lacking_results, follow_choice
 from agents.flows.composing import compose_reply, cues_of, read_ahead
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
-from agents.modes import agent_of, check_changes, check_given, mode_of, outcome_of, who_answers
+from agents.mode_fields import given_to_store
+from agents.modes import agent_of, check_changes, mode_of, outcome_of, who_answers
 from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer
 from agents.prompting.prose import end_at_sentence, without_heading
@@ -182,12 +183,8 @@ def finished_text(agent: Agent, reply: Reply) -> str:
 def _open_reroll(
     session_id: uuid.UUID, *, given: dict[str, Any] | None, **sent: Any
 ) -> OpenedAttempt:
-    given = _checked(session_id, given)
+    given = given_to_store(session_id, given)
     return open_reroll(session_id, given=given, answers=who_answers, **sent)
-
-
-def _checked(session_id: uuid.UUID, given: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if given is None else check_given(mode_of(get_chapter(session_id)), given)
 
 
 @transaction.atomic
@@ -200,7 +197,7 @@ def _open_prompt(
 ) -> OpenedAttempt:
     """Store the prompt, and ask for the memory and late results that a choice or an import left
     missing."""
-    given = _checked(session_id, given)
+    given = given_to_store(session_id, given)
     opened = open_prompt(session_id, given=given, answers=answers, **sent)
     chapter = opened.attempt.session
     # Memory that catches up with accepted calls goes on at each commit instead.

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from agents.exceptions import BadSetup
-from agents.modes import Mode, check_given, check_setup, find_mode
+from agents.mode_fields import check_given, check_setup
+from agents.modes import Mode, find_mode
 from memory.block_kinds import BlockKind
 from memory.fold.records import Prompts
 from sessions.exceptions import InvalidInput

@@ -65,8 +65,8 @@ class TestGiven:
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
         provider.enqueue(ProviderTimeout("Too slow."), ProviderTimeout("Too slow."), "I look.")
-        for sent in ({"given": self.NORTH}, {}, {"given": self.NORTH}):
-            answer = prompt(chapter, key="k", **sent)
+        for given in (self.NORTH, None, self.NORTH):
+            answer = prompt(chapter, key="k", given=given)
         assert answer.status_code == 201
         assert all(self.POINTS_NORTH in sent_text(sent) for sent in provider.history)
         assert len(provider.history) == 3
@@ -132,7 +132,7 @@ class TestGiven:
         assert "carries nothing but its words" in refused["detail"]
 
     def test_it_has_a_cap(self, chapter: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("agents.modes.GIVEN_CHAR_LIMIT", 10)
+        monkeypatch.setattr("agents.mode_fields.GIVEN_CHAR_LIMIT", 10)
         refused = assert_problem(prompt(chapter, given=self.SOUTH), 422, "invalid-input")
         assert "longer than 10 characters" in refused["detail"]
 

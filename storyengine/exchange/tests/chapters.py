@@ -151,7 +151,7 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         for draft in chapter["narrative_drafts"]
     ]
     chapter["unanswered_turns"] = [
-        _without(entry, "turn", "actor", "agent", "words", "witnesses", "changes")
+        _without(entry, "turn", "actor", "agent", "words", "given", "witnesses", "changes")
         | {
             "prompt_index": entry["turn"],
             "agent_slot": entry["actor"],

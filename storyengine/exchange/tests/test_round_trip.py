@@ -288,7 +288,7 @@ class TestAttempts:
         assert copied.changed_layer == TRIED
 
     def test_a_trial_of_an_older_file_says_in_given_what_it_changed(self) -> None:
-        file = exported(make_whole_chapter())
+        file = json.loads(export_chapter(make_whole_chapter().pk).to_json())
         for attempt in file["chapter"]["turns"][9]["attempts"]:
             attempt["given"] = attempt.pop("changed_layer")
         copied = import_chapter(json.dumps(file).encode()).attempts

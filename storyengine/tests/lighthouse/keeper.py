@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from agents.modes import given_of
+from agents.mode_fields import given_of
 from agents.prompting.declarations import Agent, memory_layer
 from agents.prompting.layer_sources import (
     character_memory,
