@@ -135,6 +135,8 @@ def write_own_block(
         return
     readers, number = sorted(audience), attempt.turn.number
     tell_readers_apart(attempt.session, readers)
+    # What is kept of requests is composed anew.
+    Session.objects.filter(pk=attempt.session_id).update(updated_at=timezone.now())
     MemoryBlock.objects.create(
         session_id=attempt.session_id,
         type=kind,

@@ -15,12 +15,13 @@ from agents.flows.tests.trying import try_again
 from agents.modes import find_mode
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
+from memory.blocks import write_own_block
 from memory.fold.folding import fold_chapter
 from memory.fold.reading import block_readers
 from memory.telling.prompt_memory import recall
 from memory.telling.rendering import block_forms, readable_block
 from sessions.models import Attempt, Session
-from sessions.tests.factories import make_active_chapter
+from sessions.tests.factories import add_prompts, make_active_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.importing import import_chapter
@@ -211,6 +212,16 @@ class TestMemoryOfItsOwn:
         provider.enqueue("I row.")
         played(chapter)
         assert chapter.memory_blocks.count() == 1
+
+    def test_one_that_is_not_everybodys_has_requests_composed_anew_for_each(self) -> None:
+        chapter = make_active_chapter(mode="lighthouse", selected_agent_slots=(1, 2))
+        add_prompts(chapter, 1)
+        assert not chapter.differs_by_reader
+        write_own_block(chapter.turns.get().chosen, "lighthouse.log", {"signals": ["Stay."]}, [1])
+        before = chapter.updated_at
+        chapter.refresh_from_db()
+        assert chapter.differs_by_reader
+        assert chapter.updated_at > before
 
     def test_a_copy_has_it(self, chapter: Session, provider: ScriptedProvider) -> None:
         copy = import_chapter(written(chapter))
