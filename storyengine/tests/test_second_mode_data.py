@@ -219,9 +219,9 @@ class TestMemoryOfItsOwn:
         assert not chapter.differs_by_reader
         write_own_block(chapter.turns.get().chosen, "lighthouse.log", {"signals": ["Stay."]}, [1])
         before = chapter.updated_at
-        chapter.refresh_from_db()
-        assert chapter.differs_by_reader
-        assert chapter.updated_at > before
+        now = Session.objects.get(pk=chapter.pk)
+        assert now.differs_by_reader
+        assert now.updated_at > before
 
     def test_a_copy_has_it(self, chapter: Session, provider: ScriptedProvider) -> None:
         copy = import_chapter(written(chapter))
