@@ -100,6 +100,7 @@ class TestReading:
             "status",
             "agent_slot",
             "words",
+            "given",
             "events",
             "changes",
             "witnesses",
