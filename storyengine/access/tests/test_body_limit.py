@@ -117,8 +117,8 @@ def test_the_answer_is_in_the_form_of_who_asked() -> None:
     assert (problem["status"], problem["type"]) == (413, "urn:storyengine:too-large")
     assert (problem["title"], problem["instance"]) == ("Too large", "/api/session/import")
     assert "21,000,000 bytes" in problem["detail"]
-    # A chapter that is too large for the API can be imported by the command. No other address has
-    # use for it.
+    # A chapter that is too large for the API can be imported by a command. Only the answer of an
+    # import names that command.
     assert import_command() in problem["detail"]
     assert import_command().encode() not in page.body
 

@@ -126,7 +126,8 @@ def test_each_is_logged_with_its_address_and_nothing_of_it_is_kept(
 def test_a_database_that_is_away_keeps_nobody_out(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a database a right token is accepted and a wrong one is refused, with no count."""
+    """Without a database wrong tokens are not counted, but they are refused, and a right one is
+    accepted."""
 
     def fail(*args: object) -> bool:
         raise OperationalError

@@ -4,8 +4,9 @@ from pytest_django import Settings
 
 @pytest.fixture(autouse=True)
 def _no_reading_ahead(settings: Settings) -> None:
-    """Set another model than the embedded one, since the engine sends that one prompts ahead.
+    """Set the scripted model.
 
-    So every call in these tests is one that a client made.
+    The engine sends prompts ahead to the embedded model only, so every call in these tests is one
+    that a client made.
     """
     settings.LLM = "scripted"

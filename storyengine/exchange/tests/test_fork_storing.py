@@ -163,7 +163,10 @@ def test_whichever_write_fails_the_same_form_makes_one_whole_fork(
 
 
 class FailingWrite:
-    """A wrapper of queries that makes write number `at` fail, and then sets `at` to 0."""
+    """A wrapper of queries that makes one write fail.
+
+    Each write counts `at` down, and the write that reaches 0 fails.
+    """
 
     def __init__(self, at: int) -> None:
         self.at = at

@@ -99,8 +99,8 @@ def test_a_byte_order_mark_does_no_harm() -> None:
 @pytest.mark.parametrize("name", [*LISTS, "attempts", "events"])
 @pytest.mark.parametrize("limits", [OVER_THE_NETWORK, OF_THE_OPERATOR])
 def test_a_list_ends_long_before_memory_does(limits: Limits, name: str) -> None:
-    """A list of the shortest entries and the longest text fit into memory, whoever sends the
-    file."""
+    """The limits keep even a list of the shortest entries small enough for the machine, whoever
+    sends it."""
     assert getattr(limits, name) <= 1_000_000
     assert file_parts.MODEL_TEXT_CHAR_LIMIT <= 1_000_000
 

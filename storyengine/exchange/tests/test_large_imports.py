@@ -221,7 +221,7 @@ def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
 
 
 def look(clock: Callable[[], datetime]) -> None:
-    """As a process does whose clock is right."""
+    """Look for lost jobs and imports, as a process with the right clock does."""
     with pytest.MonkeyPatch.context() as here:
         here.setattr(timezone, "now", clock)
         recover()
@@ -268,7 +268,7 @@ class TestHalfAnImport:
             there.setattr(timezone, "now", lambda: right() + wrong_by)
             recover()
             assert Session.everything.filter(pk=half_way.pk).exists()
-            # Others look while each piece is stored.
+            # Another process looks for lost imports after each piece is stored.
             there.setattr(importing, "let_others_write", lambda _seconds: look(right))
             copy = import_chapter(content)
         assert Session.objects.filter(pk=copy.pk).exists()

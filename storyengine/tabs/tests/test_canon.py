@@ -149,7 +149,7 @@ class TestNow:
         items = now_items(get_page(client, chapter, "draft"))
         assert "CANON-8 · known to Agent Red, Agent Yellow" in items
         assert "CANON-9 · known to nobody of the cast" in items
-        # What all know, and what memory asks the Game Master, has no such words.
+        # Entries that everybody knows, and questions to the Game Master, do not say who knows them.
         assert {"CANON-0", "CANON-7", "Is it so?"} <= items.keys()
 
     def test_it_grows_without_a_reload_and_the_choice_of_panel_is_not_touched(

@@ -1,4 +1,4 @@
-"""The latest reply edited by hand, in a real browser."""
+"""Tests of editing the latest reply by hand in a real browser."""
 
 import pytest
 from playwright.sync_api import Dialog, Locator, Page, expect
@@ -22,7 +22,7 @@ def link(page: Page, chapter: ChapterClient) -> Locator:
 
 @pytest.fixture
 def field(page: Page, link: Locator) -> Locator:
-    """The field of the open form."""
+    """Open the form with the keyboard and return its text field."""
     link.focus()
     page.keyboard.press("Enter")
     name = page.locator("#panel-1").get_attribute("data-name")

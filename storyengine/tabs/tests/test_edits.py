@@ -1,4 +1,5 @@
-"""The latest reply edited by hand on Tab 2, below the transcript or on a page of its own."""
+"""Tests of editing the latest reply on Tab 2, in a form below the transcript and on its own
+page."""
 
 import uuid
 from typing import Any
@@ -29,7 +30,7 @@ def open_form(client: Client, chapter: Session, number: int = 8) -> str:
 
 
 def fields_of(html: str) -> dict[str, str]:
-    """What the form sends if nothing in it is changed."""
+    """Return the fields that the form sends if the user changes nothing."""
     [form] = [one for one in all_of(html, "form") if "/play/edit/" in one.attributes["action"]]
     hidden = [one for one in all_of(html, "input", type="hidden") if form in one.parents]
     sent = {one.attributes["name"]: one.attributes["value"] for one in hidden}

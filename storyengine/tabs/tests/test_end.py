@@ -56,7 +56,7 @@ class TestFailedEnd:
 
 
 class TestUnfinished:
-    """A prompt that got no whole reply, as the chapter ends."""
+    """Tests of ending a chapter whose latest prompt has no whole reply."""
 
     @pytest.fixture
     def broken(self, chapter: Session) -> Attempt:
@@ -69,7 +69,7 @@ class TestUnfinished:
         return add_attempt(chapter, status=Attempt.Status.STOPPED, words="beat 8", **again)
 
     def asked(self, client: Client, chapter: Session) -> list[str]:
-        """What the dialog says of it, and what the page says."""
+        """Return what the dialog and the page with the question say about the unfinished reply."""
         names = ("play", "confirm-end")
         said = [by_id(get_page(client, chapter, one), "end-unfinished") for one in names]
         return ["" if "hidden" in one.attributes else one.words for one in said]

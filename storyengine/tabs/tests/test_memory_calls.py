@@ -1,4 +1,7 @@
-"""Tests of memory that is far behind: Tab 2 and the end ask about it, and Tab 3 tells of it."""
+"""Tests of memory that is far behind:
+
+Tab 2 and the ending ask before calls are made; Tab 3 tells of it.
+"""
 
 import re
 from collections.abc import Callable

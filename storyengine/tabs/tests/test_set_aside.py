@@ -1,4 +1,4 @@
-"""Prompts that were set aside: the page says so, and offers their words again."""
+"""Tests that the page shows prompts that were set aside and offers their words again."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the pages say when an answer of agents 0, 8 and 9 cannot be used, and the way on."""
+"""Tests of what pages say and offer when an answer of agent 0, 8 or 9 cannot be used."""
 
 import json
 import re
@@ -24,7 +24,8 @@ UNUSABLE_DELTAS = (*NO_FORM, json.dumps({**turn_delta(8, 8), "major_events": ["I
 
 
 def told(client: Client, chapter: Session, tab: str, about: str) -> str:
-    """The words of the one message about it, without what stands one click away."""
+    """Return the words of the one message with these words, without the details that open on a
+    click."""
     html = client.get(address(chapter, tab)).content.decode()
     [words] = [one.words for one in all_of(html, "p") if about in one.words]
     assert not re.search(r"[{}\[\]]|must be|JSON|is missing", words)

@@ -135,7 +135,7 @@ class TestShowWorld:
             fields = [*all_of(html, "textarea"), *all_of(html, "input")]
             form = [one for one in fields if one.attributes.get("id") != "title"]
             assert any("placeholder" in one.attributes for one in form) == is_open
-            # What was left empty has no label that leads to nothing.
+            # A field that was left empty has no label, because the label would lead to nothing.
             assert ("Pronouns" in html) == is_open
             assert by_id(html, "identity-1").text == "\nA ferrywoman."
 
