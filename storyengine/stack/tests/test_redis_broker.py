@@ -58,12 +58,13 @@ def test_a_lost_redis_is_an_error_of_the_connection(
     queue.put({"job": 1})
     message = queue.get(timeout=LONG)
     processes.kill("redis")
-    # kombu does the same to a channel and its connection before it connects again, while the task
-    # is still at work.
+    # The next calls do what kombu does to a channel and then to its connection before it connects
+    # again. The task is still at work.
     connection.collect()
     channel: Any = message.channel
     channel._disconnect_pools()
-    # A worker does this when the task is over and when it notices that the connection is lost.
+    # The next calls do what a worker does when the task is over and when it notices the loss of
+    # Redis.
     message.ack_log_error(logging.getLogger("jobs"), connection.connection_errors)
     assert "given up" in caplog.text
     ignore_errors(connection, connection.close)
