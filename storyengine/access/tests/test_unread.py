@@ -52,8 +52,8 @@ def test_who_reads_nothing_is_let_go(
 
 
 def test_nor_may_a_small_rest_stay(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """uvicorn is not told of a rest below its limit, and keeps the connection although it closed
-    it."""
+    """The transport does not tell uvicorn of a small unread rest. uvicorn then closes the
+    connection, but the connection stays open until the rest is read."""
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.2)
     served, visitors = serve()
     # Some of these answers are a little larger than the system's buffers.

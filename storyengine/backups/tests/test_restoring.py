@@ -324,8 +324,7 @@ def test_a_database_that_cannot_even_be_written_over(backup: Path, database_file
 
 
 def test_a_database_of_a_kind_that_sqlite_does_not_know(backup: Path, database_file: Path) -> None:
-    """SQLite answers with an error that will not pass, so the restore does not wait for another
-    answer."""
+    """SQLite's error is permanent, so the restore does not wait for the database to answer."""
     unknown = bytearray(database_file.read_bytes())
     unknown[44:48] = b"\xff" * 4
     database_file.write_bytes(unknown)

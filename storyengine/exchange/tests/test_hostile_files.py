@@ -173,8 +173,10 @@ def later(entry: File, at: int) -> File:
 
 
 class TestWhatVersion1Repeats:
-    """Tests of version 1, of which each reply becomes an attempt with its own copy of the prompt's
-    words."""
+    """Tests of files of version 1.
+
+    Each reply in such a file becomes an attempt with its own copy of the prompt's words.
+    """
 
     def test_more_events_than_any_chapter_has(self) -> None:
         file = as_version_1(good_file())
