@@ -384,8 +384,10 @@ class TestPlayArea:
         self, page: Page, chapter: ChapterClient, slot: int
     ) -> None:
         page.set_viewport_size({"width": 390, "height": 844})
-        page.request.post(f"/chapters/{chapter.session_id}/play/panel", form={"agent_slot": slot})
         open_play(page, chapter)
+        with page.expect_response("**/play/panel"):
+            page.locator(f"#panel-{slot}").check()
+        page.reload()
         for at in (slot, slot + 1):
             chosen = page.locator(f".pill:has(#panel-{at}:checked)")
             expect(chosen).to_be_in_viewport(ratio=1)
