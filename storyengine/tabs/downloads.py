@@ -11,11 +11,11 @@ from django.views.decorators.http import require_safe
 
 from memory.blocks import counting_blocks
 from memory.models import MemoryBlock, NarrativeDraft
-from memory.telling.rendering import known_to
+from memory.telling.rendering import readable_block
 from sessions.access import get_chapter, read_at_one_moment
 from sessions.attempts import attempts_set_aside, pending_attempt
 from sessions.exceptions import UnknownChapter
-from sessions.models import Session
+from sessions.models import Attempt, Session
 from sessions.roster import SLOTS, Character
 from sessions.transcript import read_transcript
 from storyengine.web.render import HttpRequest
@@ -88,10 +88,15 @@ def _unsent(chapter: Session) -> list[str]:
     attempts = [*attempts_set_aside(chapter), *([pending] if pending else [])]
     return [
         _part(
-            "A prompt that was not answered", f"{attempt.words}\n\n{attempt.partial_text}".strip()
+            _unsent_heading(attempt, chapter), f"{attempt.words}\n\n{attempt.partial_text}".strip()
         )
         for attempt in attempts
     ]
+
+
+def _unsent_heading(attempt: Attempt, chapter: Session) -> str:
+    to = "" if attempt.actor is None else f" to {chapter.character(attempt.actor).name}"
+    return f"A prompt{to} that was not answered"
 
 
 def _draft_part(number: int, one: NarrativeDraft) -> str:
@@ -103,13 +108,8 @@ def _part(heading: str, text: str) -> str:
 
 
 def _block_name(block: MemoryBlock, roster: Sequence[Character]) -> str:
-    known = known_to(block, roster)
-    if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
-        return "world and chapter"
-    if block.type == MemoryBlock.Type.CANON_CORRECTION:
-        return f"correction of canon, after prompt {block.to_prompt_index}{known}"
-    prompts = f"{block.from_prompt_index}-{block.to_prompt_index}"
-    return f"{block.get_type_display()}, prompts {prompts}{known}"
+    readable = readable_block(block, roster)
+    return ", ".join(filter(None, (readable.title, readable.badge)))
 
 
 def _exact_json(block: MemoryBlock) -> str:

@@ -1,4 +1,5 @@
-"""One request with a body as the server hands it on, to what is asked before a body is taken."""
+"""One request with a body, sent to the layers of the application that decide before the body is
+read."""
 
 import asyncio
 from typing import Any
@@ -11,7 +12,7 @@ CHUNK = 100_000
 
 
 class Application:
-    """Reads a body as Django does, and says how much it was."""
+    """An application that reads a body as Django does, and counts its bytes."""
 
     def __init__(self) -> None:
         self.stored = 0
@@ -34,10 +35,11 @@ class Application:
 
 
 class Exchange:
-    """A request of `size` bytes: what was read of it, and the messages of the answer.
+    """A request of `size` bytes, the number of bytes that were read of it, and the answer's
+    messages.
 
-    Without `declared`, its length is not told; after `stops_after` bytes no more come, and nobody
-    leaves.
+    Without `declared`, the request does not tell its length. After `stops_after` bytes the client
+    sends no more and stays connected.
     """
 
     def __init__(

@@ -14,9 +14,9 @@ PASSWORD = "correct horse battery staple"
 
 @pytest.fixture
 def password(settings: Settings, db: None) -> Iterator[str]:
-    """A program that asks for a password."""
+    """Set a password for the program and yield it."""
     settings.PASSWORD = PASSWORD
-    # Hashing slowly protects a stored password; here it would only cost time.
+    # Slow hashing protects a stored password. In tests it would only cost time.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     store_password_once.cache_clear()
     cache.clear()

@@ -1,4 +1,5 @@
-"""A server of this process as `serve` sets one up, and visitors that are slow or read nothing."""
+"""A server in this process, set up as `serve` does it, and visitors that are slow or read
+nothing."""
 
 import asyncio
 import socket
@@ -15,18 +16,18 @@ from storyengine.access.connections import BoundedProtocol, Connections
 HALF = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 WHOLE = HALF + b"\r\n"
 STREAM = WHOLE.replace(b"/ ", b"/stream ")
-# Of a socket of these tests: far longer than any answer takes.
+# The timeout of each socket in these tests, in seconds. Every answer takes far less time.
 PATIENCE = 30.0
 _PIECE = 100_000
 
 
 def whole_for(size: int) -> bytes:
-    """A request whose answer has so many bytes."""
+    """Return a request whose answer has `size` bytes."""
     return WHOLE.replace(b"/ ", b"/of/%d " % size)
 
 
 class Served:
-    """One of its pages streams until it is told to end."""
+    """A running server. One of its pages streams until the test tells it to end."""
 
     def __init__(self, most: int) -> None:
         self.may_end, self.is_streaming = Event(), Event()
@@ -74,7 +75,8 @@ class Visitors:
         visitor = socket.socket()
         self._stack.callback(visitor.close)
         visitor.settimeout(PATIENCE)
-        # What it does not read does not disappear in a buffer of its own.
+        # The receive buffer is small, so that it does not take in an answer that the visitor does
+        # not read.
         visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         visitor.connect(("127.0.0.1", self.port))
         for part in parts:
@@ -90,7 +92,7 @@ def is_answered(visitor: socket.socket) -> bool:
 
 
 def read_until(visitor: socket.socket, end: bytes = b"\0") -> bytes:
-    """What comes until `end`, or until the connection is closed."""
+    """Return the bytes that the visitor receives until `end` or until the connection is closed."""
     read = b""
     while end not in read:
         try:

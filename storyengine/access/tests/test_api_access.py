@@ -1,4 +1,4 @@
-"""Who may call the API."""
+"""Tests of who may call the API."""
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -136,7 +136,7 @@ class TestWithPassword:
     def test_the_comparison_tells_nothing_by_its_time(
         self, client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch, given: str
     ) -> None:
-        """Django's own comparison decides alone, whatever is given."""
+        """Whatever token is given, only the result of Django's constant-time comparison decides."""
         compared = []
 
         def compare(one: str, other: str) -> bool:

@@ -1,4 +1,4 @@
-"""Who may not send a body is told before any of it is stored."""
+"""Tests that a visitor who may not send a body is refused before any of the body is stored."""
 
 import json
 
@@ -26,7 +26,7 @@ def assert_is_refused(exchange: Exchange, status: int) -> None:
     assert not exchange.application.was_asked
     assert exchange.headers[b"connection"] == b"close"
     assert exchange.headers[b"x-frame-options"] == b"DENY"
-    # Read to its end all the same: some clients hear an answer only then.
+    # The body is read to its end, because some clients read the answer only after they sent all.
     assert exchange.left == 0
 
 

@@ -1,4 +1,4 @@
-"""Bodies that are too large or too slow, refused before Django stores them."""
+"""Tests that bodies that are too large or too slow are refused before Django stores them."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from storyengine.exchange.limits import MAX_FILE_BYTES, import_command
 SMALL = 1_100_000
 IMPORTS = ("/chapters/import", "/api/session/import")
 JSON = {"Content-Type": "application/json"}
-# Of four bytes in UTF-8, twelve in a form.
+# This character has four bytes in UTF-8 and twelve bytes in a form.
 WIDE = "🌊"
 
 
@@ -46,13 +46,14 @@ def test_a_hundred_megabytes_are_read_to_their_end_and_not_stored(
     large = Exchange(100_000_000, declared=declared, path=path, headers=JSON)
     assert large.status == 413
     assert large.application.stored <= limit
-    # Some clients hear an answer only once they have sent all.
+    # The body is read to its end, because some clients read the answer only after they sent all.
     assert large.left == 0
     assert len(large.answer) == 2
 
 
 class TestEverythingElse:
-    """What takes no file has no use for the size of one: a stranger may send it too."""
+    """Addresses that take no file have a lower limit, because a stranger may send a body there
+    too."""
 
     @pytest.mark.parametrize("declared", ["2000000", ""])
     @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ class TestEverythingElse:
         assert large.application.stored <= SMALL
 
     def test_what_django_takes_fits(self) -> None:
-        """And what a form of several parts puts around it."""
+        """The limit has room for the largest body that Django takes and for the frame of a form."""
         assert Exchange(SMALL).application.stored == SMALL
         assert SMALL > django_settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         assert Exchange(SMALL + 1).status == 413
@@ -116,7 +117,8 @@ def test_the_answer_is_in_the_form_of_who_asked() -> None:
     assert (problem["status"], problem["type"]) == (413, "urn:storyengine:too-large")
     assert (problem["title"], problem["instance"]) == ("Too large", "/api/session/import")
     assert "21,000,000 bytes" in problem["detail"]
-    # A chapter that grew so large can still come in, and nothing else can.
+    # A chapter that is too large for the API can be imported by a command. Only the answer of an
+    # import names that command.
     assert import_command() in problem["detail"]
     assert import_command().encode() not in page.body
 
@@ -132,7 +134,10 @@ def test_the_answer_has_the_headers_of_all_answers(path: str, declared: str) -> 
 
 
 class TestTooSlow:
-    """With times that are over at once; a body that comes in time is every other test's."""
+    """Tests whose time limits are over at once.
+
+    Bodies that come in time are part of the other tests.
+    """
 
     @pytest.fixture(autouse=True)
     def _no_patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +158,8 @@ class TestTooSlow:
     def test_one_that_comes_by_drops_has_more_time_the_more_has_come(
         self, monkeypatch: pytest.MonkeyPatch, seconds: int, status: int
     ) -> None:
-        """Never silent for long: a tenth of a megabyte in so many seconds."""
+        """The client sends a tenth of a megabyte every `seconds`, so it is never silent for
+        long."""
         clock = count(step=seconds)
         now = SimpleNamespace(seconds=next(clock))
         monkeypatch.setattr(body_limit, "SILENT_SECONDS", 30.0)
@@ -180,7 +186,8 @@ class TestTooSlow:
 
 
 def test_a_client_that_asks_first_hears_a_refusal_at_once() -> None:
-    """It sends nothing after that: to wait for it would be in vain."""
+    """The client waits for the refusal and sends no body, so the server must not wait for the
+    body."""
     asking = Exchange(5_000_000, declared="5000000", headers={"Expect": "100-continue"})
     assert (asking.status, asking.left) == (413, 5_000_000)
 
@@ -203,7 +210,7 @@ def test_what_is_no_request_passes() -> None:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("no_password")
 class TestCount:
-    """How many parts a form may have, however small they are."""
+    """Tests of how many parts a form may have, however small the parts are."""
 
     @pytest.mark.parametrize(("count", "status"), [(1_000, 422), (1_001, 400)])
     def test_of_fields(self, client: Client, count: int, status: int) -> None:

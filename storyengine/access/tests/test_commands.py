@@ -1,4 +1,4 @@
-"""`prepare` and `serve`, as make and honcho call them."""
+"""Tests of `prepare` and `serve`, called as make and honcho call them."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def prepare(settings: Settings, free_port: int, db: None, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         "storyengine.access.management.commands.prepare.call_command", lambda *args, **kwargs: None
     )
-    # The connection is the test's, with its transaction.
+    # The command must not close the connection, because the test's transaction runs on it.
     monkeypatch.setattr("agents.embedded.report.close_old_connections", lambda: None)
 
 
@@ -46,7 +46,7 @@ class TestPrepare:
 
     def test_a_worker_that_is_up_before_the_model_waits_for_it(self, settings: Settings) -> None:
         settings.LLM = "embedded"
-        # What a run that was killed left behind: nobody answers at this address.
+        # A run that was killed left this row behind: nobody answers at its address.
         EmbeddedServer.objects.create(phase="ready", model="old", base_url="http://gone")
         chapter = make_chapter()
         job = request_lock(chapter.pk)
@@ -78,17 +78,18 @@ class TestPrepare:
             listener.listen()
             with pytest.raises(CommandError, match="is taken"):
                 call_command("prepare")
-        # The run that has the port speaks for its own model.
+        # This start stored no row, because the row tells of the model of the run that has the port.
         assert not EmbeddedServer.objects.exists()
 
 
 def test_what_is_weak_is_said_at_the_start(free_port: int, tmp_path: Path) -> None:
-    """By `prepare`, whose errors a person reads; honcho reads what it writes."""
+    """`prepare` warns on standard error for a person to read, since honcho reads its standard
+    output."""
     environment = os.environ | {
         "PORT": str(free_port),
         "STORYENGINE_DATA": str(tmp_path),
         "STORYENGINE_PASSWORD": "11-of-them-",
-        # As somebody has chosen who knows that.
+        # Somebody chose this address although it is open to the network.
         "STORYENGINE_HOST": "0.0.0.0",  # noqa: S104
         "STORYENGINE_API_TOKEN": "11-of-them-",
     }
@@ -138,7 +139,7 @@ class TestServe:
         assert f"http://localhost:{free_port} (on this machine only)" in server.stdout.readline()
 
         connection = HTTPConnection("127.0.0.1", free_port)
-        # No database was made: the answer needs none.
+        # This address answers although there is no database yet.
         connection.request("GET", "/healthz", headers={"Host": "localhost"})
         response = connection.getresponse()
         assert (response.status, response.read()) == (200, b'{"status": "ok"}')

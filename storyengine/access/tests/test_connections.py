@@ -1,4 +1,4 @@
-"""How many connections are open, and how long one may take to say what it wants."""
+"""Tests of how many connections may be open, and how long a client may take to send a request."""
 
 import logging
 import resource
@@ -47,7 +47,8 @@ class TestHead:
         served, visitors = serve()
         stream = visitors.send(STREAM)
         assert served.is_streaming.wait(PATIENCE)
-        # One that came later was waited for in vain, and for as long.
+        # The server waits in vain for the rest of this request, which came after the stream. So the
+        # stream has been open for longer than a request may take.
         assert read_until(visitors.send(HALF)) == b""
         served.may_end.set()
         assert is_answered(stream)
@@ -99,7 +100,7 @@ class TestTooMany:
         assert line.msg == "connections closed"
         fields = getattr(line, "fields", {})
         assert (fields["open"], fields["too_many"]) == (10, 1)
-        # The others are still heard.
+        # The server still answers the other visitors.
         waiting[-1].sendall(b"\r\n")
         assert is_answered(waiting[-1])
 
@@ -124,9 +125,11 @@ class TestTooMany:
     def test_refusals_fill_no_log(
         self, serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """uvicorn's own lines, one for each."""
+        """uvicorn writes a line for each refusal, of which the log shows only the first of each
+        kind."""
         logger = logging.getLogger("uvicorn.error")
-        # As they are configured, and such as have not seen other tests.
+        # The filters are of the configured kind, but new, so that no other test's lines count in
+        # them.
         monkeypatch.setattr(logger, "filters", [OnceAMinute() for _ in logger.filters])
         served, visitors = serve(most=1)
         visitors.send(STREAM)

@@ -1,4 +1,4 @@
-"""What every answer carries, pages and refusals alike."""
+"""Tests of the headers that every answer has, a page as well as a refusal."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where the server listens."""
+"""Tests of the address and port at which the server listens."""
 
 import socket
 from collections.abc import Iterator

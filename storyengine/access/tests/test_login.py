@@ -1,4 +1,4 @@
-"""The login page."""
+"""Tests of the login page."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -21,7 +21,7 @@ TRIES = settings.AXES_FAILURE_LIMIT
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The passwords that were compared with the right one."""
+    """Return a list that gets each password that is compared with the right one."""
     compared: list[str] = []
     authenticate = ModelBackend.authenticate
 
@@ -66,7 +66,8 @@ class TestLogin:
         assert response.status_code == 302
 
     def test_the_session_gets_a_new_key(self, client: Client, password: str) -> None:
-        """Of one that an attacker began and slipped to the browser nothing is left."""
+        """An attacker's session, placed in the browser before the login, is deleted by the
+        login."""
         planted = SessionStore()
         planted["planted"] = True
         planted.save()
@@ -109,7 +110,7 @@ class TestLogin:
     ) -> None:
         for at in range(TRIES):
             Client(headers={"User-Agent": f"Browser {at}"}).post("/login", {"password": "guess"})
-        # What a process keeps to itself goes with a restart; this is in the database.
+        # A restart clears the cache. The count of wrong passwords is in the database and stays.
         cache.clear()
         assert client.post("/login", {"password": password}).status_code == 429
 

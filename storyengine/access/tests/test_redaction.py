@@ -1,4 +1,4 @@
-"""Secrets stay out of logs and error pages."""
+"""Tests that secrets stay out of logs and error pages."""
 
 import logging
 import sys
@@ -26,7 +26,7 @@ SECRETS = {
 
 
 def break_down(request: HttpRequest) -> HttpResponse:
-    """A bug that carries every secret in its message and in its frame."""
+    """Raise an error that has every secret in its message and in its frame."""
     carried = " ".join(SECRETS.values())
     raise RuntimeError(carried)
 
@@ -82,7 +82,7 @@ def test_with_debug_they_are_taken_out_of_the_words_that_it_shows(
 def test_every_handler_redacts(settings: Settings) -> None:
     for handler in settings.LOGGING["handlers"].values():
         if handler["class"] == "storyengine.operations.counts.CountingHandler":
-            continue  # it writes nothing
+            continue  # This handler only counts and writes nothing.
         formatter = settings.LOGGING["formatters"][handler["formatter"]]
         assert issubclass(import_string(formatter["()"]), RedactingFormatter)
 
@@ -122,7 +122,7 @@ def test_an_address_that_is_none_ends_no_line(monkeypatch: pytest.MonkeyPatch) -
     assert RedactingFormatter().format(record) == "a line"
 
 
-# Not in a line of the program, which a traceback shows.
+# The words stand in no line that raises an error, because a traceback would show that line.
 OWN_WORDS = "The chapel is cold."
 REFUSED_ROW = (
     'null value in column "x" violates not-null constraint\n'
@@ -131,7 +131,7 @@ REFUSED_ROW = (
 
 
 class ServersError(Exception):
-    """Stands for psycopg's, from which Django makes its own with the same words."""
+    """A stand-in for psycopg's error, of which Django makes its own error with the same words."""
 
 
 def refuse_row() -> None:
@@ -190,7 +190,7 @@ def test_the_words_of_a_bug_may_be_those_of_a_story(message: str) -> None:
 
 
 class Telling(Exception):
-    """One that says what whoever reads the log has to know."""
+    """An error whose message the log shows, because the reader of the log needs it."""
 
     is_for_the_log = True
 

@@ -1,4 +1,4 @@
-"""Guessing the API's token: counted, paused, logged; and apart from passwords."""
+"""Tests that wrong API tokens are counted, paused and logged, apart from wrong passwords."""
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
@@ -47,7 +47,7 @@ def test_guessing_is_paused_in_the_api_s_own_form(client: Client) -> None:
 
 @pytest.mark.parametrize("path", ASKS)
 def test_wherever_it_is_asked_for(client: Client, path: str) -> None:
-    """Also where a right token only shows more."""
+    """The pause also holds where a right token only makes the answer longer."""
     guess(client, path)
     assert client.get("/api/session", headers=RIGHT).status_code == 429
     if path == "/readyz":
@@ -74,7 +74,7 @@ def test_the_pause_ends(client: Client) -> None:
 
 
 def test_it_is_the_guesser_s_alone(client: Client, password: str) -> None:
-    """Of his address; and who logs in from there is none."""
+    """The pause holds for the guesser's address only, and logging in from that address goes on."""
     guess(client)
     other = Client(REMOTE_ADDR="192.0.2.7")
     assert other.get("/api/openapi.json", headers=RIGHT).status_code == 200
@@ -88,7 +88,8 @@ def test_wrong_passwords_pause_no_program(client: Client) -> None:
 
 
 def test_right_ones_forgive_no_wrong_ones(client: Client) -> None:
-    """A program that knows it may call from the guesser's address all the time."""
+    """A right token does not reset the count, because a program with the token may share the
+    address."""
     for _ in range(TRIES - 1):
         guess(client, times=1)
         assert client.get("/api/openapi.json", headers=RIGHT).status_code == 200
@@ -125,7 +126,8 @@ def test_each_is_logged_with_its_address_and_nothing_of_it_is_kept(
 def test_a_database_that_is_away_keeps_nobody_out(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who has the token learns that from what needs the database; who has none, nothing."""
+    """Without a database wrong tokens are not counted, but they are refused, and a right one is
+    accepted."""
 
     def fail(*args: object) -> bool:
         raise OperationalError

@@ -1,4 +1,7 @@
-"""Tokens that are tried at once: wrong ones keep no right one waiting, which overtakes none."""
+"""Tests of tokens tried at once: guesses of others do not delay a right token.
+
+A right token does not overtake many guesses from its own address.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -36,7 +39,10 @@ def _token(settings: Settings) -> None:
 
 @pytest.fixture
 def may_count(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
-    """A database that takes no count before it is told to, in threads as the program has them."""
+    """Yield an event before which the database stores no count.
+
+    Counting uses threads as in the program.
+    """
     event = Event()
     monkeypatch.setattr(AxesDatabaseHandler, "get_failures", lambda *args: 0)
     monkeypatch.setattr(
@@ -49,13 +55,13 @@ def may_count(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
 
 
 def try_behind(guesses: int, address: str, may_count: Event) -> Verdict | None:
-    """What comes of the right token from there while so many guesses of a stranger wait."""
+    """Return the verdict on the right token from `address` while a stranger's guesses wait."""
 
     async def play() -> Verdict | None:
         waiting = [
             asyncio.create_task(atry_token(request_of("a guess", STRANGER))) for _ in range(guesses)
         ]
-        # They have begun to wait.
+        # Each guess runs until it waits for its count.
         await asyncio.sleep(0)
         verdict = await asyncio.wait_for(atry_token(request_of(TOKEN, address)), PATIENCE / 2)
         assert not any(task.done() for task in waiting)
@@ -93,7 +99,7 @@ def test_what_waited_is_forgotten(may_count: Event) -> None:
 def test_one_that_comes_with_a_body_is_tried_once(
     password: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the body is taken; what then answers knows of it."""
+    """The token is tried before the body is read, and the view uses that verdict."""
     tried: list[object] = []
     count: Callable[..., int] = AxesDatabaseHandler.get_failures
 
@@ -107,7 +113,7 @@ def test_one_that_comes_with_a_body_is_tried_once(
 
 
 async def post(path: str) -> int:
-    """The status with which the whole application answers a body."""
+    """Send a body to the whole application and return the status of its answer."""
     body = b"{}"
     headers = {
         "Host": "localhost",

@@ -1,4 +1,5 @@
-"""Who leaves an answer unread: how long, and who gives way where there are too many."""
+"""Tests of clients that leave an answer unread: how long they may, and which of too many is
+closed."""
 
 import asyncio
 import logging
@@ -21,12 +22,13 @@ from storyengine.access.tests.serving import (
     whole_for,
 )
 
-# More than the system takes ahead.
+# The answer is larger than the system's buffers, so the server has to wait for its reader.
 LARGE = whole_for(2_000_000)
 
 
 def without_another(request: bytes) -> bytes:
-    """The same, after whose answer uvicorn closes the connection: but only once all is read."""
+    """Return the same request in HTTP/1.0. uvicorn closes its connection once the answer is
+    read."""
     return request.replace(b"1.1", b"1.0")
 
 
@@ -44,16 +46,17 @@ def test_who_reads_nothing_is_let_go(
         wait_until(lambda: bool(caplog.records), "it to be closed", seconds=PATIENCE)
     [line] = caplog.records
     assert getattr(line, "fields", {}) == {"open": 0, "too_many": 0, "too_slow": 0, "unread": 1}
-    # Its answer is not waited for any more: it was cut off, not closed after the rest.
+    # The answer was cut off: the server stopped its task and did not send the rest.
     wait_until(lambda: not served.is_at_work, "its answer to end", seconds=PATIENCE)
     assert b"ended" not in read_until(visitor)
 
 
 def test_nor_may_a_small_rest_stay(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of which uvicorn is not told, and for which it keeps a connection that it has closed."""
+    """The transport does not tell uvicorn of a small unread rest. uvicorn then closes the
+    connection, but the connection stays open until the rest is read."""
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.2)
     served, visitors = serve()
-    # Some of them are a little more than the system takes ahead.
+    # Some of these answers are a little larger than the system's buffers.
     for size in range(100_000, 400_000, 20_000):
         visitors.send(without_another(whole_for(size)))
     state = served.server.server_state
@@ -66,14 +69,15 @@ def test_nor_may_a_small_rest_stay(serve: Serve, monkeypatch: pytest.MonkeyPatch
 def test_a_stream_that_has_nothing_to_send_goes_on(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, path: bytes
 ) -> None:
-    """Also one that had to wait for its reader before."""
+    """A stream that had to wait for its reader before goes on too."""
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.5)
     served, visitors = serve()
     stream = visitors.send(WHOLE.replace(b"/ ", path))
     read_until(stream, b"waiting")
     assert served.is_streaming.wait(PATIENCE)
     for _ in range(3):
-        # Another one, which came later, is waited for in vain, and for as long.
+        # This later connection reads nothing and is closed. So the stream has been open for longer
+        # than an answer may stay unread.
         visitors.send(LARGE)
         wait_until(lambda: len(served.connections) == 2, "both to be open", seconds=PATIENCE)
         wait_until(lambda: len(served.connections) == 1, "one to be closed", seconds=PATIENCE)
@@ -104,7 +108,7 @@ def test_but_not_before_one_that_waits_without_a_whole_request(serve: Serve) -> 
 
 
 class Reader:
-    """A transport whose client leaves so many bytes unread, each time that it is asked."""
+    """A transport that reports the next of these numbers of unread bytes each time it is asked."""
 
     def __init__(self, *unread: int) -> None:
         self.unread = list(unread)

@@ -1,4 +1,4 @@
-"""Calling the API in tests as a program would: JSON in, JSON out."""
+"""Functions that call the API in tests as a program would, with JSON in and JSON out."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ PROBLEM = "application/problem+json"
 
 
 def call(method: str, path: str, body: Any = None, **headers: str) -> Any:
-    """The response, with its JSON as `.json()`; no body is sent for None."""
+    """Send a request and return the response, whose JSON is `.json()`. No body is sent for None."""
     content = "" if body is None else json.dumps(body)
     return Client().generic(
         method, path, content, content_type="application/json", headers=as_headers(headers)
@@ -39,7 +39,7 @@ def as_headers(names: dict[str, str]) -> dict[str, str]:
 
 
 def in_loop(scenario: Callable[[], Awaitable[R]]) -> R:
-    """Run a scenario in one event loop, its database work in this thread."""
+    """Run a scenario in one event loop, with its database work in this thread."""
 
     async def run() -> R:
         return await scenario()
@@ -58,7 +58,7 @@ async def reply_is_running() -> None:
 
 
 def waited(chapter: Session, action: str, run_jobs: RunJobs) -> Any:
-    """The answer to a call that waits while the jobs that it queued are done."""
+    """Return the answer to a call that waits while the jobs that it queued are run."""
 
     def is_one_due() -> bool:
         return due_jobs().exists()
@@ -74,7 +74,7 @@ def waited(chapter: Session, action: str, run_jobs: RunJobs) -> Any:
 
 
 async def events_in(response: StreamingHttpResponse) -> AsyncGenerator[tuple[str, Any]]:
-    """The server-sent events of a stream as name and data, as they come."""
+    """Yield the name and data of each server-sent event of a stream when it comes."""
     async for chunk in cast(AsyncIterator[bytes], response):
         for block in chunk.decode().split("\n\n"):
             fields = dict(line.split(": ", 1) for line in block.splitlines())
@@ -83,7 +83,7 @@ async def events_in(response: StreamingHttpResponse) -> AsyncGenerator[tuple[str
 
 
 def assert_problem(response: Any, status: int, kind: str) -> dict[str, Any]:
-    """The problem document, after checking all that RFC 9457 and the API promise of it."""
+    """Check what RFC 9457 and the API promise of a problem document, and return the document."""
     assert response.status_code == status, response.content
     assert response.headers["Content-Type"] == PROBLEM
     problem = cast(dict[str, Any], json.loads(response.content))

@@ -1,4 +1,5 @@
-"""What forbids a prompt to call a model forbids work in the background too, in the same words."""
+"""Tests that work in the background is refused for the same reasons and in the same words as a
+prompt."""
 
 from collections.abc import Callable
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def add_call(chapter: Session) -> None:
-    """A call that has used more tokens than any cap of these tests."""
+    """Store a call that has used more tokens than any cap in these tests."""
     LLMArtifact.objects.create(
         session=chapter,
         agent_id=0,

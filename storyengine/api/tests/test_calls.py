@@ -41,13 +41,13 @@ def test_the_newest_come_first_with_their_figures(chapter: Session) -> None:
     assert newest["layers"] == [
         {name: getattr(one, name) for name in newest["layers"][0]} for one in sent
     ]
-    # Between two layers of a message there is a blank line.
+    # A blank line, two characters, stands between two layers of a message.
     assert newest["prompt_characters"] == sum(one.characters for one in sent) + 2 * (len(sent) - 2)
     assert newest["estimated_tokens"] == sum(layer["tokens"] for layer in artifact.layers)
     assert newest["input_tokens"] == artifact.token_counts["input"]
     assert newest["outcome"] == "finished"
     assert 0 < newest["shared_characters"] < newest["prompt_characters"]
-    # Agents 1, 2 and 3 answered once before.
+    # The list begins with the newest call. Only the agent of this call had answered before.
     assert [one["shared_characters"] is None for one in listed["items"]] == [
         *(False, True, True, True)
     ]
@@ -146,7 +146,7 @@ def test_the_number_of_queries_does_not_grow_with_the_page(
     chapter: Session, django_assert_max_num_queries: Any
 ) -> None:
     for _ in range(2):
-        # One for each agent on the page, and five.
+        # The page takes at most one query for each of three agents, and five more.
         with django_assert_max_num_queries(8):
             calls(chapter, "?limit=100")
         play_many(chapter, 8)

@@ -1,4 +1,5 @@
-"""Memory that is far behind, through the API: 409 with the number of calls until it is accepted."""
+"""Tests of memory that is far behind: the API answers 409 with the number of calls until the caller
+accepts it."""
 
 import json
 from typing import Any
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def behind(provider: ScriptedProvider) -> Session:
-    """A chapter in play, three chunks and one prompt behind."""
+    """Return a chapter in play whose memory is three stretches and one prompt behind."""
     chapter = make_active_chapter()
     add_prompts(chapter, 22)
     return chapter

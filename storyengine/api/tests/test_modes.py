@@ -1,4 +1,4 @@
-"""Another way to play arrives as its declaration: API, pages and files know it by that alone."""
+"""Tests that API, pages and files know another mode by its declaration alone."""
 
 import json
 from collections.abc import Iterator

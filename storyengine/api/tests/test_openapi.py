@@ -114,7 +114,8 @@ def test_the_token_is_described(schema: Any) -> None:
 
 
 class _Inline(HTMLParser):
-    """Collects what a strict Content-Security-Policy would not let run or apply."""
+    """A parser that collects the scripts and styles that a strict Content-Security-Policy would
+    block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,5 +138,5 @@ def test_the_documentation_needs_nothing_inline_and_nothing_from_elsewhere() -> 
     page = _Inline()
     page.feed(response.content.decode())
     assert page.found == []
-    # Otherwise the page asks a server elsewhere to validate the schema.
+    # Without this setting the page asks another server to validate the schema.
     assert '"validatorUrl": null' in response.content.decode()

@@ -225,7 +225,8 @@ class TestFailure:
 
 class TestStopAndKeep:
     def stop_one(self, chapter: Session, provider: ScriptedProvider) -> tuple[Any, Any]:
-        """A reply stopped after its first word: the prompt's answer and the stop's."""
+        """Stop a reply after its first word, and return the answers to the prompt and to the
+        stop."""
         gate = asyncio.Event()
         provider.enqueue(Script("One two three.", gate=gate, gate_at=1))
 

@@ -33,7 +33,7 @@ def chapter(provider: ScriptedProvider, settings: Settings) -> Session:
 
 
 def run(chapter: Session, body: Any = CHANGE, **headers: str) -> Any:
-    """The answer to a trial, which comes to its end afterwards."""
+    """Return the answer to a trial, after the trial's reply has ended."""
 
     async def scenario() -> Any:
         response = await acall("POST", address(chapter, "trial"), body, **headers)
@@ -49,7 +49,8 @@ def while_it_runs(
     act: Callable[[dict[str, Any]], Awaitable[Any]],
     **headers: str,
 ) -> Any:
-    """What `act` comes to while the trial of which it is given the document is being written."""
+    """Start a trial, call `act` with its document while the reply is being written, and return the
+    result."""
 
     async def scenario() -> Any:
         gate = asyncio.Event()

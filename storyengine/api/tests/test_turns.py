@@ -1,4 +1,4 @@
-"""A turn and the attempts at it: writing it again, choosing one, and editing the reply."""
+"""Tests of a turn and the attempts at it: writing it again, choosing one, and editing the reply."""
 
 import asyncio
 import uuid
@@ -45,7 +45,10 @@ WRONG_WITNESSES = ([4], [0], [1, 1], [2, 1, 2], ["1"], [True], "1", {"1": 1})
 
 @pytest.fixture
 def chapter(provider: ScriptedProvider) -> Session:
-    """Two turns; at the latest there are two attempts, of which the second is chosen."""
+    """Return a chapter with two turns.
+
+    The latest turn has two attempts, of which the second is chosen.
+    """
     chapter = make_active_chapter()
     add_prompts(chapter, 2)
     add_reply(chapter, 2, "another reply")
@@ -97,6 +100,7 @@ class TestReading:
             "status",
             "agent_slot",
             "words",
+            "given",
             "events",
             "changes",
             "witnesses",
@@ -288,7 +292,7 @@ class TestReroll:
         assert "choose one of them" in problem["detail"]
         assert len(attempts(chapter)) == 50
         assert len(provider.history) == 1
-        # The last of them is answered as before.
+        # The form of the last attempt is answered as before, although there is no room for another.
         assert reroll(chapter, Idempotency_Key="k").status_code == 201
 
 
@@ -428,11 +432,12 @@ def test_before_the_first_turn_there_is_none(action: str) -> None:
 
 
 class TestTheWorld:
-    """What a turn leaves beyond its words."""
+    """Tests of what a turn has besides its words: thoughts, changes and acts."""
 
     @pytest.fixture
     def deep(self) -> Session:
-        """A turn with a thought, something shown, a change of a step, and an act after it."""
+        """Return a chapter whose turn has a thought, a shown frame, a change of a step, and an act
+        after it."""
         chapter = make_active_chapter()
         attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
         store_changes(attempt, [NewChange("lost", {})])

@@ -8,14 +8,20 @@ from pytest_django import Settings
 
 @pytest.fixture(autouse=True)
 def folder(settings: Settings, tmp_path: Path) -> Path:
-    """Where this test's backups are; like a new installation's, it is not there yet."""
+    """Set the folder for backups of this test.
+
+    As in a new installation, the folder does not exist yet.
+    """
     settings.BACKUPS_FOLDER = tmp_path / "backups"
     return tmp_path / "backups"
 
 
 @pytest.fixture
 def database_file() -> Iterator[Path]:
-    """Of SQLite, with all in it: nobody has it open, and it has no log. Whole again afterwards."""
+    """Yield the path of SQLite's file and restore its content after the test.
+
+    The file holds all rows: no connection has it open, and there is no log beside it.
+    """
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has no file of ours")
     connection.close()

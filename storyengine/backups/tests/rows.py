@@ -1,4 +1,4 @@
-"""A database with something in every table, read and destroyed row by row."""
+"""A database with a row in every table, and functions that read and destroy its rows."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +22,7 @@ from memory.models import NarrativeDraft
 from sessions.models import Attempt, Change, Session
 from sessions.tests.factories import add_attempt
 
-# What a copy by way of text would spoil.
+# Each part of this text would be spoiled by a backup that writes rows as text.
 HARD_TEXT = (
     "tab\there\nline\r\nquote ' \" back\\slash \\. \\N é 雪 🕯 \u202e right-to-left \x7f end "
 )
@@ -68,7 +68,8 @@ def fill_every_table() -> Session:
     ProviderConsent.objects.create(host="example.org")
     EmbeddedServer.objects.create(phase=EmbeddedServer.Phase.READY, model="m", bytes_total=2**40)
     TokenCalibration.objects.create(model="m", agent="character", weight=0.1 + 0.2, tokens=1e-300)
-    # Of a worker that was stopped: beside one that runs nothing is restored.
+    # The heartbeat says that its worker has stopped, because the command restores nothing beside a
+    # worker that runs.
     store_heartbeat("worker", {HARD_TEXT: 2**53}, is_last=True)
     AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://localhost", model=HARD_TEXT)
@@ -77,7 +78,10 @@ def fill_every_table() -> Session:
 
 
 def empty_models() -> list[str]:
-    """Models of ours that have no row, so that a comparison would say nothing of them."""
+    """Return the engine's models that have no row.
+
+    A comparison of rows would prove nothing about them.
+    """
     return [
         model.__name__
         for label in ("story_sessions", "memory", "agents")
@@ -97,7 +101,8 @@ def all_rows() -> Rows:
 
 
 def all_rules() -> dict[str, list[str]]:
-    """Keys, indexes and checks of every table: without them its rows are worth less."""
+    """Return the keys, indexes and checks of every table, which a restored database must have
+    too."""
     with connection.cursor() as cursor:
         return {
             table: sorted(

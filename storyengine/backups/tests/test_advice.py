@@ -1,4 +1,4 @@
-"""What the start says to do is done as it is written, in a shell."""
+"""Tests that carry out the advice of a refused start in a shell, word for word."""
 
 import os
 import re
@@ -19,7 +19,7 @@ COUNT = "from sessions.models import Session; print(Session.objects.count())"
 
 
 class Installation:
-    """One whose folder was named for its start alone."""
+    """An installation whose data folder is named only in the environment of its start."""
 
     def __init__(self, data: Path) -> None:
         self.database = data / "storyengine.sqlite3"
@@ -72,6 +72,6 @@ def test_the_chapters_come_back(tmp_path: Path, harm: Callable[[Path], None]) ->
     assert done.returncode == 0, done.stderr
     assert installation.manage("prepare").returncode == 0
     assert installation.manage("shell", "-c", COUNT).stdout.strip().endswith("1")
-    # What may still be saved of it is not thrown away.
+    # The damaged file is kept, because parts of it may still be saved.
     kept = [file.read_bytes() for file in tmp_path.glob("my stories/damaged-1/*.sqlite3")]
     assert kept == ([harmed] if harmed else [])

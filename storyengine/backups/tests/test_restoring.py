@@ -1,4 +1,5 @@
-"""What is no good backup is refused with its reason, and nothing is changed."""
+"""Tests that a file that is no good backup is refused with a reason, and that nothing is
+changed."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -218,7 +219,7 @@ def test_a_backup_of_a_newer_program() -> None:
 
 
 def test_a_backup_of_an_older_program() -> None:
-    """Tables that came later would stand in the way of the migrations that are due."""
+    """The restore removes tables that came later, which would be in the way of the migrations."""
     chapter = make_chapter()
     recorder = MigrationRecorder(connection)
     latest = max(name for app, name in recorder.applied_migrations() if app == "agents")
@@ -302,7 +303,8 @@ def test_what_cannot_be_backed_up_is_not_thrown_away(
 def test_a_database_that_is_damaged(
     backup: Path, database_file: Path, spoil: Callable[[bytes], bytes]
 ) -> None:
-    """Moved out of the way, as the documentation says: nothing of it is lost by that."""
+    """The user moves the damaged file away, as the documentation says, so that the file is not
+    lost."""
     database_file.write_bytes(damaged := spoil(database_file.read_bytes()))
     with pytest.raises(CommandError, match=r"could not be backed up.*\. To give it up, add"):
         call_command("restore", str(backup))
@@ -322,7 +324,7 @@ def test_a_database_that_cannot_even_be_written_over(backup: Path, database_file
 
 
 def test_a_database_of_a_kind_that_sqlite_does_not_know(backup: Path, database_file: Path) -> None:
-    """It answers, and it is no answer to be waited for: no worker works on it."""
+    """SQLite's error is permanent, so the restore does not wait for the database to answer."""
     unknown = bytearray(database_file.read_bytes())
     unknown[44:48] = b"\xff" * 4
     database_file.write_bytes(unknown)

@@ -1,4 +1,7 @@
-"""What stops the start: it says what is wrong and what to do, and changes nothing."""
+"""Tests of what stops the start.
+
+The message says what is wrong and what to do; nothing is changed.
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -27,15 +30,16 @@ from storyengine.tests.whole_chapter import make_whole_chapter
 pytestmark = pytest.mark.django_db(transaction=True)
 
 UNREADABLE = "The database cannot be read, and was left as it is: "
-# As the pages have it, where an apostrophe is written otherwise.
+# The sentence is split where pages write an apostrophe in another way than the command does.
 SENTENCE = (UNREADABLE, "docs/deployment.md says how to restore a backup all the same.")
-# Every so many pages of a file are damaged in turn; 1 takes some minutes.
+# One page of the file in every STRIDE pages is damaged, one at a time. A stride of 1 takes some
+# minutes.
 STRIDE = 23
 
 
 @pytest.fixture(autouse=True)
 def _no_migration(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`prepare` up to where it would migrate."""
+    """Make `prepare` end before it would migrate."""
     settings.LLM, settings.PASSWORD, settings.PORT = "scripted", "", free_port()
     command = "storyengine.access.management.commands.prepare.call_command"
     monkeypatch.setattr(command, lambda *_, **__: None)
@@ -43,7 +47,7 @@ def _no_migration(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def unused() -> Iterator[None]:
-    """A database without tables, as far as Django knows."""
+    """Make Django believe for one test that the database has no tables."""
     recorder = MigrationRecorder(connection)
     applied = list(recorder.applied_migrations())
     recorder.flush()
@@ -72,7 +76,7 @@ class TestEmpty:
             file.unlink()
         if is_there:
             database_file.touch()
-        # SQLite would throw it away: it may have what was written last.
+        # SQLite would delete this log, although it may hold the rows that were written last.
         database_file.with_name(f"{database_file.name}-wal").write_bytes(b"a log")
         before = files_beside(database_file)
         with pytest.raises(CommandError, match=f"is empty, though .*restore {kept}`"):
@@ -135,7 +139,7 @@ class TestDamaged:
     def test_at_any_place_it_is_said_at_the_start_or_harms_nothing(
         self, provider: ScriptedProvider, settings: Settings, request: pytest.FixtureRequest
     ) -> None:
-        """And also where the start did not look so far, pages say the same."""
+        """Pages tell of damage that the start did not find."""
         whole = make_whole_chapter("the heron counts backwards")
         database_file: Path = request.getfixturevalue("database_file")
         client = Client(raise_request_exception=False)
@@ -154,7 +158,7 @@ class TestDamaged:
             for answer in map(client.get, paths):
                 text = text_of(answer)
                 told = answer.status_code == 503 and all(part in text for part in SENTENCE)
-                # What SQLite itself cannot tell, such as a lost text, is found at the start.
+                # The start finds what SQLite itself cannot notice, such as a lost text.
                 assert told or answer.status_code < 500 or is_said, (at, answer)
                 assert not told or is_said
                 said_so += told
@@ -185,7 +189,7 @@ def starts() -> bool:
 
 
 def find_table(database: Path, name: str) -> tuple[int, int]:
-    """The number of its first page, and the size of pages."""
+    """Return the number of the table's first page, and the size of a page in bytes."""
     with closing(sqlite3.connect(database)) as opened:
         (size,) = opened.execute("PRAGMA page_size").fetchone()
         query = "SELECT rootpage FROM sqlite_master WHERE name = ?"

@@ -1,4 +1,4 @@
-"""Making backups: private, whole or none, one at a time, and one a day."""
+"""Tests of making backups: each is private and whole, one is made at a time, and one each day."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ from storyengine.backups.taking import (
 
 
 def lay(folder: Path, made_at: datetime, reason: str = "daily") -> Path:
-    """A backup of another time, in name only."""
+    """Create an empty file with the name of a backup that was made at this time."""
     folder.mkdir(exist_ok=True)
     path = folder / f"storyengine-{made_at:%Y%m%dT%H%M%S.%fZ}-{reason}-{'0' * 16}.sqlite3"
     path.touch()
@@ -48,7 +48,7 @@ class TestBackUp:
         path = back_up(Reason.ASKED_FOR)
         assert {found.name for found in folder.iterdir()} == {".lock", path.name}
         if connection.vendor == "sqlite":
-            # It does not ask whoever opens it for a log beside it, as the database does.
+            # The copy needs no log beside it, unlike the database, which is in WAL mode.
             with closing(sqlite3.connect(path)) as copy:
                 assert copy.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
@@ -161,7 +161,8 @@ class TestThrowAway:
     def test_the_last_days_that_have_any_are_kept(self, settings: Settings, folder: Path) -> None:
         settings.BACKUP_DAYS = 7
         noon = datetime(2026, 3, 20, 12, tzinfo=UTC)
-        # Played in bursts, with weeks between them, and sometimes twice a day.
+        # These days stand for play in bursts, with weeks between them and sometimes two backups in
+        # a day.
         days = [0, 0.1, 1, 2, 30, 31, 31.2, 60, 90, 91, 200]
         laid = [lay(folder, noon - timedelta(days=day)) for day in days]
         throw_away_old_ones()
@@ -207,7 +208,10 @@ class TestBeforeMigrating:
 
     @pytest.fixture
     def migrated(self, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-        """Whether Django has; noted only, because it would end the test's transaction."""
+        """Return a list that gets an entry when Django would migrate.
+
+        A real migration would end the test's transaction.
+        """
         done: list[bool] = []
         monkeypatch.setattr(migrate.Command, "handle", lambda *_, **options: done.append(True))
         return done
@@ -286,7 +290,7 @@ def applied() -> list[tuple[str, str]]:
 
 
 class TestPostgresqlPrograms:
-    """With programs that note how they were called."""
+    """Tests with stand-ins for PostgreSQL's programs, which note how they were called."""
 
     @pytest.fixture
     def store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> postgresql.PostgresqlStore:

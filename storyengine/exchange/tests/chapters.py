@@ -1,4 +1,4 @@
-"""Chapters to export: one that has everything, and any that hypothesis thinks of."""
+"""Chapters for exports: one with an entry of every kind, and random ones drawn with hypothesis."""
 
 import json
 import uuid
@@ -27,11 +27,12 @@ from storyengine.exchange.exporting import export_chapter
 
 TRIED = {"layer": 2, "layer_name": "TASK", "text_before": "Answer.", "text": "Be brief."}
 OTHERS = (Attempt.Kind.REROLL, Attempt.Kind.TRIAL, Attempt.Kind.EDIT)
-# What a fork has of its own.
+# These fields of a fork differ from its origin's.
 OWN = ("title", "created_at", "last_played_at")
 START = datetime(2026, 1, 31, 20, 0, tzinfo=UTC)
 
-# All that the engine stores: no controls but tab and line feed, no lone surrogates.
+# The engine stores any text without control characters, except tab and line feed, and without lone
+# surrogates.
 texts = st.text(
     st.characters(exclude_categories=("Cs", "Cc"), include_characters="\t\n\u202e\u0301🌊"),
     max_size=40,
@@ -43,26 +44,27 @@ json_values = st.recursive(
     | st.booleans()
     | st.integers(-(10**18), 10**18)
     | texts
-    # Whole ones of other sizes come back from PostgreSQL's jsonb as integers.
+    # Larger numbers without a fraction would come back from PostgreSQL's jsonb as integers.
     | st.floats(-1e9, 1e9).map(lambda number: round(number, 3)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )
 payloads = st.dictionaries(texts, json_values, max_size=4)
-# What a trial changed.
+# The change of the request with which a trial was made.
 changes = st.fixed_dictionaries(
     {"layer": st.integers(1, 20), "layer_name": texts, "text_before": texts, "text": texts}
 )
 
 
 def make_whole_chapter(**fields: Any) -> Session:
-    """Ten turns, the last with further attempts; memory, drafts, and words that nobody answered."""
+    """Return a chapter of ten turns, with further attempts at the last turn, with memory and
+    drafts, and with words that no model answered."""
     chapter = make_active_chapter(agent_names={"1": "Mara", "2": "\u202eleirU"}, **fields)
     add_lock(chapter, world_lock())
     add_prompts(chapter, 10, text="Ночь 🌊", reply="I answer.\n\nTwice.")
     add_reply(chapter, 10, "Or so.")
     trial = add_reply(chapter, 10, "On trial.", is_chosen=False)
-    trial.kind, trial.given = Attempt.Kind.TRIAL, TRIED
+    trial.kind, trial.changed_layer = Attempt.Kind.TRIAL, TRIED
     trial.source = chapter.turns.get(number=10).chosen
     trial.save()
     add_delta(chapter, 1, 7, turn_delta(1, 7))
@@ -94,7 +96,8 @@ def exported(chapter: Session, *without: str) -> dict[str, Any]:
 
 
 def long_chapter_file(prompts: int) -> bytes:
-    """The file of a chapter in play that has so many prompts, and no memory of any."""
+    """Return the file of a chapter in play that has `prompts` prompts and no memory block but the
+    lock."""
     chapter = make_active_chapter()
     add_lock(chapter, world_lock())
     add_prompts(chapter, 1)
@@ -109,7 +112,7 @@ def long_chapter_file(prompts: int) -> bytes:
 
 
 def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
-    """The file as the program before version 2 would have written it."""
+    """Return the file as the program before version 2 would have written it."""
     chapter = dict(file["chapter"])
     for name in ("mode", "mode_content", "chunk_size_prompts", "seed", "results"):
         del chapter[name]
@@ -126,7 +129,7 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
     }
     turns = chapter.pop("turns")
     chapter["events"] = [event for turn in turns for event in _events_of(turn)]
-    # At that time a chapter had no memory of a reply that was not chosen.
+    # Version 1 had no memory block of an attempt that was not chosen.
     places = [
         at
         for at, block in enumerate(chapter["memory_blocks"])
@@ -151,7 +154,7 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         for draft in chapter["narrative_drafts"]
     ]
     chapter["unanswered_turns"] = [
-        _without(entry, "turn", "actor", "agent", "words", "witnesses", "changes")
+        _without(entry, "turn", "actor", "agent", "words", "given", "witnesses", "changes")
         | {
             "prompt_index": entry["turn"],
             "agent_slot": entry["actor"],
@@ -163,9 +166,10 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
 
 
 def _events_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
-    """The words once, then the replies as far as the chosen one, which was the last.
+    """Return the events of a turn: its words once, then the replies up to the chosen one.
 
-    At that time each was written later than the one before.
+    In version 1 the chosen reply was the last one, and each event was written later than the one
+    before.
     """
     attempts = turn["attempts"][: turn["chosen"] + 1]
     words = attempts[0]["events"][0] | {"text": attempts[-1]["words"]}
@@ -189,7 +193,10 @@ def add_unanswered(chapter: Session, status: Attempt.Status, **fields: Any) -> A
 
 
 def build_chapter(data: st.DataObject, *, most_audiences: int = 3) -> Session:
-    """Any chapter that the engine can come to; a stretch is told to so many audiences at most."""
+    """Return a random chapter that the engine can make.
+
+    A stretch has at most `most_audiences` audiences.
+    """
     draw = data.draw
     has_begun = draw(st.booleans(), label="has begun")
     agents = draw(st.integers(1, 7), label="agents")
@@ -219,7 +226,8 @@ def build_chapter(data: st.DataObject, *, most_audiences: int = 3) -> Session:
 
 
 def _draw_cast(chapter: Session, data: st.DataObject, slots: list[int], agents: int) -> None:
-    """The first `agents` of these slots take part; two people have no slot."""
+    """Store a random cast: the first `agents` of the slots take part, and two people have no
+    slot."""
     draw = data.draw
     for slot in (*slots, None, None):
         CastMember.objects.create(
@@ -242,7 +250,7 @@ def _play(chapter: Session, data: st.DataObject) -> None:
         kinds = draw(st.lists(st.sampled_from(OTHERS), max_size=2), label="other attempts")
         made: list[Attempt] = []
         for kind in (Attempt.Kind.PROMPT, *kinds):
-            # The same time twice, now and then: then the order is that of the ids.
+            # Two attempts may have the same time. Then they are ordered by their ids.
             at += timedelta(microseconds=draw(st.integers(0, 10**9)))
             made.append(_draw_attempt(chapter, data, kind=kind, source=made, at=at))
         turn = Turn.objects.create(
@@ -283,7 +291,7 @@ def _draw_attempt(
         status=Attempt.Status.COMMITTED,
         kind=kind,
         source=draw(st.sampled_from(source)) if has_source else None,
-        given=draw(changes) if kind == Attempt.Kind.TRIAL else None,
+        changed_layer=draw(changes) if kind == Attempt.Kind.TRIAL else None,
         actor=draw(slots),
         words=draw(words),
         witnesses=draw(st.none() | st.lists(slots, unique=True)),
@@ -294,7 +302,7 @@ def _draw_attempt(
 
 def _tell(chapter: Session, data: st.DataObject, most_audiences: int) -> None:
     draw = data.draw
-    # The same time twice, now and then: then the order is that of the ids.
+    # Two memory blocks may have the same time. Then they are ordered by their ids.
     steps = st.integers(0, 2).map(lambda seconds: timedelta(seconds=seconds))
     at = START
     blocks = [

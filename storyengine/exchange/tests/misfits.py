@@ -1,4 +1,5 @@
-"""What does not fit together in a chapter of any version, and the refusal of its file."""
+"""Functions that make parts of a chapter contradict each other, in any version of the file, and a
+check that the file is refused."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A file that is good, and the refusal of one that was broken, after which nothing is there."""
+"""A good file, and a check that a broken file is refused and leaves no rows."""
 
 import json
 from typing import Any
@@ -13,13 +13,13 @@ from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.chapters import make_whole_chapter
 
 File = dict[str, Any]
-# Stands in every text that is broken below; no message may say it.
+# The words stand in every text that a test breaks, and no message may repeat them.
 SECRET = "the heron counts backwards"
 KINDS = (Session, Tab1Inputs, Attempt, Turn, Event, MemoryBlock, NarrativeDraft)
 
 
 def good_file() -> File:
-    """An exported chapter that is deleted, so that what is there was imported."""
+    """Return the file of a chapter and delete the chapter, so that all rows come from an import."""
     chapter = make_whole_chapter()
     file: File = json.loads(export_chapter(chapter.pk).to_json())
     Session.objects.all().delete()

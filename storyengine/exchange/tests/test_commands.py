@@ -1,4 +1,4 @@
-"""For whoever runs the server: the same reading, with room for what the page refuses."""
+"""Tests of the operator's commands, which read files as the page does, with higher limits."""
 
 import json
 import stat
@@ -43,7 +43,7 @@ def run(name: str, *arguments: object) -> str:
 
 
 def content_of(chapter: Session) -> dict[str, Any]:
-    """All that is exported but the time."""
+    """Return the chapter's file without the time of the export."""
     file: dict[str, Any] = json.loads(export_chapter(chapter.pk).to_json())
     del file["exported_at"]
     return file
@@ -55,12 +55,12 @@ def counts() -> list[int]:
 
 @pytest.fixture
 def large(tmp_path: Path) -> tuple[Session, Path]:
-    """A chapter whose file is over what may come over the network, and its file."""
+    """Return a chapter whose file is too large for the network, and the path of the file."""
     chapter = make_whole_chapter()
     Event.objects.filter(role=Event.Role.AGENT).update(text="Ночь 🌊 " * 121_000)
     file = tmp_path / "large.json"
     run("export_chapter", chapter.pk, file)
-    # What is longer still is refused unread.
+    # A file above LARGEST_FILE is refused unread.
     assert OVER_THE_NETWORK.file_bytes < file.stat().st_size < LARGEST_FILE
     return chapter, file
 
@@ -143,7 +143,7 @@ class TestImport:
         monkeypatch.setattr(Path, "read_bytes", None)
         file = tmp_path / "chapter.json"
         with file.open("wb") as out:
-            # A hole: it takes no room on the disk.
+            # The file is a hole and takes no room on the disk.
             out.truncate(OF_THE_OPERATOR.file_bytes + 1)
         with pytest.raises(CommandError, match="larger than 500,000,000 bytes") as refused:
             run("import_chapter", file)

@@ -1,4 +1,4 @@
-"""docs/export.md describes the file as it is."""
+"""Tests that docs/export.md describes the file as the program writes it."""
 
 from dataclasses import asdict
 from pathlib import Path

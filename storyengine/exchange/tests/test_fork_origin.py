@@ -1,4 +1,4 @@
-"""What a fork inherits of its origin's spending, and what becomes of it when the origin goes."""
+"""Tests of what a fork takes over of its origin's spending, also after the origin was deleted."""
 
 from collections.abc import Callable
 from typing import Any

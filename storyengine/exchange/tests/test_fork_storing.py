@@ -1,4 +1,4 @@
-"""A fork is stored once for a form, whole or not at all, and within the operator's limits."""
+"""Tests that one form makes one whole fork or none, within the operator's limits."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -72,7 +72,7 @@ class TestOnce:
 class TestHalfAFork:
     @pytest.fixture
     def half_way(self, monkeypatch: pytest.MonkeyPatch) -> Session:
-        """What a process has left that died in the middle."""
+        """Return the rows that a process left when it ended in the middle of a fork."""
         origin = make_whole_chapter()
 
         def die(*_: object) -> None:
@@ -134,7 +134,10 @@ class TestHalfAFork:
 def test_whichever_write_fails_the_same_form_makes_one_whole_fork(
     monkeypatch: pytest.MonkeyPatch, dies: bool
 ) -> None:
-    """A process that dies removes nothing itself; one whose database fails does, where it can."""
+    """A process that ends does not remove its rows.
+
+    If only a write fails, the process removes them as far as the database allows.
+    """
     origin = make_whole_chapter()
     before = counts()
     monkeypatch.setattr(importing, "PIECE_ROWS", 5)
@@ -160,7 +163,10 @@ def test_whichever_write_fails_the_same_form_makes_one_whole_fork(
 
 
 class FailingWrite:
-    """Fails the write of this number; `at` is 0 once it has."""
+    """A wrapper of queries that makes one write fail.
+
+    Each write counts `at` down, and the write that reaches 0 fails.
+    """
 
     def __init__(self, at: int) -> None:
         self.at = at

@@ -1,4 +1,5 @@
-"""Files that are broken, or made to break something: a clear refusal, and nothing is written."""
+"""Tests that broken or hostile files are refused with a clear message, and that nothing is
+stored."""
 
 import io
 import zipfile
@@ -98,7 +99,8 @@ def test_a_byte_order_mark_does_no_harm() -> None:
 @pytest.mark.parametrize("name", [*LISTS, "attempts", "events"])
 @pytest.mark.parametrize("limits", [OVER_THE_NETWORK, OF_THE_OPERATOR])
 def test_a_list_ends_long_before_memory_does(limits: Limits, name: str) -> None:
-    """Even full of the shortest entries, whoever sends it; so does a text."""
+    """The limits keep even a list of the shortest entries small enough for the machine, whoever
+    sends it."""
     assert getattr(limits, name) <= 1_000_000
     assert file_parts.MODEL_TEXT_CHAR_LIMIT <= 1_000_000
 
@@ -119,10 +121,11 @@ def test_more_turns_than_any_chapter_has() -> None:
 
 
 class TestTotals:
-    """Lists in lists multiply: what all of them hold together has an end too."""
+    """Tests of limits on the entries of nested lists, counted over all of the lists together."""
 
     def test_more_attempts_than_any_chapter_has(self) -> None:
-        """They are counted before any of them is looked at: none of these is one."""
+        """Attempts are counted before they are checked: no entry of these lists is a valid
+        attempt."""
         file = good_file()
         file["chapter"]["turns"] = [{"attempts": [0] * 1_000}] * 51
         assert "chapter.turns have more than 50,000 attempts together" in refusal(as_bytes(file))
@@ -165,12 +168,15 @@ class TestTotals:
 
 
 def later(entry: File, at: int) -> File:
-    """The same once more, some microseconds later."""
+    """Return a copy of the event that was written `at` microseconds after the year 2199 began."""
     return {**entry, "created_at": f"2199-01-01T00:00:00.{at:06}Z"}
 
 
 class TestWhatVersion1Repeats:
-    """Each reply became an attempt that has the words of its prompt too."""
+    """Tests of files of version 1.
+
+    Each reply in such a file becomes an attempt with its own copy of the prompt's words.
+    """
 
     def test_more_events_than_any_chapter_has(self) -> None:
         file = as_version_1(good_file())
@@ -226,7 +232,7 @@ def test_every_list_ends_where_the_limits_say(version: int, name: str) -> None:
 
 
 class TestTextsThatAreOnlyOdd:
-    """What a person may write is kept letter for letter; pages escape and isolate it."""
+    """Tests that odd texts of a person are stored letter for letter, while pages escape them."""
 
     @pytest.mark.parametrize(
         "odd",

@@ -1,5 +1,8 @@
-"""A long chapter comes in without holding up others, is there only when it is whole, and spends
-nothing by itself."""
+"""Tests of importing a long chapter.
+
+The import does not delay other work, its chapter appears only when it is whole, and it calls no
+model.
+"""
 
 import json
 import os
@@ -8,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -49,7 +52,7 @@ def counts() -> list[int]:
 class TestSpending:
     @pytest.fixture
     def imported(self) -> Session:
-        """300 chunks behind."""
+        """Return an imported chapter whose memory is 300 stretches behind."""
         return import_chapter(long_chapter_file(2_100))
 
     def test_no_summary_is_written_for_a_prompt(
@@ -79,7 +82,8 @@ class TestSpending:
         run_jobs: Callable[[], int],
         django_assert_max_num_queries: DjangoAssertNumQueries,
     ) -> None:
-        """Each set is told in a call of its own, and a file may name any at every event."""
+        """Each audience takes a call of its own, and a file may name any witnesses at every
+        event."""
         file = json.loads(long_chapter_file(6))
         file["chapter"]["chunk_size_prompts"] = 3
         slots = [one["slot"] for one in file["chapter"]["cast"] if one["is_selected"]]
@@ -93,7 +97,8 @@ class TestSpending:
         run_jobs()
         assert len(provider.history) == 1
         chapter = get_chapter(imported.pk)
-        # Of a page that shows the question: not one for each of the sets, which may be 127.
+        # The page with the question asks the database less often than once for each of the
+        # audiences, of which there may be 127.
         with django_assert_max_num_queries(2 * len(groups)):
             behind = find_memory_behind(chapter, is_ending=False)
         assert behind is not None
@@ -107,11 +112,11 @@ class TestSpending:
 
 
 class Writer(threading.Thread):
-    """Somebody who writes all the time, on a connection of his own."""
+    """A thread that writes to the database all the time, on its own connection."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        # How many events were there after each of his writes.
+        # The number of events in the database after each write of this thread.
         self.seen = [0]
         self.is_over = threading.Event()
 
@@ -136,7 +141,8 @@ class Writer(threading.Thread):
 @pytest.mark.django_db(transaction=True)
 class TestOthers:
     def test_between_two_writes_of_somebody_else_only_a_few_pieces_are_stored(self) -> None:
-        """Nobody's wait depends on the length: with 100,000 events the longest was 0.53 s."""
+        """The wait of another writer does not depend on the chapter's length: 0.53 s at most with
+        100,000 events."""
         content = long_chapter_file(5_000)
         writer = Writer()
         with writer.at_work():
@@ -158,14 +164,14 @@ class TestOthers:
         monkeypatch.setattr(importing, "let_others_write", look)
         import_chapter(content)
         most = max(after - before for before, after in pairwise(stored))
-        # The first has the chapter itself too, with its Tab 1 and its cast.
+        # The first transaction also stores the chapter's row, its Tab 1 and its cast.
         assert most <= importing.PIECE_ROWS + 5
         assert len(stored) > 4
 
     def test_a_turn_with_much_in_it_is_stored_in_pieces_too(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Only its attempts are stored together, since they name each other."""
+        """Only the attempts of a turn are stored together, because they refer to each other."""
         file = json.loads(long_chapter_file(1))
         [turn] = file["chapter"]["turns"]
         [attempt] = turn["attempts"]
@@ -191,14 +197,14 @@ class TestOthers:
 
 @pytest.fixture
 def before(db: None) -> list[int]:
-    """How many rows there are without the import."""
+    """Return how many rows each table has without the import."""
     make_whole_chapter()
     return counts()
 
 
 @pytest.fixture
 def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
-    """What a process has left that died in the middle of an import."""
+    """Return the chapter that a process left when it ended in the middle of an import."""
     content = export_chapter(Session.objects.get().pk).to_json()
 
     def die(*_: object) -> None:
@@ -212,6 +218,13 @@ def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
     left = Session.everything.get(state=State.IMPORTING)
     assert left.events.exists()
     return left
+
+
+def look(clock: Callable[[], datetime]) -> None:
+    """Look for lost jobs and imports, as a process with the right clock does."""
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr(timezone, "now", clock)
+        recover()
 
 
 def let_lease_run_out() -> None:
@@ -244,6 +257,26 @@ class TestHalfAnImport:
         let_lease_run_out()
         recover()
         assert counts() == before
+
+    @pytest.mark.parametrize("wrong_by", [-timedelta(hours=1), timedelta(hours=1)])
+    def test_a_process_whose_clock_is_wrong_neither_loses_nor_removes_one(
+        self, half_way: Session, monkeypatch: pytest.MonkeyPatch, wrong_by: timedelta
+    ) -> None:
+        content = export_chapter(Session.objects.get().pk).to_json()
+        right = timezone.now
+        with monkeypatch.context() as there:
+            there.setattr(timezone, "now", lambda: right() + wrong_by)
+            recover()
+            assert Session.everything.filter(pk=half_way.pk).exists()
+            # Another process looks for lost imports after each piece is stored.
+            there.setattr(importing, "let_others_write", lambda _seconds: look(right))
+            copy = import_chapter(content)
+        assert Session.objects.filter(pk=copy.pk).exists()
+        let_lease_run_out()
+        with monkeypatch.context() as there:
+            there.setattr(timezone, "now", lambda: right() + wrong_by)
+            recover()
+        assert not Session.everything.filter(pk=half_way.pk).exists()
 
     def test_whoever_stood_still_for_too_long_stores_no_more(
         self, before: list[int], monkeypatch: pytest.MonkeyPatch
@@ -292,7 +325,7 @@ def test_a_process_that_is_killed_leaves_nothing_to_see_or_to_keep(tmp_path: Pat
 
 
 def url_of_database() -> str:
-    """Of the one that tests run on, for a process of its own."""
+    """Return the address of the test database for another process."""
     names = connection.settings_dict
     if connection.vendor == "sqlite":
         return f"sqlite:///{names['NAME']}"

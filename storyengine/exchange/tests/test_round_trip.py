@@ -1,4 +1,4 @@
-"""What is exported and imported again is the same chapter, under ids of its own."""
+"""Tests that a chapter is the same after an export and an import, except for its ids."""
 
 import json
 import uuid
@@ -43,9 +43,9 @@ from storyengine.exchange.tests.chapters import (
 
 pytestmark = pytest.mark.django_db
 
-# What another installation cannot have the same: ids, and what belongs to one process's attempt.
+# The fields that differ in a copy: ids, and what belongs to the process that ran an attempt.
 _OWN = {
-    Session: {"session_id", "updated_at"},
+    Session: {"session_id", "updated_at", "imported_at"},
     Tab1Inputs: {"session_id", "saved_at"},
     Event: {"event_id", "session_id", "attempt_id"},
     MemoryBlock: {"block_id", "session_id", "attempt_id"},
@@ -63,7 +63,7 @@ def without_own(kind: type[Model], values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def exported(chapter: Session) -> dict[str, Any]:
-    """The file without the time at which it was written."""
+    """Return the chapter's file without the time of the export."""
     file: dict[str, Any] = json.loads(export_chapter(chapter.pk).to_json())
     del file["exported_at"]
     return file
@@ -80,7 +80,7 @@ def test_any_chapter_comes_back_the_same(data: st.DataObject) -> None:
     copy = import_again(chapter)
     assert copy.pk != chapter.pk
     assert exported(copy) == exported(chapter)
-    # Blocks that have the same time are folded in the same order.
+    # The fold is equal only if blocks with the same time keep their order.
     assert fold_chapter(copy) == fold_chapter(chapter)
 
 
@@ -136,7 +136,8 @@ class TestWholeChapter:
 
     @pytest.mark.parametrize("names", [{}, {"1": "Tom", "2": "tom"}], ids=["", "two of a name"])
     def test_play_goes_on_from_it(self, names: dict[str, str]) -> None:
-        """Also of one that was begun before Tab 1 refused two of a name."""
+        """Play also goes on in a chapter that began before Tab 1 refused two characters of one
+        name."""
         chapter = make_whole_chapter()
         make_cast(chapter, name=names)
         copy = import_again(chapter)
@@ -159,7 +160,8 @@ class TestWholeChapter:
         assert MemoryBlock.objects.count() == 3
 
     def test_nothing_is_queued_by_an_import(self, noticed: list[str]) -> None:
-        """A file cannot make the engine call a model, also where memory is behind."""
+        """An import queues no job, even if memory is behind, because a file must not cause model
+        calls."""
         chapter = make_active_chapter()
         add_lock(chapter, {})
         add_prompts(chapter, 8)
@@ -170,7 +172,7 @@ class TestWholeChapter:
 
 
 class TestUnsettled:
-    """Work that goes on elsewhere is left out."""
+    """Tests that a file leaves out work that is still being done."""
 
     def test_a_lock_that_is_being_written(self) -> None:
         chapter = make_chapter(state=State.LOCKING)
@@ -241,14 +243,16 @@ class TestUnsettled:
         chapter = make_whole_chapter()
         turn = chapter.turns.get(number=10)
         kind = Attempt.Kind.TRIAL
-        add_unanswered(chapter, status, kind=kind, turn=turn, source=turn.chosen, given=TRIED)
+        add_unanswered(
+            chapter, status, kind=kind, turn=turn, source=turn.chosen, changed_layer=TRIED
+        )
         file = exported(chapter)["chapter"]
         assert len(file["turns"][9]["attempts"]) == 3
         assert len(file["unanswered_attempts"]) == 2
 
 
 class TestAttempts:
-    """Every attempt is in the file, chosen or not."""
+    """Tests that a file has every attempt, chosen or not."""
 
     def test_those_of_a_turn_stand_in_their_order_with_the_chosen_one_named(self) -> None:
         turn = exported(make_whole_chapter())["chapter"]["turns"][9]
@@ -264,7 +268,7 @@ class TestAttempts:
         assert reply_of(turn.chosen).text == "Or so."
         assert turn.attempts.count() == 3
         trial = turn.attempts.get(kind=Attempt.Kind.TRIAL)
-        assert (trial.source, trial.given) == (turn.chosen, TRIED)
+        assert (trial.source, trial.changed_layer) == (turn.chosen, TRIED)
 
     def test_who_could_perceive_what_comes_back(self) -> None:
         chapter = make_whole_chapter()
@@ -279,11 +283,19 @@ class TestAttempts:
         chapter = make_whole_chapter()
         call_id = str(uuid.uuid4())
         trial = chapter.attempts.get(kind=Attempt.Kind.TRIAL)
-        Attempt.objects.filter(pk=trial.pk).update(given={**TRIED, "call_id": call_id})
+        Attempt.objects.filter(pk=trial.pk).update(changed_layer={**TRIED, "call_id": call_id})
         content = export_chapter(chapter.pk).to_json()
         assert call_id not in content.decode()
         copied = import_chapter(content).attempts.get(kind=Attempt.Kind.TRIAL)
-        assert copied.given == TRIED
+        assert copied.changed_layer == TRIED
+
+    def test_a_trial_of_an_older_file_says_in_given_what_it_changed(self) -> None:
+        file = json.loads(export_chapter(make_whole_chapter().pk).to_json())
+        for attempt in file["chapter"]["turns"][9]["attempts"]:
+            attempt["given"] = attempt.pop("changed_layer")
+        copied = import_chapter(json.dumps(file).encode()).attempts
+        trial = copied.get(kind=Attempt.Kind.TRIAL)
+        assert (trial.changed_layer, trial.given) == (TRIED, None)
 
     def test_a_trial_that_was_imported_can_be_looked_at(self) -> None:
         copy = import_again(make_whole_chapter())

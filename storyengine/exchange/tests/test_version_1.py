@@ -1,4 +1,4 @@
-"""A file of version 1 is read as the turns and attempts that its events tell of."""
+"""Tests that the events of a version 1 file are read as turns and attempts."""
 
 import json
 from typing import Any
@@ -42,7 +42,8 @@ def said(role: str, text: str, number: int, second: int) -> dict[str, Any]:
 
 
 def file_of(*events: dict[str, Any], prompts: int) -> File:
-    """A chapter in play in which this was said, and of which nothing is remembered but the lock."""
+    """Return the file of a chapter in play with these events and with no memory block but the
+    lock."""
     chapter = make_whole_chapter()
     file = old_file(chapter)
     file["chapter"] |= {
@@ -203,7 +204,7 @@ class TestReading:
     @settings(max_examples=30, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def test_so_does_any_chapter(self, data: st.DataObject) -> None:
-        # At that time everybody knew all of memory.
+        # Version 1 has no audiences: every character knew all of memory.
         chapter = build_chapter(data, most_audiences=1)
         copy = read(old_file(chapter))
         assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text

@@ -1,4 +1,4 @@
-"""A file of version 1 whose parts do not fit together is refused, by the names that it has."""
+"""Tests that a version 1 file with contradictory parts is refused, in the words of that version."""
 
 import json
 
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.django_db
 
 
 def old_renumber(chapter: Chapter) -> None:
-    """Prompt 3 is missing."""
+    """Remove prompt 3."""
     chapter["events"] = [one for one in chapter["events"] if one["prompt_index"] != 3]
 
 
 def old_repeat(chapter: Chapter) -> None:
-    """Prompt 3 is there twice."""
+    """Add prompt 3 a second time."""
     chapter["events"][4:4] = chapter["events"][4:6]
 
 
@@ -89,13 +89,13 @@ def old_unordered(chapter: Chapter) -> None:
 
 
 def old_system_alone(chapter: Chapter) -> None:
-    """Before the chapter's first prompt, which never came."""
+    """Leave only a system event, which stands before the first prompt of the chapter."""
     said = chapter["events"][0] | {"role": "system", "prompt_index": 0}
     chapter |= {"events": [said], "prompt_index": 0}
 
 
 def old_draft_with_words(chapter: Chapter) -> None:
-    """No turn comes of what the system said."""
+    """Leave a system event in a draft, although no turn can be made of a system event."""
     said = chapter["events"][0] | {"role": "system", "prompt_index": 0}
     chapter |= {"state": "DRAFT_TAB1", "events": [said]}
 

@@ -1,4 +1,4 @@
-"""What turns did to the world comes back from a file, with results that wait and who appeared."""
+"""Tests that a file brings back changes of the world, people who appeared, and waiting results."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -53,7 +53,10 @@ def dock(chapter: Session) -> tuple[str, ...]:
 
 
 def sail(world: tuple[str, ...], change: Change) -> tuple[str, ...]:
-    """The world is where somebody has been; it begins as the chapter's Tab 1 tells it."""
+    """Add the place of a change to the world.
+
+    A world is a list of places that begins with Tab 1.
+    """
     return (*world, change.payload["to"].strip()) if change.kind == "went" else world
 
 
@@ -66,13 +69,12 @@ TIDE_JOB = JobKind(_never_run, lambda job, error: None)
 
 @pytest.fixture
 def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
-    """A way to play as the Game Master's that has a world."""
+    """Add a mode that is like the Game Master's but has a world."""
     game_master = find_mode("gamemaster")
     assert game_master is not None
     mode = replace(
         game_master,
         name="harbour",
-        agents=(),
         change_kinds=frozenset({"went", "took", "tide"}),
         job_kinds={"harbour.tide": TIDE_JOB},
         initial_state=dock,
@@ -107,7 +109,8 @@ def begin(chapter: Session, key: str) -> Attempt:
 
 @pytest.fixture
 def chapter() -> Session:
-    """Two results, of which one was taken; a person, a thought, an act, and a broken attempt."""
+    """Return a chapter with a taken and a waiting result, a person, a thought, an act and a broken
+    attempt."""
     chapter = make_active_chapter(mode="harbour")
     add_lock(chapter, world_lock())
     first = begin(chapter, "1")
@@ -186,7 +189,7 @@ def test_the_next_prompt_of_a_copy_asks_again_for_a_result_that_is_not_finished(
     status: str,
     copy_of: Callable[[Session], Session],
 ) -> None:
-    # It has taken the result.
+    # The broken attempt has taken this result, so the test deletes the attempt.
     chapter.attempts.filter(status=Attempt.Status.FAILED).delete()
     Job.objects.filter(result__level=2).update(status=status, result=None)
     copy = copy_of(chapter)
@@ -197,7 +200,7 @@ def test_the_next_prompt_of_a_copy_asks_again_for_a_result_that_is_not_finished(
     play(copy)
     job.refresh_from_db()
     assert job.status == Job.Status.QUEUED
-    # Whoever asks for the same result finds this job.
+    # A second request for the same result finds this job.
     assert ask_for_result(job.attempt, job.kind, "tide") == job
     assert copy.jobs.count() == 2
 
@@ -328,6 +331,10 @@ def thought_of_nobody(content: Any) -> None:
     thought.update(role="system", agent_slot=None)
 
 
+def reply_of_nobody(content: Any) -> None:
+    content["turns"][0]["attempts"][0]["events"][1]["agent_slot"] = None
+
+
 def went_nowhere(content: Any) -> None:
     content["turns"][1]["attempts"][1]["changes"][1]["payload"] = {}
 
@@ -339,10 +346,6 @@ def went_nowhere_unchosen(content: Any) -> None:
 
 def went_nowhere_and_broke(content: Any) -> None:
     content["unanswered_attempts"][0]["changes"][1]["payload"] = {"to": None}
-
-
-def result_of_nowhere(content: Any) -> None:
-    content["results"][1]["kind"] = "went"
 
 
 def no_seed(content: Any) -> None:
@@ -372,10 +375,10 @@ def no_seed(content: Any) -> None:
         (undeclared_job, "results[1].job_kind is no kind of job that harbour declares"),
         (thought_that_another_knows, "turns[0].attempts[0].events[2].witnesses must name the one"),
         (thought_of_nobody, "turns[0].attempts[0].events[2].witnesses must name the one"),
+        (reply_of_nobody, "turns[0].attempts[0].events[1].agent_slot is none of the selected"),
         (went_nowhere, "turns[1].attempts[1].changes[1].payload is nothing that harbour can take"),
         (went_nowhere_unchosen, "turns[1].attempts[0].changes[1].payload is nothing that harbour"),
         (went_nowhere_and_broke, "unanswered_attempts[0].changes[1].payload is nothing that har"),
-        (result_of_nowhere, "results[1].payload is nothing that harbour can take"),
     ],
 )
 def test_what_does_not_fit_together(
@@ -387,6 +390,19 @@ def test_what_does_not_fit_together(
         import_chapter(json.dumps(file).encode())
     assert refusal in str(caught.value)
     assert Session.everything.count() == 1
+
+
+def test_a_result_that_waits_and_that_the_world_cannot_take_is_void_in_the_copy(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    file = json.loads(export_chapter(chapter.pk).to_json())
+    file["chapter"]["results"][1]["kind"] = "went"
+    copy = import_chapter(json.dumps(file).encode())
+    assert play(copy).status == Attempt.Status.COMMITTED
+    job = copy.jobs.get(status=Job.Status.VOID)
+    assert (job.result_kind, job.error) == (
+        *("went", "The way to play cannot take it into its world (KeyError)."),
+    )
 
 
 def test_a_setup_with_which_no_world_begins(chapter: Session) -> None:
@@ -416,7 +432,7 @@ def test_who_came_in_an_attempt_that_is_set_aside_does_not_go_along(chapter: Ses
     fail_attempt(retry, error="No answer.", partial_text="I swim on")
     assert broken.pk == retry.pk
     following = begin(chapter, "4")
-    # With the same number as the one who is lost.
+    # This person gets the number that the person of the lost attempt had.
     assert store_changes(following, [NewChange(PERSON, {"name": "Ann"})])
     assert commit_attempt(following, "I go on.")
     chapter.refresh_from_db()

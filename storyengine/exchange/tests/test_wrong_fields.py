@@ -1,4 +1,4 @@
-"""A field of a file that is wrong is named, and nothing is imported."""
+"""Tests that the refusal of a file names the wrong field, and that nothing is imported."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +36,7 @@ def chapter(*path: str | int, to: Any) -> Callable[[File], None]:
 
 
 def attempt(*path: str | int, to: Any) -> Callable[[File], None]:
-    """Of the first turn."""
+    """Return a function that sets a field in the first attempt at the first turn."""
     return chapter("turns", 0, "attempts", 0, *path, to=to)
 
 
@@ -362,6 +362,6 @@ def test_a_field_that_is_wrong_in_version_1_is_named(
 
 
 def test_a_payload_with_an_endless_number() -> None:
-    """JSON can write it without saying Infinity."""
+    """JSON can write an infinite number without the word Infinity."""
     content = as_bytes(good_file()).replace(b'"CANON-7"', b"1e999")
     assert "json_payload is nested too deeply, or holds" in refusal(content)

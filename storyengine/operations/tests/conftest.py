@@ -10,7 +10,7 @@ from storyengine.operations.tests.reading import Written
 
 @pytest.fixture
 def written() -> Iterator[Written]:
-    """All that is written from here on, as the settings have it written."""
+    """Yield the lines that are logged from now on, in both formats of the settings."""
     lines = Written()
     handlers = [Keeper(lines.as_json, JsonFormatter()), Keeper(lines.as_text, TextFormatter())]
     root = logging.getLogger()

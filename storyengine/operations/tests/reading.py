@@ -1,4 +1,4 @@
-"""Reading what was written and what is told to those who watch."""
+"""Functions that read log lines and metrics in tests."""
 
 import json
 import re
@@ -27,7 +27,7 @@ class Written:
 
 
 def read_metrics() -> dict[str, float]:
-    """Each series of this installation, as Prometheus would name it."""
+    """Return the value of each series of this installation by the name that Prometheus shows."""
     text = render_metrics().decode()
     return {name: float(value) for name, value in re.findall(r"^(\w+\{?.*) (\S+)$", text, re.M)}
 

@@ -1,4 +1,4 @@
-"""A worker says that it lives, and what it has counted."""
+"""Tests that a worker stores its heartbeat and its counts."""
 
 import threading
 from collections.abc import Callable
@@ -32,7 +32,10 @@ class Worker:
 
 @pytest.fixture
 def beats(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
-    """Released after each beat; there is no pause between them."""
+    """Return a semaphore that is released after each beat.
+
+    The pause between beats is 0.01 seconds.
+    """
     done = threading.Semaphore(0)
     store: Callable[..., None] = store_heartbeat
 

@@ -1,4 +1,4 @@
-"""What is written when something happens; and that no line has a word of a story or a secret."""
+"""Tests of the lines that the program logs, and that no line has a story's words or a secret."""
 
 import asyncio
 import errno
@@ -38,7 +38,7 @@ from sessions.tests.factories import add_prompts, make_active_chapter, make_chap
 from storyengine.operations.log_format import JsonFormatter, LeaveOutRequests, LogFile
 from storyengine.operations.tests.reading import Written
 
-# What is told of a transaction is told after it, so that there have to be real ones.
+# Lines about a transaction are logged after its commit, so these tests need real transactions.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 RunJobs = Callable[[], int]
@@ -69,7 +69,7 @@ def named(error: Exception) -> str:
 
 
 def ended_as(error: Exception) -> str:
-    """The kind of failure that the turn or the job ends with."""
+    """Return the name of the failure with which the attempt or the job ends."""
     return "ProgramFailed" if isinstance(error, KeyError | ValueError) else named(error)
 
 
@@ -79,7 +79,8 @@ def _marked_key(settings: Settings) -> None:
 
 
 def check(written: Written) -> None:
-    """Something was written, and nothing of what must not be; each line is one."""
+    """Check that lines were logged without words or keys, and that each record is one line of
+    JSON."""
     assert written.as_json
     assert WORDS not in written.all
     assert KEY not in written.all
@@ -120,7 +121,8 @@ class TestTurns:
         provider.enqueue(Script(WORDS, error=error))
         attempt = play(chapter, WORDS)
         if isinstance(error, IntegrityError):
-            # What a database refuses is left to the lease.
+            # The database refused to store the end of the attempt, so the attempt ends with its
+            # lease.
             assert attempt.status == Attempt.Status.RUNNING
             Attempt.objects.update(lease_until="2020-01-01T00:00Z")
             recover()

@@ -1,4 +1,4 @@
-"""What Prometheus reads: of this process, of the workers, and of the jobs that wait."""
+"""Tests of the metrics for Prometheus: of this process, of the workers, and of the waiting jobs."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Lines that anybody can cause as often as he likes."""
+"""Tests of log lines that a visitor can cause any number of times."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""The queue in a folder never shows a worker half a message."""
+"""Tests that the queue in a folder never shows a worker an incomplete message."""
 
 from pathlib import Path
 from queue import Empty
@@ -78,7 +78,8 @@ def test_nobody_looks_into_a_table_that_is_being_made(
 
     def lock(file: Any, flags: int) -> None:
         if not reader.ident:
-            # kombu has opened the file; nothing is in it, and it is not locked yet.
+            # kombu has opened the file at this moment. The file is still empty and is not locked
+            # yet.
             reader.start()
             reader.join(timeout=0.2)
             assert reader.is_alive()

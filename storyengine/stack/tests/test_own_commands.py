@@ -1,4 +1,5 @@
-"""A command that the program names can be copied as it stands, wherever the program runs."""
+"""Tests that a command in the program's messages can be copied as it is, wherever the program
+runs."""
 
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from storyengine.tests.test_compose import DOCKERFILE
 
 @pytest.fixture
 def checkout(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Started by `make run` in a clone."""
+    """Make the program run as if `make run` had started it in a clone, and return the clone's
+    folder."""
     folder = tmp_path / "story engine"
     folder.mkdir()
     settings.BASE_DIR, settings.DATA_FOLDER = folder, folder / "var"

@@ -1,4 +1,4 @@
-"""A restart of PostgreSQL leaves a pool of dead connections, and costs nobody a request."""
+"""Tests that no request fails when a restart of PostgreSQL left a pool of dead connections."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,9 +17,10 @@ pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no connections"),
 ]
 
-# psycopg's own check throws away one at a time, each after twice the pause: too many for a request.
+# psycopg's own check drops one dead connection at a time and doubles its pause after each. With
+# this many connections that would take too long for a request.
 CONNECTIONS = 8
-# Each within five seconds.
+# This statement ends the other connections. It waits up to five seconds for each.
 END_ALL = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
     "WHERE pid <> pg_backend_pid() AND datname = current_database()"
@@ -27,7 +28,10 @@ END_ALL = (
 
 
 def ask(everybody: Barrier | None = None) -> int:
-    """A request's work in a thread of its own; with `everybody` all hold connections at once."""
+    """Do a request's work in this thread.
+
+    With `everybody`, all threads hold their connections at once.
+    """
     try:
         own = process_id()
         if everybody is not None:
@@ -49,7 +53,7 @@ def test_dead_connections_cost_nobody_a_request(threads: ThreadPoolExecutor) -> 
     assert len(before) == CONNECTIONS
     with connection.cursor() as cursor:
         cursor.execute(END_ALL)
-    # One alone meets them all; then many at once.
+    # At first a single request meets all dead connections; then many requests run at once.
     assert threads.submit(ask).result() not in before
     assert not before & set(threads.map(ask, [None] * 3 * CONNECTIONS))
 
@@ -88,7 +92,7 @@ def process_id() -> int:
 
 
 def end_own() -> None:
-    """As a restart of the server does between two pieces of work."""
+    """End this thread's own connection, as a restart of the server does between two queries."""
     with pytest.raises(OperationalError), connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 

@@ -1,4 +1,4 @@
-"""What honcho started ends with it, however it is stopped."""
+"""Tests that the processes that honcho started end with honcho, in whatever way it is stopped."""
 
 import os
 import re
@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from bench.program import wait_until
+from bench.program import procfile_lines, wait_until
 from storyengine.stack import parents
+from storyengine.stack.processes import sentence_about
 from storyengine.tests.running import is_alive
 
 Runner = subprocess.Popen[str]
 
-# Ends by SIGTERM as processes of the program do, and leaves a word that it did so.
+# The sleeper ends at SIGTERM as the program's processes do, and then writes the file "word".
 SLEEPER = """
 import signal, sys, time
 from pathlib import Path
@@ -49,14 +50,15 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
     yield process
     process.kill()
     process.wait()
-    # Not communicate(): a process that was left over would keep it waiting.
+    # communicate() is not used here, because it would wait for a process that did not end.
     assert process.stdout is not None
     process.stdout.close()
 
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[dict[str, int]]:
-    """The process ids of a shell that runs honcho as `make` does, of honcho, and of a process."""
+    """Yield the process ids of a shell that runs honcho as `make` does, of honcho, and of its
+    process."""
     (tmp_path / "sleeper.py").write_text(SLEEPER)
     (tmp_path / "Procfile").write_text(f"sleeper: exec {sys.executable} sleeper.py\n")
     honcho = f"{sys.executable} -m storyengine.stack.processes --no-colour --port 8000 sleeper"
@@ -98,14 +100,30 @@ def test_a_signal_ends_it_with_its_processes(runner: Runner, sent: int, code: in
     output, _ = runner.communicate(timeout=30)
     assert runner.returncode == code
     assert "Traceback" not in output
+    assert "Story Engine has stopped" not in output
     with pytest.raises(ProcessLookupError):
         os.kill(sleeper, 0)
 
 
-def test_it_stops_when_one_process_does(runner: Runner) -> None:
-    os.kill(wait_for_the_sleeper(runner), signal.SIGKILL)
-    runner.communicate(timeout=30)
+@pytest.mark.parametrize(
+    ("sent", "how"), [(signal.SIGKILL, "was killed (a system does"), (signal.SIGTERM, "ended (the")]
+)
+def test_it_stops_when_one_process_does_and_its_last_line_says_so(
+    runner: Runner, sent: int, how: str
+) -> None:
+    os.kill(wait_for_the_sleeper(runner), sent)
+    output, _ = runner.communicate(timeout=30)
     assert runner.returncode != 0
+    last = output.splitlines()[-1]
+    assert f"sleeper.1 {how}" in last
+    assert "Story Engine has stopped" in last
+    assert "`make run` starts it again" in last
+
+
+@pytest.mark.parametrize("name", ["web", "worker", "model"])
+def test_each_process_of_the_procfile_is_called_by_what_it_does(name: str) -> None:
+    assert name in dict(procfile_lines())
+    assert not sentence_about(f"{name}.1", -signal.SIGKILL).startswith(name)
 
 
 @pytest.mark.parametrize("killed", ["shell", "honcho", "all of them"])
@@ -114,7 +132,8 @@ def test_a_parent_that_is_killed_takes_them_along(
 ) -> None:
     wait_until((tmp_path / "sleeper").exists, "the sleeper", seconds=30)
     if killed == "all of them":
-        # Those that read what the Procfile's processes print are in the shell's group, too.
+        # The shell's process group also has the processes that read the output of the Procfile's
+        # processes.
         os.killpg(started["shell"], signal.SIGKILL)
     else:
         os.kill(started[killed], signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A worker that loses Redis while a task is at work connects again; it does not die of it."""
+"""Tests that a worker that loses Redis during a task connects again instead of ending."""
 
 import logging
 import shutil
@@ -26,7 +26,7 @@ def port() -> int:
 
 @pytest.fixture
 def processes(port: int) -> Iterator[Processes]:
-    """A Redis of the test's own, which may be killed."""
+    """Start a Redis server for this test alone, which the test may kill."""
     if shutil.which("redis-server") is None:
         pytest.skip("There is no redis-server here.")
     with open_processes({}) as processes:
@@ -58,12 +58,13 @@ def test_a_lost_redis_is_an_error_of_the_connection(
     queue.put({"job": 1})
     message = queue.get(timeout=LONG)
     processes.kill("redis")
-    # What kombu does with a channel, and then with its connection, before it connects again; the
-    # message is still at work.
+    # The next calls do what kombu does to a channel and then to its connection before it connects
+    # again. The task is still at work.
     connection.collect()
     channel: Any = message.channel
     channel._disconnect_pools()
-    # What a worker does when the task is over, and when it notices the loss.
+    # The next calls do what a worker does when the task is over and when it notices the loss of
+    # Redis.
     message.ack_log_error(logging.getLogger("jobs"), connection.connection_errors)
     assert "given up" in caplog.text
     ignore_errors(connection, connection.close)

@@ -1,4 +1,5 @@
-"""A database that is away, or a disk that is full, is no bug: it is said in the asker's form."""
+"""Tests that a lost database or a full disk is reported as such, in the form that the caller asked
+for."""
 
 import errno
 import sqlite3
@@ -27,7 +28,7 @@ ERRORS = [OperationalError("the lamp is dark"), InterfaceError("connection alrea
 
 
 def of_sqlite(code: int) -> OperationalError:
-    """As Django raises it: SQLite's own error, with its code, is the cause."""
+    """Return an error as Django raises it, with SQLite's own error and its code as the cause."""
     cause = sqlite3.OperationalError("the lamp is dark")
     cause.sqlite_errorcode = code
     error = OperationalError("the lamp is dark")
@@ -60,7 +61,7 @@ def chapter() -> Session:
 
 
 def breaker(error: Exception, monkeypatch: pytest.MonkeyPatch) -> Break:
-    """Makes what is named meet a database or a disk that fails so."""
+    """Return a function that makes the function of a given name raise this error."""
 
     def fail(*_arguments: object, **_named: object) -> Any:
         raise error
@@ -200,7 +201,8 @@ def test_the_api_answers_a_problem(away: Break, chapter: Session) -> None:
 def test_a_stream_ends_with_the_problem(
     away: Break, chapter: Session, provider: ScriptedProvider
 ) -> None:
-    """That of a prompt which was answered already, so that its reply is read."""
+    """The prompt was answered before, so the stream reads the stored reply and then loses the
+    database."""
     provider.enqueue("I step through.")
     headers = {"Accept": "text/event-stream", "Idempotency-Key": "one"}
 

@@ -1,4 +1,4 @@
-"""Addresses of pages in tests."""
+"""Functions that return the addresses of pages in tests."""
 
 from typing import Any
 

@@ -11,25 +11,25 @@ from sessions.tests.factories import add_prompts, make_active_chapter, make_chap
 
 @pytest.fixture(autouse=True)
 def _scripted_model(settings: Settings, provider: ScriptedProvider) -> None:
-    """A model of the test's own, which nothing leaves the machine for."""
+    """Set the scripted model, so that no request leaves the machine."""
     settings.LLM = "scripted"
 
 
 @pytest.fixture
 def htmx() -> Client:
-    """A browser whose htmx sends the requests."""
+    """Return a client that sends requests as htmx does."""
     return Client(headers={"HX-Request": "true"})
 
 
 @pytest.fixture
 def draft(db: None) -> Session:
-    """A chapter on Tab 1."""
+    """Return a chapter whose Tab 1 is not locked."""
     return make_chapter()
 
 
 @pytest.fixture
 def chapter(db: None) -> Session:
-    """A chapter in play: eight prompts, seven of them in memory."""
+    """Return a chapter in play with eight prompts, of which memory covers seven."""
     chapter = make_active_chapter(last_summarized_prompt_index=7)
     add_prompts(chapter, 8)
     add_lock(chapter, world_lock())

@@ -11,10 +11,11 @@ from storyengine.tests.browsing import browser as browser
 from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
-# Tokens a second: what nobody waits for, and what goes on for two minutes or until `let_reply_end`.
+# Speeds in tokens a second. FAST causes no wait. At HELD a reply lasts two minutes, unless the test
+# calls `let_reply_end`.
 FAST, HELD = 400, 0.5
 
-# What a copy of the transcript would hold.
+# The script selects the transcript and returns the text that a copy would hold.
 READ_SELECTION = """() => {
   const range = document.createRange();
   range.selectNodeContents(document.getElementById("transcript"));
@@ -48,7 +49,7 @@ def draft(program: ScriptedProgram) -> ChapterClient:
 def chapter(program: ScriptedProgram) -> ChapterClient:
     client = ChapterClient(program.server)
     client.save_setup(setup_of(synthetic_session(10)))
-    # The first one waits until the worker has started, too.
+    # The timeout is long, because the first lock also waits until the worker has started.
     client.lock(seconds=60)
     return client
 
@@ -66,18 +67,22 @@ def open_chapter(page: Page, chapter: ChapterClient, query: str = "") -> None:
 
 
 def expect_turn(page: Page, number: int, words: str) -> None:
-    """The prompt was accepted, and its reply is over; a page looks idle before the one as well."""
+    """Wait until the page shows the prompt and its reply is over.
+
+    Both are checked, because the page also looks idle before it shows the prompt.
+    """
     expect(page.locator("#transcript")).to_contain_text(f"{number}) {words}")
     expect_idle(page)
 
 
 def expect_idle(page: Page) -> None:
-    """What was being written when this page last heard of it is over."""
+    """Wait until the page shows no reply as being written."""
     expect(page.locator("[data-send]")).to_be_visible()
     expect(page.locator("#running")).to_have_count(0)
 
 
 def let_reply_end(page: Page, program: ScriptedProgram) -> None:
-    """What is being written, too: a call looks at the pace before each word."""
+    """Let replies end soon, including one that is being written: a call checks its speed before
+    each word."""
     program.model.timing.tokens_per_second = FAST
     expect_idle(page)

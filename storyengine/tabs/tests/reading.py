@@ -1,4 +1,5 @@
-"""Reading pages in tests: what is served, which elements there are, what a person would read."""
+"""Functions that read pages in tests: the source, its elements, and the words that a person
+reads."""
 
 import re
 from dataclasses import dataclass, field
@@ -56,7 +57,7 @@ class _Reader(HTMLParser):
 
 
 def read(html: str) -> list[Element]:
-    """All elements in order; fails when tags are not nested well."""
+    """Return all elements of a page in order. Fails if tags are not nested properly."""
     reader = _Reader()
     reader.feed(re.sub(r"<path[^>]*/>", "", html))
     reader.close()
@@ -80,7 +81,7 @@ def all_of(html: str, tag: str, class_name: str = "", **attributes: str) -> list
 
 
 def get_page(client: Client, chapter: Session, name: str, **query: str) -> str:
-    """What is served at that address, in full."""
+    """Return the whole page at this address."""
     response = client.get(f"{address(chapter, name)}?{urlencode(query)}")
     assert response.status_code == 200
     return response.content.decode()

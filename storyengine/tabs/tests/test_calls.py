@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def played(provider: ScriptedProvider) -> Session:
-    """A chapter whose first prompt was answered three times, the first time not at all."""
+    """Return a chapter whose first prompt has three attempts, of which the first one failed."""
     chapter = make_active_chapter(agent_names={"1": f"Mara {HOSTILE}"})
     provider.enqueue(ProviderRefused(f"No line. {HOSTILE}"), "I wait.", f"I go. {HOSTILE}")
     play(chapter, f"The door opens. {HOSTILE}", key="same")
@@ -49,7 +49,7 @@ def chosen_call(html: str) -> str:
 
 
 def costs_in(html: str) -> dict[str, str]:
-    """The figures that are about money."""
+    """Return the figures of cost by their names."""
     names, figures = ([one.words for one in all_of(html, tag)] for tag in ("dt", "dd"))
     return {name: at for name, at in zip(names, figures, strict=True) if "Cost" in name}
 
@@ -308,7 +308,7 @@ class TestDryRun:
 class TestUsage:
     @pytest.fixture
     def uncapped(self, settings: Any) -> None:
-        """A cap in dollars, and a model whose price nobody knows."""
+        """Set a cap in dollars and a model whose price is unknown, so that the cap cannot hold."""
         settings.LLM, settings.MODEL = "openai", f"mine{HOSTILE}"
         settings.MODEL_BY_AGENT = {}
         settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS = Decimal(1), 0
@@ -319,7 +319,8 @@ class TestUsage:
         html = html_of(client, played, "usage")
         spent = sum(one.token_counts.get("input", 0) for one in LLMArtifact.objects.all())
         cells = [one.words for one in all_of(html, "td")]
-        # In, cached, out, cost; finished, stopped, failed, warm-ups. The last row is their sum.
+        # The columns are: in, cached, out, cost, finished, stopped, failed, warm-ups. The second
+        # row is the sum.
         assert cells[:8] == [f"{spent:,}", "0", cells[2], "under $0.01", "2", "0", "1", "0"]
         assert cells[8:] == cells[:8]
         assert "o4-mini" in html

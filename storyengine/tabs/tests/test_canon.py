@@ -1,4 +1,4 @@
-"""The Now view, correcting canon, and answering what memory asks."""
+"""Tests of the Now view, of corrections of canon, and of answers to memory's questions."""
 
 import uuid
 from typing import Any
@@ -9,6 +9,7 @@ from django.test import Client
 from agents.flows.dry_run import look_ahead
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock
+from memory.tests.factories import add_delta
 from sessions.models import Session
 from sessions.states import State
 from storyengine.tabs.tests.addresses import address
@@ -34,14 +35,14 @@ def remember(chapter: Session, first: int, last: int, **changes: Any) -> None:
 
 @pytest.fixture
 def asking(chapter: Session) -> Session:
-    """A chapter whose memory asks two questions."""
+    """Return a chapter whose memory asks two questions."""
     remember(chapter, 8, 8, contradictions_or_questions=QUESTIONS)
     return chapter
 
 
 @pytest.fixture
 def torn(chapter: Session) -> Session:
-    """A chapter whose memory asks which of two facts is true."""
+    """Return a chapter whose memory asks which of two facts is true."""
     remember(chapter, 8, 8, contradictions_or_questions=[CONFLICT])
     return chapter
 
@@ -55,7 +56,7 @@ def _is_same(one: Element, other: Element) -> bool:
 
 
 def now_items(html: str) -> dict[str, Element]:
-    """The entries of the Now view by their words."""
+    """Return the entries of the Now view by their words."""
     elements = read(html)
     entries = [one for one in elements if one.tag == "li"]
     texts = [one for one in elements if one.has_class("now-text")]
@@ -73,7 +74,7 @@ def banner(html: str) -> Element | None:
 
 
 def banner_form(html: str) -> tuple[str, dict[str, str]]:
-    """Where the banner's form goes, and what it sends beside the answer."""
+    """Return the address of the banner's form, and its hidden fields."""
     shown = banner(html)
     assert shown
     [form] = [one for one in inside(html, shown) if one.tag == "form"]
@@ -83,7 +84,7 @@ def banner_form(html: str) -> tuple[str, dict[str, str]]:
 
 
 def choices(html: str) -> dict[str, bool]:
-    """The facts that a question's form offers, and whether each is chosen."""
+    """Return the facts that a question's form offers, and whether each is chosen."""
     radios = [one.attributes for one in all_of(html, "input", type="radio", name="old")]
     return {one["value"]: "checked" in one for one in radios}
 
@@ -138,6 +139,18 @@ class TestNow:
         html = get_page(client, chapter, "draft")
         links = inside(html, now_items(html)["THREAD-8"])
         assert "Prompt 8" in [one.words for one in links if one.tag == "a"]
+
+    def test_it_says_who_knows_what_not_everybody_knows(
+        self, client: Client, chapter: Session
+    ) -> None:
+        told = {"canon_locks": ["CANON-8"], "contradictions_or_questions": ["Is it so?"]}
+        add_delta(chapter, 8, 8, turn_delta(8, 8, **told), audience=[1, 3])
+        add_delta(chapter, 8, 8, turn_delta(8, 8, canon_locks=["CANON-9"]), audience=[])
+        items = now_items(get_page(client, chapter, "draft"))
+        assert "CANON-8 · known to Agent Red, Agent Yellow" in items
+        assert "CANON-9 · known to nobody of the cast" in items
+        # Entries that everybody knows, and questions to the Game Master, do not say who knows them.
+        assert {"CANON-0", "CANON-7", "Is it so?"} <= items.keys()
 
     def test_it_grows_without_a_reload_and_the_choice_of_panel_is_not_touched(
         self, htmx: Client, chapter: Session
@@ -330,7 +343,7 @@ class TestQuestions:
 
 
 class TestOneClick:
-    """The banner of a contradiction whose two facts are told."""
+    """Tests of the banner for a contradiction of which both facts are known."""
 
     def test_it_shows_both_and_says_what_each_answer_does(
         self, client: Client, torn: Session

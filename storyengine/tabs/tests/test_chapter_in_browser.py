@@ -1,4 +1,4 @@
-"""What Tab 3's scripts promise, in a real browser."""
+"""Tests of Tab 3's scripts in a real browser."""
 
 import re
 
@@ -43,7 +43,7 @@ class TestMemory:
         panel = page.locator(".meter-panel")
         expect(panel).not_to_be_visible()
         page.get_by_label("Tokens and cost by agent").click()
-        # Agent 0's lock, and the reply.
+        # The panel has two agents: agent 0 for the lock, and the character that replied.
         expect(panel.locator("dd").filter(has_text="tokens")).to_have_count(2)
         expect(panel.get_by_role("link", name="All figures")).to_be_in_viewport(ratio=1)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -54,7 +54,7 @@ class TestMemory:
         rule = f"/api/session/{chapter.session_id}/canon-correction"
         for number in range(BLOCKS_SHOWN + 1):
             page.request.post(rule, data={"canon": f"Fact number {number}. " + "Ice. " * 180})
-        # A block is longer than what is seen of memory.
+        # The window shows less of memory than one memory block.
         page.set_viewport_size({"width": 390, "height": 500})
         open_chapter(page, chapter, f"?until={BLOCKS_SHOWN + 1}")
         expect(page.get_by_role("link", name="Earlier memory")).to_be_visible()
@@ -103,8 +103,8 @@ class TestEstimate:
         chapter.prompt(1, "The stairs are wet.")
         chapter.end(seconds=30)
         open_chapter(page, chapter)
-        expect(page.locator("#build-estimate")).to_contain_text("4,000 out")
-        for length, out in (("5000", "8,000 out"), ("1000", "1,600 out")):
+        expect(page.locator("#build-estimate")).to_contain_text("4,000 to write")
+        for length, out in (("5000", "8,000 to write"), ("1000", "1,600 to write")):
             page.fill("#target-words", length)
             expect(page.locator("#build-estimate")).to_contain_text(out)
             said = page.locator(".build-row .beside").inner_text()
@@ -118,7 +118,7 @@ class TestDrafts:
         chapter.prompt(1, "The stairs are wet.")
         chapter.end(seconds=30)
         chapter.build_narrative("", 300, seconds=60)
-        # Written for as long as the test looks on.
+        # The draft is written so slowly that it does not end during the test.
         program.model.timing.tokens_per_second = HELD
         open_chapter(page, chapter)
         first = page.locator("#draft-text").inner_text()

@@ -1,4 +1,4 @@
-"""Several replies to one prompt, in a real browser."""
+"""Tests of several replies to one prompt in a real browser."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 
 def write_again(page: Page, count: int) -> None:
-    """Until there are so many replies."""
+    """Re-roll the reply and wait until the prompt has `count` replies."""
     page.get_by_role("button", name="Re-roll reply").click()
     expect(page.locator(".choice")).to_contain_text(f"Reply {count} of {count}")
     expect_idle(page)
@@ -32,7 +32,7 @@ def test_one_is_chosen_by_the_keys_alone(page: Page, chapter: ChapterClient) -> 
         page.keyboard.press("Enter")
         expect(page.locator(".choice")).to_contain_text(f"Reply {at} of 3")
         expect(page.locator("#announcement")).to_contain_text(f"Reply {at} of 3. ")
-        # The play area is a new one each time.
+        # The focus stays, although each press replaces the play area.
         expect(before).to_be_focused()
     told = [event["text"] for event in chapter.read()["events"]]
     assert told[0] == "Knock."
@@ -47,7 +47,7 @@ def test_another_reply_is_marked_and_not_copied(page: Page, chapter: ChapterClie
     expect(switch).to_have_attribute("aria-pressed", "false")
     switch.focus()
     page.keyboard.press("Enter")
-    # The sign that it is on is no part of its name.
+    # The sign that shows the state of the switch is not part of its name.
     expect(switch).to_have_attribute("aria-pressed", "true")
     expect(switch).to_be_focused()
     write_again(page, 2)

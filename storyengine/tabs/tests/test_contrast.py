@@ -1,4 +1,4 @@
-"""What the style sheet's colours promise: text that everybody can read (WCAG AA)."""
+"""Tests that the style sheet's colours make text readable for everybody (WCAG AA)."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ LEAST = 4.5
 CSS = Path(settings.BASE_DIR, "static", "css", "base.css").read_text(encoding="utf-8")
 COLOURS: dict[str, str] = dict(re.findall(r"--([a-z-]+):\s*(#[0-9a-f]{3}(?:[0-9a-f]{3})?);", CSS))
 TINTS = ("red", "orange", "yellow", "green", "blue-agent", "indigo", "violet")
-# Cells, rows of the library, the header, messages and dialogs.
+# The grounds of cells, of rows in the library, of the header, and of messages and dialogs.
 GROUNDS = ("black", "ink", "header", "raised")
 
 
@@ -31,7 +31,8 @@ def contrast(one: str, other: str) -> float:
 
 
 def page_colours(page: str) -> dict[str, str]:
-    """The colours that a page's class sets, with those it takes from the root looked up."""
+    """Return the colours that a page's class sets, with references to the root's colours
+    resolved."""
     [rules] = re.findall(rf"\.page-{page} {{(.*?)}}", CSS, re.DOTALL)
     found: list[tuple[str, str]] = re.findall(r"([a-z-]+):\s*([^;]+);", rules)
     return {

@@ -1,4 +1,4 @@
-"""Counts of tokens that cannot be: those that an older program stored, and what is reported now."""
+"""Tests of impossible counts of tokens, stored by an older program or reported by a server."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from importlib import import_module
@@ -37,7 +37,7 @@ IMPOSSIBLE: list[dict[str, Any]] = [
 POSSIBLE: list[dict[str, Any]] = [
     {},
     {"input": 0, "output": 0, "cached": 0},
-    # Of letters that the estimate takes for much less than a tokenizer.
+    # A tokenizer may need far more tokens for some letters than the engine estimates.
     {"input": 3_000, "output": 21_000, "cached": 2_900},
 ]
 
@@ -52,13 +52,14 @@ def check_pages(client: Client, chapter: Session) -> None:
 class TestAfterTheUpdate:
     @pytest.fixture
     def before(self) -> Iterator[Any]:
-        """The models as they were; the database is as it is now again at the end."""
+        """Yield the models before the migration, and migrate the database to the newest tables
+        afterwards."""
         yield MigrationExecutor(connection).migrate([BEFORE]).apps
         update()
 
     @pytest.fixture
     def stored(self, chapter: Session, before: Any) -> Callable[..., None]:
-        """Stores calls as the older program recorded them."""
+        """Return a function that stores calls as the older program recorded them."""
 
         def store(*reports: dict[str, Any]) -> None:
             for counts in reports:
@@ -111,13 +112,13 @@ class TestAfterTheUpdate:
 
 
 def update() -> None:
-    """To the newest tables, by whatever migrations there are."""
+    """Apply all migrations."""
     executor = MigrationExecutor(connection)
     executor.migrate(executor.loader.graph.leaf_nodes())
 
 
 class LyingProvider(ScriptedProvider):
-    """Reports of each call that it took all the tokens that there are."""
+    """A provider that reports for each call the largest number of tokens that 64 bits can hold."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         async for part in super().stream(request):

@@ -1,4 +1,4 @@
-"""Pages of long chapters and of many: what they show, and how often they ask the database."""
+"""Tests of pages of long or many chapters: their content, and their number of queries."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -34,18 +34,18 @@ AtMost = Callable[[int], Any]
 
 
 def href(html: str, words: str) -> str:
-    """Of the first link with these words."""
+    """Return the address of the first link with these words."""
     return next(one.attributes["href"] for one in all_of(html, "a") if one.words == words)
 
 
 def numbers_shown(html: str) -> list[str]:
-    """Of the memory blocks."""
+    """Return the numbers of the memory blocks on the page."""
     links = all_of(html, "a", "saw-link")
     return [one.attributes["href"].rpartition("/")[2] for one in links]
 
 
 def poll_after_news(htmx: Client, chapter: Session, html: str) -> str:
-    """What the page's poll brings after one more piece of memory."""
+    """Add a delta and return what the page's poll answers."""
     last = 7 * chapter.memory_blocks.count()
     add_delta(chapter, last + 1, last + 7, turn_delta(last + 1, last + 7))
     answer = htmx.get(by_id(html, "draft-poll").attributes["hx-get"])
@@ -99,7 +99,7 @@ class TestTranscript:
         html = client.get(address(long, "transcript")).content.decode()
         ways = all_of(html, "nav", "pages")
         assert len({one.attributes["aria-label"] for one in ways}) == 2
-        # Where the style sheet has the page's own colour for them.
+        # The style sheet gives links the page's own colour only inside the column.
         assert all(one.parents[-1].has_class("column") for one in ways)
 
     @pytest.mark.parametrize("prompt", [1, PROMPTS_A_PAGE, PROMPTS_A_PAGE + 1])
@@ -128,7 +128,10 @@ class TestTranscript:
 class TestMemory:
     @pytest.fixture
     def long(self) -> Session:
-        """With as many blocks as two pieces and one more, each with a truth of its own."""
+        """Return a chapter with two full pages of memory blocks and one more.
+
+        Each has a truth of its own.
+        """
         count = 2 * BLOCKS_SHOWN + 1
         chapter = make_active_chapter(
             prompt_index=7 * count, last_summarized_prompt_index=7 * count
@@ -228,7 +231,7 @@ class TestMemory:
         shown = [number for number in range(count) if f"truth {number} Prompts" in words]
         assert len(shown) == limit
         assert shown[-1] == count - 1
-        # What canon leaves out stands before what is shown, and so does the line that says so.
+        # The line about older canon stands before the canon that is shown.
         said, first = f"{count - limit} earlier: show all", f"truth {shown[0]}"
         assert words.index(said) < words.index(first)
         assert href(html, "show all").endswith("#memory")

@@ -1,4 +1,5 @@
-"""What holds for every page: nothing inline, every field named, forms that work without script."""
+"""Tests of every page: no inline script or style, names for all fields, and forms that work without
+script."""
 
 import json
 from collections.abc import Callable
@@ -73,6 +74,16 @@ def _with_turn(status: Attempt.Status) -> str:
     chapter = make_active_chapter()
     add_attempt(chapter, status=status, partial_text="Text.")
     return address(chapter, "play")
+
+
+def a_prompt_set_aside() -> str:
+    return _with_turn(Attempt.Status.SET_ASIDE)
+
+
+def an_edit() -> str:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 2)
+    return address(chapter, "edit", 2)
 
 
 def an_untouched_example() -> str:
@@ -188,7 +199,7 @@ def the_library() -> str:
 NOWHERE = "/nothing/here"
 PAGES: list[Callable[[], str]] = [
     *(a_draft, a_locked_one, a_question, a_lock, play, a_choice, a_running_reply, a_broken_reply),
-    *(an_ended_one, a_chapter, a_build, a_transcript, the_library),
+    *(a_prompt_set_aside, an_edit, an_ended_one, a_chapter, a_build, a_transcript, the_library),
     *(an_untouched_example, an_end, a_deletion, a_draft_beside_a_build),
     *(a_memory, a_correction, a_memorys_question),
     *(a_model_call, what_was_used, a_layer_to_change, a_running_trial, a_trial),
@@ -246,7 +257,7 @@ def test_every_form_works_without_script_and_carries_its_token(html: str) -> Non
         inside = [one for one in elements if _is_inside(one, form)]
         has_token = any(one.attributes.get("name") == "csrfmiddlewaretoken" for one in inside)
         if form.attributes["method"] == "get":
-            # It leads to a page; a token would stand in that page's address.
+            # This form leads to a page, and a token would show in the address of that page.
             assert not has_token
             continue
         assert form.attributes["method"] == "post"

@@ -1,4 +1,7 @@
-"""Memory that is far behind: asked on Tab 2 and at the end, said on Tab 3."""
+"""Tests of memory that is far behind:
+
+Tab 2 and the ending ask before calls are made; Tab 3 tells of it.
+"""
 
 import re
 from collections.abc import Callable
@@ -27,7 +30,7 @@ RunJobs = Callable[[], int]
 
 @pytest.fixture
 def behind(db: None) -> Session:
-    """A chapter in play, three chunks and one prompt behind."""
+    """Return a chapter in play whose memory is three stretches and one prompt behind."""
     chapter = make_active_chapter()
     add_prompts(chapter, 22)
     add_lock(chapter, world_lock())
@@ -35,7 +38,7 @@ def behind(db: None) -> Session:
 
 
 def form_of(html: str, action: str) -> tuple[Element, dict[str, str]]:
-    """The one form that is sent there, and what its fields carry."""
+    """Return the one form with this address, and the values of its fields."""
     elements = read(html)
     [form] = [one for one in elements if one.attributes.get("action") == action]
     inputs = [one.attributes for one in elements if one.tag == "input" and form in one.parents]
@@ -51,9 +54,9 @@ class TestOnTab2:
         [notice] = all_of(html, "div", "notices")
         assert "Prompts 1-21 are not in memory yet." in notice.words
         assert "That takes 3 calls of the model." in notice.words
-        # Once is enough, also on the button.
+        # The notice names the number of calls once, and the button does not repeat it.
         assert len(re.findall(r"[0-9]+ calls?", notice.words)) == 1
-        assert "tokens in and" in notice.words
+        assert "tokens to read and" in notice.words
         assert "$" in notice.words
         [form] = all_of(html, "form", action=address(behind, "retry-memory"))
         assert form.words == "Accept and write memory"
@@ -151,7 +154,8 @@ class TestAtTheEnd:
     def test_the_question_names_the_number_and_the_answer_carries_it(
         self, client: Client, behind: Session, run_jobs: RunJobs
     ) -> None:
-        # On a page of its own: a dialog would name the number that was true when it was loaded.
+        # The question has a page of its own, because the number in a dialog would be as old as the
+        # page.
         play_page = get_page(client, behind, "play")
         assert not all_of(play_page, "dialog", id="end-dialog")
         [asks] = all_of(play_page, "form", action=address(behind, "confirm-end"))

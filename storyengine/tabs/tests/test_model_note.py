@@ -1,4 +1,4 @@
-"""A chapter's pages say so when the engine does not know a model, and what it takes it for."""
+"""Tests of the note on a chapter's pages about a model that the engine does not know."""
 
 import pytest
 from django.test import Client

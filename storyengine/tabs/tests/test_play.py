@@ -114,7 +114,7 @@ class TestTranscript:
         assert "<img src=x" not in html
         assert all_of(html, "p", "entry")[0].text == f"1) {HOSTILE} 1"
         assert all_of(html, "p", "entry")[1].text == f"{HOSTILE}: {HOSTILE} 1"
-        # Well nested, so that nothing of it closed an element of the page.
+        # The tags are well nested, so no text has closed an element of the page.
         assert by_id(html, "transcript").parents
 
     @pytest.mark.parametrize("before", ["pending_attempt", "read_transcript"])
@@ -138,8 +138,9 @@ class TestTranscript:
         self, client: Client, django_assert_max_num_queries: Any
     ) -> None:
         chapter = make_active_chapter()
-        # Where memory is far behind, also what it takes is estimated.
-        for most in (13, 25, 25):
+        # Two of these pages have memory that is far behind, so they also estimate the tokens of its
+        # calls.
+        for most in (14, 26, 26):
             with django_assert_max_num_queries(most):
                 get_page(client, chapter, "play")
             add_prompts(chapter, 60)
@@ -261,7 +262,8 @@ class TestBrokenTurn:
     def test_setting_it_aside_clears_the_page(self, htmx: Client, chapter: Session) -> None:
         break_turn(chapter)
         html = htmx.post(address(chapter, "set-aside")).content.decode()
-        assert "The ice cracks." not in html
+        assert not all_of(html, "div", id="broken")
+        assert "The ice cracks." not in by_id(html, "transcript").text
         assert Attempt.objects.get(submission_key="key-1").status == Attempt.Status.SET_ASIDE
 
     def test_a_plain_form_returns_to_the_tab(self, client: Client, chapter: Session) -> None:
@@ -281,7 +283,7 @@ class TestStatus:
         return htmx.get(by_id(html, "play-poll").attributes["hx-get"])
 
     def summarize(self, chapter: Session, **fields: Any) -> Job:
-        """The job for the prompts that memory does not cover."""
+        """Store a job for the prompts that memory does not cover."""
         last = chapter.prompt_index
         attempt = chapter.turns.get(number=last).chosen
         return Job.objects.create(
@@ -313,7 +315,8 @@ class TestStatus:
         paragraphs = [one.text for one in all_of(update, "p") if "class" in one.attributes]
         assert paragraphs[paragraphs.index("-------------") - 1] == "Agent Orange: reply 14"
         assert "hx-get" not in by_id(update, "play-poll").attributes
-        # What the GM is typing, and the panel it is for, are not touched.
+        # The update leaves the prompt's text and panel alone, because the Game Master may be
+        # typing.
         assert not all_of(update, "textarea")
         assert not all_of(update, "input", name="agent_slot")
 

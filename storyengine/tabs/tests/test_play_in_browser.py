@@ -1,4 +1,4 @@
-"""What Tab 2's scripts promise, in a real browser."""
+"""Tests of Tab 2's scripts in a real browser."""
 
 import re
 from typing import cast
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 PROMPTS = "**/play/prompt"
 
-# The page hears of it with the next frame, as it has long before a person can do the next thing.
+# The page notices the scroll with its next frame, long before a person could do anything else.
 SCROLL_UP = """() => { document.getElementById("transcript").scrollTop = 40; }"""
 
 SCROLL_UP_AS_WORDS_COME = """() => {
@@ -38,7 +38,7 @@ SCROLL_UP_AS_WORDS_COME = """() => {
   transcript.append("And then");
 }"""
 
-# What is asked for within a frame comes before its observers.
+# The script waits for two frames, because a callback of the first frame runs before its observers.
 NEXT_FRAME = """() => new Promise(resolve => {
   requestAnimationFrame(() => requestAnimationFrame(resolve));
 })"""
@@ -66,7 +66,7 @@ class TestPrompt:
         box.fill("One.")
         box.press("Shift+Enter")
         box.press_sequentially("Two.")
-        # An input method's Enter chooses a word.
+        # The Enter of an input method chooses a word and sends nothing.
         box.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
         expect(box).to_have_value("One.\nTwo.")
         box.press("Enter")
@@ -95,7 +95,7 @@ class TestPrompt:
         expect(box).to_have_value("Sent twice.")
         expect(page.locator("#prompt-notice")).to_be_empty()
         page.unroute(PROMPTS)
-        # Whether its reply is still being written by then, or has just been committed.
+        # The second press works whether the reply is still being written or was just committed.
         page.locator("[data-send]").click()
         expect(box).to_have_value("")
         expect_turn(page, 1, "Sent twice.")
@@ -111,6 +111,20 @@ class TestPrompt:
         box.fill("Typed since.")
         page.get_by_text("Put the words back").click()
         expect(box).to_have_value("A beat that fails.\n\nTyped since.")
+        expect(page.locator("#panel-1")).to_be_checked()
+
+    def test_so_can_those_of_a_prompt_that_was_set_aside(
+        self, page: Page, program: ScriptedProgram, chapter: ChapterClient
+    ) -> None:
+        box = send_slowly(page, program, chapter)
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_role("button", name="Set aside").click()
+        expect(page.locator("#broken")).to_have_count(0)
+        expect(page.locator("#announcement")).to_have_text("Set aside. Your words are kept.")
+        page.locator("#panel-3").check()
+        page.get_by_role("link", name="Put the words back").click()
+        expect(box).to_have_value("Slowly.")
+        expect(box).to_be_focused()
         expect(page.locator("#panel-1")).to_be_checked()
 
     def test_a_panel_chosen_while_a_reply_is_written_stays_chosen(
@@ -190,7 +204,8 @@ class TestPrompt:
         box = page.locator("#prompt-text")
         box.fill("The door opens.")
         with page.context.expect_page() as opened:
-            # Not every browser moves the focus to a button that is clicked.
+            # The click comes from a script, because not every browser focuses a button that is
+            # clicked.
             page.get_by_role("button", name="What would it see?").evaluate("one => one.click()")
         expect(opened.value.locator(".as-sent").last).to_contain_text("The door opens.")
         expect(opened.value.get_by_role("link", name="Back to play")).to_be_visible()
@@ -244,12 +259,12 @@ class TestExample:
     def test_its_first_beat_is_one_press_away(self, page: Page, draft: ChapterClient) -> None:
         open_world(page, draft)
         page.get_by_role("button", name="Fill in the example").click()
-        # The page that it fills has come.
+        # The test waits for the page with the example's texts.
         expect(page.locator("#world-text")).not_to_have_value("")
         page.get_by_role("link", name="Start chapter").click()
         page.get_by_role("button", name="Lock and play").click()
         suggestion = page.locator("#suggested-words").inner_text()
-        # Nobody has waited for the scripts of the page that came when the lock was done.
+        # The page that came after the lock may still be loading its scripts.
         page.wait_for_load_state()
         page.get_by_role("button", name="Put this into the prompt box").focus()
         page.keyboard.press("Enter")
@@ -279,7 +294,7 @@ class TestTranscript:
     def test_only_a_reader_at_the_end_is_taken_along(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
-        # Too few for a summary, which the page would be told of meanwhile.
+        # Four prompts are too few for a summary, of which the page would have to be told.
         for number in range(1, 5):
             chapter.prompt(1, f"Beat {number}. " + "The tide turns. " * 60)
         open_play(page, chapter)
@@ -364,6 +379,22 @@ class TestPlayArea:
         expect(row).to_have_css("--fade-start", "40px")
         expect(row).to_have_css("--fade-end", "0px")
 
+    @pytest.mark.parametrize("slot", [4, 6])
+    def test_the_panel_that_comes_next_is_in_view_on_a_phone(
+        self, page: Page, chapter: ChapterClient, slot: int
+    ) -> None:
+        page.set_viewport_size({"width": 390, "height": 844})
+        open_play(page, chapter)
+        with page.expect_response("**/play/panel"):
+            page.locator(f"#panel-{slot}").check()
+        page.reload()
+        for at in (slot, slot + 1):
+            chosen = page.locator(f".pill:has(#panel-{at}:checked)")
+            expect(chosen).to_be_in_viewport(ratio=1)
+            if at == slot:
+                send(page, "Knock.")
+                expect_turn(page, 1, "Knock.")
+
     def test_a_wait_for_the_first_word_is_counted_for_the_eye_only(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
@@ -379,14 +410,14 @@ class TestPlayArea:
 
 
 def resize(page: Page, width: int, height: int) -> None:
-    """And wait until the page has heard of it, which it does with a frame."""
+    """Resize the page, and wait until its observers have run, which takes a frame."""
     page.set_viewport_size({"width": width, "height": height})
     page.wait_for_function(HAS_SIZE, arg=[width, height])
     page.evaluate(NEXT_FRAME)
 
 
 def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) -> Locator:
-    """The prompt's box, while the first words of a reply are shown and more are to come."""
+    """Send a prompt and return its box when the first words of a slow reply are shown."""
     program.model.timing.tokens_per_second = HELD
     open_play(page, chapter)
     box = send(page, "Slowly.")
@@ -395,7 +426,7 @@ def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) ->
 
 
 def send(page: Page, words: str) -> Locator:
-    """Returns the box that they were written into."""
+    """Send a prompt and return its box."""
     box = page.locator("#prompt-text")
     box.fill(words)
     box.press("Enter")
@@ -403,7 +434,7 @@ def send(page: Page, words: str) -> Locator:
 
 
 def send_in_vain(page: Page, words: str) -> Locator:
-    """They arrive, and the page never hears of it."""
+    """Send a prompt that the server gets and answers, but lose the answer."""
     page.route(PROMPTS, lose_the_answer)
     box = send(page, words)
     expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")

@@ -1,4 +1,4 @@
-"""Pages that ask whether there is news: what an answer costs, and what it brings."""
+"""Tests of the polls of pages for news: how many queries an answer takes, and what it contains."""
 
 import uuid
 from collections.abc import Callable
@@ -37,7 +37,7 @@ AtMost = Callable[[int], Any]
 
 
 def summarize(chapter: Session, first: int, **fields: Any) -> Job:
-    """The job for the stretch that begins there, of seven prompts or as many as there are."""
+    """Store a done job for the stretch of up to seven prompts that begins with prompt `first`."""
     last = min(first + 6, chapter.prompt_index)
     return Job.objects.create(
         session=chapter,
@@ -87,7 +87,8 @@ class TestPollsWithNothingNew:
 
 
 class TestPollsWithNews:
-    """The threads that store replies are kept for two queries; what is new is read elsewhere."""
+    """Tests that a poll uses the threads that store replies for two queries only, and reads news
+    elsewhere."""
 
     @pytest.fixture
     def queries_beside_replies(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -148,7 +149,7 @@ class TestPollsWithNews:
 
 
 class TestNews:
-    """The status of a page tells the same as the page."""
+    """Tests that the status of a page has the same version as the page."""
 
     @pytest.mark.parametrize("status", Attempt.Status.values)
     def test_a_turn(self, chapter: Session, status: str) -> None:

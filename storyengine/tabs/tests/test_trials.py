@@ -1,4 +1,4 @@
-"""Try again with one layer changed: the form, the trial's page, and what its buttons do."""
+"""Tests of trials on Tab 2: the form, the trial's page, and its buttons."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ from django.test import AsyncClient, Client
 
 from agents.flows.tests.playing import play, replies_are_over
 from agents.flows.tests.trying import number_of, replies_to, running_elsewhere, trials_of
-from agents.flows.trials import LAYER_CHAR_LIMIT, adopt_trial, given_of, read_reply
+from agents.flows.trials import LAYER_CHAR_LIMIT, adopt_trial, changed_layer_of, read_reply
 from agents.models import LLMArtifact
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
@@ -33,7 +33,7 @@ def played(provider: ScriptedProvider) -> Session:
 
 
 def form_of(client: Client, chapter: Session, query: str = "") -> dict[str, str]:
-    """The fields of the form as a browser would send them."""
+    """Return the fields of the form as a browser would send them."""
     query = query or f"?layer={number_of(chapter, 'AGENT_IDENTITY')}"
     html = client.get(address(chapter, "try", 1) + query).content.decode()
     [text] = all_of(html, "textarea", name="text")
@@ -43,7 +43,7 @@ def form_of(client: Client, chapter: Session, query: str = "") -> dict[str, str]
 
 
 def send(chapter: Session, *forms: dict[str, str], gate: asyncio.Event | None = None) -> list[Any]:
-    """The answers to these forms, sent one after the other; afterwards the gate is opened."""
+    """Send the forms one after the other, then open the gate, and return the answers."""
 
     async def scenario() -> list[Any]:
         browser = AsyncClient()
@@ -171,7 +171,7 @@ class TestTheTrial:
         fields = form_of(client, played) | {"text": "Mara, who laughs."}
         gate = asyncio.Event()
         provider.enqueue(Script("I go.", gate=gate))
-        # Twice while it runs, and once afterwards.
+        # The form is sent twice while the trial runs, and once afterwards.
         answers = [*send(played, fields, fields, gate=gate), *send(played, fields)]
         assert len({answer.headers["Location"] for answer in answers}) == 1
         assert LLMArtifact.objects.count() == 2
@@ -182,7 +182,7 @@ class TestTheTrial:
         fields = form_of(client, played)
         texts = ["One.", "Two.", "Two."]
         answers = send(played, *[fields | {"text": text} for text in texts])
-        assert [given_of(trial)["text"] for trial in trials_of(played)] == ["One.", "Two."]
+        assert [changed_layer_of(trial)["text"] for trial in trials_of(played)] == ["One.", "Two."]
         assert len({answer.headers["Location"] for answer in answers}) == 2
 
     def test_while_it_runs_the_page_asks_and_can_stop_it(

@@ -1,4 +1,4 @@
-"""Tab 2 asks who can perceive a prompt, and says of a turn who could."""
+"""Tests that Tab 2 asks for the witnesses of a prompt and shows the witnesses of a turn."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def page(chapter: Session, query: str = "") -> str:
         ({}, None),
         ({"witnesses_of": "3", "witnesses": ["1", "2", "3"]}, None),
         ({"witnesses_of": "3", "witnesses": ["1"]}, [1, 2]),
-        # Whoever answers perceives it, also where nobody is ticked.
+        # The character who answers is a witness, even if nobody is ticked.
         ({"witnesses_of": "3"}, [2]),
     ],
 )
@@ -98,6 +98,14 @@ def test_the_choice_is_hidden_where_there_is_one_character(provider: ScriptedPro
     assert "Who can perceive" not in page(alone)
 
 
+def test_the_choice_says_what_it_costs_in_plain_words(chapter: Session) -> None:
+    [choice] = all_of(page(chapter), "details", "witnesses")
+    assert (
+        "each time memory is written, every further group takes one more request to the model. "
+        "That costs time, and money where you pay for the model."
+    ) in choice.words
+
+
 def test_the_page_says_who_perceived_a_turn_that_not_everybody_did(chapter: Session) -> None:
     add_prompts(chapter, 1)
     add_turn(chapter, 2, words="Psst.", reply="Yes.", actor=3, witnesses=[1, 3])
@@ -106,6 +114,6 @@ def test_the_page_says_who_perceived_a_turn_that_not_everybody_did(chapter: Sess
     plain, shown = read_transcript(chapter).plain_text, page(chapter)
     assert shown.count('class="perceived"') == 1
     assert 'data-by="Mara, &lt;b&gt;Kit&lt;/b&gt;"' in shown
-    # What is copied or downloaded has the contract's form.
+    # Copied and downloaded text has the transcript's fixed form, without the witnesses.
     assert "perceived" not in plain
     assert ">perceived" not in shown

@@ -1,4 +1,4 @@
-"""Who can perceive a prompt, asked and shown in a real browser."""
+"""Tests of the witnesses of a prompt in a real browser."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -26,7 +26,7 @@ def test_a_prompt_for_some_is_sent_by_the_keys_alone(page: Page, chapter: Chapte
     tick.focus()
     page.keyboard.press("Space")
     expect(asked).to_have_text(f"Who can perceive this: {others}")
-    # Kept with the words.
+    # The browser keeps the ticks together with the words.
     page.reload()
     expect(page.locator("#prompt-text")).to_have_value("Whisper.")
     expect(asked).to_have_text(f"Who can perceive this: {others}")
@@ -36,7 +36,21 @@ def test_a_prompt_for_some_is_sent_by_the_keys_alone(page: Page, chapter: Chapte
     [attempt] = turn["attempts"]
     assert attempt["witnesses"] == [slot for slot in sorted(map(int, names)) if slot != 3]
     expect(page.locator(".perceived").first).to_have_attribute("data-by", others)
-    # The next one is everybody's again, and a copy holds nothing of it.
+    # The next prompt is for everybody again, and a copy of the transcript has no witnesses.
     expect(asked).to_have_text("Who can perceive this: everybody")
     saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
     assert page.evaluate(READ_SELECTION).strip() == saved.strip()
+
+
+def test_once_the_prompt_is_sent_the_choice_makes_room_on_a_phone(
+    page: Page, chapter: ChapterClient
+) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_play(page, chapter)
+    page.locator(".witnesses summary").click()
+    box = page.locator("#prompt-text")
+    box.fill("Whisper.")
+    box.press("Enter")
+    expect_turn(page, 1, "Whisper.")
+    expect(page.get_by_role("checkbox").first).to_be_hidden()
+    expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)

@@ -55,7 +55,8 @@ class TestShowWorld:
     ) -> None:
         client.post(address(draft, "save-world"), {"world_text": "\n\nTwo lines down."})
         html = client.get(address(draft, "world")).content.decode()
-        # A browser drops the first line break of a text field; the text's own two follow it.
+        # A browser drops the first line break of a text field, so the page adds one before the
+        # text's two.
         assert by_id(html, "world-text").text == "\n\n\nTwo lines down."
 
     def test_the_counter_counts_code_points(self, client: Client, draft: Session) -> None:
@@ -124,6 +125,19 @@ class TestShowWorld:
         assert "Cancel" in dialog.words
         assert "New chapter with this setup" in html
         assert "Only a reset opens this page again" in by_id(html, "locked-why").words
+
+    def test_locked_it_asks_for_nothing_any_more(self, client: Client) -> None:
+        asked = ("Who is this?", "Where and when are we?", "What happens now", "1 to 7.")
+        for chapter in (make_chapter(), make_active_chapter()):
+            html = client.get(address(chapter, "world")).content.decode()
+            is_open = chapter.state == State.DRAFT_TAB1
+            assert [one in html for one in asked] == [is_open] * 4
+            fields = [*all_of(html, "textarea"), *all_of(html, "input")]
+            form = [one for one in fields if one.attributes.get("id") != "title"]
+            assert any("placeholder" in one.attributes for one in form) == is_open
+            # A field that was left empty has no label, because the label would lead to nothing.
+            assert ("Pronouns" in html) == is_open
+            assert by_id(html, "identity-1").text == "\nA ferrywoman."
 
     def test_unlocked_there_is_no_reset(self, client: Client, draft: Session) -> None:
         assert "Reset Chapter" not in client.get(address(draft, "world")).content.decode()
@@ -197,10 +211,8 @@ class TestSave:
         chapter = make_active_chapter()
         make_cast(chapter, public_text={"1": "The ferrywoman."})
         html = htmx.get(address(chapter, "world")).content.decode()
-        [field] = all_of(html, "input", name="public_1")
-        assert field.attributes["value"] == "The ferrywoman."
-        assert "readonly" in field.attributes
-        assert "hx-post" not in field.attributes
+        assert by_id(html, "public-1").words == "The ferrywoman."
+        assert not all_of(html, "input", name="public_1")
         assert htmx.post(address(chapter, "save-world"), {"public_1": "x"}).status_code == 423
 
     def test_the_number_of_agents_hides_and_loses_nothing(
@@ -358,7 +370,7 @@ class TestModelStatus:
         html = client.get(address(shown, page)).content.decode()
         notice = by_id(html, "model-notice")
         assert notice.words == STAND_IN
-        # Asking again would bring nothing new.
+        # The notice does not poll, because its state will not change.
         assert "hx-get" not in notice.attributes
 
     def test_who_waited_for_a_model_is_told_that_another_stands_in(

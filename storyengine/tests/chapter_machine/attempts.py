@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from agents.calling.calls import PreparedCall
 from agents.calling.rates import reply_is_over
-from agents.flows import replies
+from agents.flows import committing, replies
 from agents.flows.acting import do_act
 from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.composing import compose_reply
@@ -196,7 +196,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         self, actor: int | None, words: str, who: list[int] | None, key: str
     ) -> Callable[[], OpenedAttempt]:
         return partial(
-            replies._open_prompt,
+            replies.store_prompt,
             self.pk,
             actor=actor,
             words=words,
@@ -230,7 +230,11 @@ class PlaysAttempts(RuleBasedStateMachine):
             not (self.has_ended or self.latest.acts),
             lambda: self.begin(
                 partial(
-                    open_trial, self.pk, source=source.row, given=TRIED, submission_key=self.mark()
+                    open_trial,
+                    self.pk,
+                    source=source.row,
+                    changed_layer=TRIED,
+                    submission_key=self.mark(),
                 )
             ),
         )
@@ -262,7 +266,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         one, self.in_flight = self.in_flight, None
         assert one is not None
         text = self.text(data, one.actor)
-        assert replies._commit(one.row, text)
+        assert committing.commit_reply(one.row, text)
         self.choose_committed(one, text)
 
     def choose_committed(self, one: Try, text: str) -> None:
@@ -279,7 +283,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         one = self.trials.pop(0)
         text = self.text(data, one.actor)
         if is_committed:
-            assert replies._commit(one.row, text)
+            assert committing.commit_reply(one.row, text)
             one.events = self.expected.outcome(one, text)
             self.expected.turns[one.turn - 1].tries.append(one)
         else:
@@ -338,7 +342,7 @@ class PlaysAttempts(RuleBasedStateMachine):
     def write_without_a_claim(self, data: st.DataObject) -> None:
         lost = data.draw(st.sampled_from(self.lost))
         assert not store_changes(lost, [NewChange(LIT, {"lamp": "late"})])
-        assert replies._commit(lost, "") is None
+        assert committing.commit_reply(lost, "") is None
 
     # The following rules are what the user does to the latest turn and to canon.
 
