@@ -10,6 +10,8 @@ from bench.replay import PROBE_MODEL, TARGET_WORDS, PlayedSession, PromptTiming
 
 CHARACTER_AGENTS = range(1, 8)
 CHUNK = 7
+# The bare relay says how quick the machine is; the engine may take this many times as long.
+RELAY_FACTOR = 2.5
 
 
 def session_figures(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> list[Figure]:
@@ -171,8 +173,8 @@ def _first_tokens(played: PlayedSession) -> list[Figure]:
             "Time to the first token that the program adds, median",
             added,
             f"{added:.1f} ms ({through:.1f} - {direct:.1f} ms)",
-            "at most 10 ms",
-            added <= 10,
+            f"at most {RELAY_FACTOR} times what a relay with one row adds",
+            added <= RELAY_FACTOR * by_relay,
         ),
         Figure(
             "- that a bare Django relay with one row and two commits adds, in turns with it",

@@ -13,6 +13,8 @@ class ChapterError(Exception):
     status = 409
     title = "The chapter cannot do that now"
     retry_seconds: int | None = None
+    # What a page says where the message itself is for programs, and stands one click away.
+    in_short = ""
 
     @property
     def headers(self) -> dict[str, str]:

@@ -82,6 +82,8 @@ class Session(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     last_played_at = models.DateTimeField(default=timezone.now)
+    # For a chapter that came from a file, which has the other times of its origin.
+    imported_at = models.DateTimeField(null=True, blank=True, editable=False)
     # A fork's origin, which is None once the origin is deleted; the origin's title at the time of
     # the fork; the last turn that both have in common; the key of the form that asked for the fork.
     origin = models.ForeignKey(
@@ -297,8 +299,10 @@ class Attempt(models.Model):
     # The name of the agent who writes the attempt.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT, default=DEFAULT_AGENT)
     words = models.TextField()
-    # For a trial: which layer was changed, and how.
+    # What the prompt carries beside its words: the fields of the model `Mode.given`.
     given = models.JSONField(null=True, blank=True)
+    # For a trial: which layer was changed, and how.
+    changed_layer = models.JSONField(null=True, blank=True)
     # The numbers of those who can perceive the events; None is everybody at the commit.
     witnesses = models.JSONField(null=True, blank=True)
     # The text so far of the latest run that brought any text.

@@ -9,18 +9,25 @@ from agents.calling.calls import Compose, call_model
 from agents.calling.model_access import model_name
 from agents.exceptions import PromptTooLong
 from agents.facts.model_facts import facts_of
+from agents.models import Job
 from agents.prompting.declarations import Agent
 from agents.prompting.forms.cut_texts import end_at_words
 from agents.prompting.forms.reply_forms import Form, form_for, format_reminder, read_reply
 from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, Shape, check_payload
 from agents.prompting.layers import Layer, Piece, Trim, text_layer
 from agents.prompting.prompt_files import render_prompt
+from agents.providers.exceptions import UnusableReply
 from agents.running.watch import Watch
 
 logger = logging.getLogger(__name__)
 
 # The model sees its own answer again, but only this much, so that it does not fill the window.
 REPAIRED_CHARACTERS = 6_000
+# What the user is told of it; what the check said is in the record of the call.
+NOT_USABLE = (
+    "The model did not answer in the form that the program needs, so nothing of its answer was "
+    "taken. Another try often helps, and a larger model makes this mistake less often."
+)
 
 
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
@@ -43,7 +50,7 @@ async def call_for_json(
     """Return the payload as the model wrote it, after one repair at most.
 
     A text that the schema cut off ends with its last whole word. `check` may raise InvalidReply for
-    rules that the shape cannot express. Raises InvalidReply if the repair failed, too, or did not
+    rules that the shape cannot express. Raises UnusableReply if the repair failed, too, or did not
     fit, and whatever `call_model` raises.
     """
     form = form_for(facts_of(model_name(agent)))
@@ -81,9 +88,17 @@ async def call_for_json(
         repair = _repair_layers(answers[-1], str(invalid), form)
         try:
             return await ask(lambda: [*compose(), *repair], is_last_try=True)
-        except PromptTooLong:
-            # PromptTooLong says that nothing was sent, which is not true after the first call.
-            raise invalid from None
+        # PromptTooLong says that nothing was sent, which is not true after the first call.
+        except (InvalidReply, PromptTooLong):
+            raise UnusableReply(NOT_USABLE) from None
+
+
+def what_the_check_said(job: Job | None) -> str:
+    """Return what was wrong with the answer if the job failed by it; "" otherwise."""
+    if job is None or not job.error.startswith(NOT_USABLE):
+        return ""
+    errors = job.llm_artifacts.order_by("-created_at").values_list("error", flat=True)
+    return errors.first() or ""
 
 
 def _repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from agents.flows.choosing import ask_for_lacking_results
+from agents.calling.objects import what_the_check_said
+from agents.flows.late_results import ask_for_lacking_results
 from agents.flows.memory_calls import accept_memory_calls, check_calls_accepted
 from agents.flows.summarizing import queue_due_summary, settle_memory
 from agents.flows.warmup import stop_warmup
@@ -25,6 +26,10 @@ class Setback:
     job: Job
     # Whether the end of the chapter asked for the memory.
     is_of_end: bool
+
+    @property
+    def check_said(self) -> str:
+        return what_the_check_said(self.job)
 
 
 def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:

@@ -1,4 +1,4 @@
-"""A second way to play, as an app would declare it: a narrator answers, and no character acts."""
+"""A second way to play, declared as an app would declare it, in which only a narrator answers."""
 
 import sys
 from types import ModuleType
@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from agents.modes import AddedLayer, Mode, Stage, agents_of, load_modes
 from agents.prompting.declarations import Agent
-from agents.prompting.layer_sources import given, world_text
+from agents.prompting.layer_sources import own_pieces, world_text
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import LayerDeclaration
 from sessions.attempts import Writer
@@ -25,7 +25,7 @@ NARRATOR = Agent(
     temperature=0.5,
     layers=(
         LayerDeclaration("WORLD_TEXT", world_text, role="system"),
-        LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
+        LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT")),
     ),
 )
 
@@ -44,7 +44,7 @@ EXPLORER = Mode(
     sentence="You look around in a world that a narrator tells.",
     agents=(NARRATOR,),
     answers=answers,
-    given=words_of,
+    own_pieces=words_of,
     stages=frozenset({Stage.SET_UP, Stage.PLAY, Stage.MEMORY}),
 )
 
@@ -56,13 +56,13 @@ def added(
 
 
 def install(monkeypatch: pytest.MonkeyPatch, settings: Settings, **modes: Any) -> None:
-    """Have MODES list these apps too, each with this MODE in its module `mode`."""
+    """Add these apps to the setting MODES, each with its MODE in a module named `mode`."""
     for app, mode in modes.items():
         module = ModuleType(f"{app}.mode")
         module.MODE = mode  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, app, ModuleType(app))
         monkeypatch.setitem(sys.modules, f"{app}.mode", module)
-    # What is kept of these names was of another test.
+    # An earlier test may have used the same names for other declarations.
     load_modes.cache_clear()
     agents_of.cache_clear()
     settings.MODES = ["gamemaster", *modes]

@@ -1,4 +1,4 @@
-"""Which attempt the story goes by, and what another one leaves as it was."""
+"""Tests of which attempt a turn chooses, and of what another attempt leaves as it was."""
 
 import uuid
 from typing import Any
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def chapter() -> Session:
-    """Two turns, the latest of which has two attempts."""
+    """Return a chapter of two turns, the latest of which has two attempts."""
     chapter = make_active_chapter()
     add_prompts(chapter, 2)
     add_reply(chapter, 2, "another reply")
@@ -109,7 +109,7 @@ def test_the_panel_follows_the_chosen_attempt_unless_another_was_chosen(
     earlier = chapter.turns.get(number=2).chosen
     other = add_reply(chapter, 2, "By the first.")
     Attempt.objects.filter(pk=other.pk).update(actor=1)
-    # The turn goes by an attempt of the second character, whom the third follows.
+    # The chosen attempt is by character 2, so that the panel goes to character 3.
     choose_attempt(chapter.pk, 2, earlier.pk)
     Session.objects.filter(pk=chapter.pk).update(next_agent_slot=panel)
     choose_attempt(chapter.pk, 2, other.pk)
@@ -173,14 +173,16 @@ def test_a_text_that_cannot_be_a_reply_changes_nothing(
 
 def test_a_trial_runs_beside_play_and_is_committed_unchosen(chapter: Session) -> None:
     source = chapter.turns.get(number=2).chosen
-    trial = open_trial(chapter.pk, source=source, given={"layer": 1}, submission_key="t").attempt
+    trial = open_trial(
+        chapter.pk, source=source, changed_layer={"layer": 1}, submission_key="t"
+    ).attempt
     prompt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
     assert commit_attempt(prompt, "I go.")
     assert commit_attempt(trial, "Another way.")
     chapter.refresh_from_db()
     assert (chapter.prompt_index, told(chapter)[-1]) == (3, "I go.")
     assert chapter.turns.get(number=2).chosen == source
-    # It ended after play had gone on, so that nobody can choose it.
+    # Nobody can choose this trial, because it ended after the next turn had begun.
     with pytest.raises(WrongState):
         choose_attempt(chapter.pk, 2, trial.pk)
 
@@ -189,7 +191,7 @@ def test_a_trial_sets_no_broken_attempt_aside(chapter: Session) -> None:
     broken = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
     fail_attempt(broken, error="No answer.", partial_text="I g")
     source = chapter.turns.get(number=2).chosen
-    trial = open_trial(chapter.pk, source=source, given={}, submission_key="t").attempt
+    trial = open_trial(chapter.pk, source=source, changed_layer={}, submission_key="t").attempt
     assert commit_attempt(trial, "Another way.")
     again = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
     assert (again.attempt.pk, again.must_run) == (broken.pk, True)
@@ -202,7 +204,7 @@ def test_trials_and_edits_are_perceived_by_those_who_perceived_their_source(
         chapter.pk, actor=1, words="Psst.", submission_key="k", witnesses=[2]
     ).attempt
     assert commit_attempt(source, "I whisper.")
-    trial = open_trial(chapter.pk, source=source, given={}, submission_key="t").attempt
+    trial = open_trial(chapter.pk, source=source, changed_layer={}, submission_key="t").attempt
     assert commit_attempt(trial, "I whisper low.")
     edit = edit_reply(chapter.pk, 3, "I whisper lower.")
     reroll = open_reroll(chapter.pk, submission_key="r").attempt

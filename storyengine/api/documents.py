@@ -69,7 +69,10 @@ class ChangeDocument(Document):
 class MemoryBlockDocument(Document):
     block_id: UUID
     session_id: UUID
-    type: Literal["world_chapter_lock", "turn_delta", "canon_correction"]
+    type: str = Field(
+        description="world_chapter_lock, turn_delta, canon_correction, or what a way to play calls "
+        "its own."
+    )
     from_prompt_index: int
     to_prompt_index: int
     audience: list[int] | None = Field(
@@ -165,11 +168,13 @@ class PendingTurn(Document):
 
 
 class JobDocument(Document):
-    """The newest background job of its kind."""
+    """The newest background job of its kind, or a late result that is void."""
 
     job_id: UUID
-    kind: str = Field(description="lock, summarize, narrate, or that of a way to play.")
-    status: Literal["queued", "running", "done", "failed", "cancelled"]
+    kind: str = Field(description="lock, summarize, narrate, go_on, or that of a way to play.")
+    status: Literal["queued", "running", "done", "failed", "cancelled", "void"] = Field(
+        description="void: a late result that can never be taken; `error` says why."
+    )
     error: str
     refusal: str = Field(
         description="The kind of the error where the engine itself refused to call a model, as in "
@@ -271,6 +276,7 @@ class AttemptDocument(Document):
     status: Literal["running", "committed", "failed", "stopped", "set_aside"]
     agent_slot: int | None = Field(description="Null where no character acts.")
     words: str
+    given: dict[str, Any] | None = Field(description="What its prompt carried beside its words.")
     events: list[EventDocument] = Field(description="Empty until the attempt is committed.")
     changes: list[ChangeDocument] = Field(
         description="What it did to the world, in order; acts last. They count while it is chosen."

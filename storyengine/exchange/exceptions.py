@@ -3,13 +3,41 @@
 from typing import NoReturn
 
 from sessions.exceptions import InvalidInput
+from storyengine.exchange.limits import OVER_THE_NETWORK
+
+_KEPT = "Nothing was imported, and your other chapters are as they were."
+# What a page says of a file, by what is wrong with it.
+CHANGED = (
+    "This is an exported chapter, but not as Story Engine wrote it: it was changed or damaged "
+    f"afterwards. {_KEPT} Export the chapter again where it came from, and import that file."
+)
+NO_CHAPTER = (
+    "This file is no exported chapter, or it was cut off on its way here. "
+    f"{_KEPT} Choose a file that Export wrote; its name ends in .chapter.json."
+)
+ARCHIVE = (
+    f"The file is an archive. {_KEPT} Unpack it, and choose the file in it whose name ends in "
+    ".chapter.json."
+)
+NEWER = (
+    "This chapter was exported by a newer Story Engine than this one. "
+    f"{_KEPT} Update this program, then import the file again."
+)
+OTHER_MODE = (
+    "This chapter is played in a way that is not installed here. "
+    f"{_KEPT} Import it where that way to play is installed, or have it added here first."
+)
 
 
 class BadChapterFile(InvalidInput):
     title = "This file cannot be imported"
 
-    def __init__(self, problem: str) -> None:
+    def __init__(self, problem: str, in_short: str = CHANGED) -> None:
         super().__init__(f"{problem}. Nothing was imported.")
+        way_on = OVER_THE_NETWORK.way_on
+        is_too_large = problem.endswith(way_on)
+        large = f"The chapter is larger than what a page can import. {_KEPT} {way_on}."
+        self.in_short = large if is_too_large else in_short
 
 
 class ChapterFileTooLarge(BadChapterFile):
@@ -17,6 +45,6 @@ class ChapterFileTooLarge(BadChapterFile):
     title = "Too large"
 
 
-def refuse(place: str, problem: str) -> NoReturn:
+def refuse(place: str, problem: str, in_short: str = CHANGED) -> NoReturn:
     """Raise BadChapterFile for a problem at this place of the chapter."""
-    raise BadChapterFile(f"chapter.{place} {problem}")
+    raise BadChapterFile(f"chapter.{place} {problem}", in_short)

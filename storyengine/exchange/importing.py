@@ -53,7 +53,7 @@ def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session
     session, _, cast = _first_rows(chapter, {})
     session.cast = tuple(sorted(cast, key=lambda one: one.slot or MAX_AGENTS + 1))
     check_world(chapter, session)
-    return store_chapter(chapter)
+    return store_chapter(chapter, imported_at=timezone.now())
 
 
 def store_chapter(chapter: Chapter, **fields: Any) -> Session:

@@ -4,16 +4,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from agents.exceptions import BadSetup
-from agents.modes import Mode, check_setup, find_mode
+from agents.mode_fields import check_given, check_setup
+from agents.modes import Mode, find_mode
+from memory.block_kinds import BlockKind
+from memory.fold.records import Prompts
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Change, Session, Turn
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     Chapter,
-    ResultEntry,
+    MemoryBlockEntry,
     UnansweredEntry,
 )
-from storyengine.exchange.exceptions import refuse
+from storyengine.exchange.exceptions import OTHER_MODE, refuse
 
 # What a function of a mode raises for a payload that it cannot take.
 _CANNOT_TAKE = (
@@ -26,7 +29,7 @@ def mode_named(name: str) -> Mode:
     """Return the mode of this name, which looks like one. Raises BadChapterFile."""
     mode = find_mode(name)
     if mode is None:
-        refuse("mode", f'is "{name}", a way to play that is not installed here')
+        refuse("mode", f'is "{name}", a way to play that is not installed here', OTHER_MODE)
     return mode
 
 
@@ -49,7 +52,10 @@ def check_mode_content(chapter: Chapter) -> None:
 
 
 def check_kinds(chapter: Chapter) -> None:
-    """Check that the mode declares each kind of event, change and job. Raises BadChapterFile."""
+    """Check that the mode declares each kind of event, change and job, and what prompts carry.
+
+    Raises BadChapterFile.
+    """
     mode = mode_named(chapter.mode)
 
     def check(kind: str, declared: frozenset[str], place: str, what: str) -> None:
@@ -62,9 +68,31 @@ def check_kinds(chapter: Chapter) -> None:
             check(event.kind, mode.all_event_kinds, f"{place}.events[{at}].kind", "event")
         for at, change in enumerate(attempt.changes):
             check(change.kind, mode.all_change_kinds, f"{place}.changes[{at}].kind", "change")
+        if attempt.given is not None:
+            _check_given(mode, attempt.given, f"{place}.given")
+    for at, block in enumerate(chapter.memory_blocks):
+        check(block.type, mode.all_block_kinds, f"memory_blocks[{at}].type", "memory block")
+        _check_block(mode.block_kinds.get(block.type), block, f"memory_blocks[{at}].json_payload")
     for at, result in enumerate(chapter.results):
         check(result.kind, mode.all_change_kinds, f"results[{at}].kind", "change")
         check(result.job_kind, frozenset(mode.job_kinds), f"results[{at}].job_kind", "job")
+
+
+def _check_given(mode: Mode, given: dict[str, Any], place: str) -> None:
+    try:
+        check_given(mode, given)
+    except InvalidInput:
+        refuse(place, f"is nothing that a prompt of {mode.name} carries")
+
+
+def _check_block(kind: BlockKind | None, block: MemoryBlockEntry, place: str) -> None:
+    if kind is None:
+        return
+    try:
+        kind.read(block.json_payload, Prompts(block.from_prompt_index, block.to_prompt_index))
+        kind.sections(block.json_payload)
+    except _CANNOT_TAKE:
+        refuse(place, f"is nothing that {kind.title} can tell")
 
 
 def all_attempts(chapter: Chapter) -> Iterator[tuple[str, AttemptEntry | UnansweredEntry]]:
@@ -77,8 +105,7 @@ def all_attempts(chapter: Chapter) -> Iterator[tuple[str, AttemptEntry | Unanswe
 
 
 def check_world(chapter: Chapter, session: Session) -> None:
-    """Fold the world with the changes of each attempt, and with the results that wait, as play
-    would.
+    """Fold the world with the changes of each attempt, as play would.
 
     `session` is the chapter's row with Tab 1 and the cast, and need not be stored. Raises
     BadChapterFile for a payload that the mode's fold cannot take.
@@ -97,10 +124,6 @@ def check_world(chapter: Chapter, session: Session) -> None:
         if one.status != "set_aside":
             before = worlds[-1 if one.turn is None else one.turn - 1]
             folding.go_on(before, one, one.turn, f"unanswered_attempts[{at}]")
-    world = worlds[-1]
-    for at, result in _waiting_results(chapter):
-        payload, next_one = result.payload or {}, Attempt(session=session)
-        world = folding.take(world, result.kind, payload, next_one, f"results[{at}]")
 
 
 class _Folding:
@@ -124,6 +147,7 @@ class _Folding:
             actor=entry.actor,
             agent=entry.agent,
             words=entry.words,
+            given=entry.given,
         )
         for at, one in enumerate(entry.changes):
             world = self.take(world, one.kind, one.payload, attempt, f"{place}.changes[{at}]")
@@ -137,16 +161,3 @@ class _Folding:
             return self._mode.apply_change(world, change)
         except _CANNOT_TAKE:
             refuse(f"{place}.payload", f"is nothing that {self._mode.name} can take")
-
-
-def _waiting_results(chapter: Chapter) -> list[tuple[int, ResultEntry]]:
-    """Return the finished results that the next attempt takes, with their places."""
-    chosen = [turn.attempts[turn.chosen] for turn in chapter.turns]
-    taken = {one.result for attempt in chosen for one in attempt.changes}
-    waiting = [
-        (at, one)
-        for at, one in enumerate(chapter.results)
-        if one.attempt == chapter.turns[one.turn - 1].chosen and at not in taken
-    ]
-    ordered = sorted(waiting, key=lambda placed: placed[1].turn)
-    return [(at, one) for at, one in ordered if one.payload is not None]

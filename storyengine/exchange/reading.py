@@ -11,7 +11,15 @@ from pydantic_core import ErrorDetails
 from sessions.models import DEFAULT_MODE
 from storyengine.exchange import chapter_file, version_1
 from storyengine.exchange.chapter_file import FORMAT, Chapter, ChapterFile
-from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge, refuse
+from storyengine.exchange.exceptions import (
+    ARCHIVE,
+    CHANGED,
+    NEWER,
+    NO_CHAPTER,
+    BadChapterFile,
+    ChapterFileTooLarge,
+    refuse,
+)
 from storyengine.exchange.invariants import check_invariants
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits, count_entries
 from storyengine.exchange.mode_rules import mode_named
@@ -79,19 +87,20 @@ def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chap
 
 def _read_json(content: bytes, limits: Limits) -> Any:
     if content.startswith(_ARCHIVES):
-        raise BadChapterFile("The file is an archive. Unpack it and choose the JSON file in it")
+        problem = "The file is an archive. Unpack it and choose the JSON file in it"
+        raise BadChapterFile(problem, ARCHIVE)
     if sum(content.count(separator) for separator in (b"[", b"{", b",")) > limits.separators:
         raise BadChapterFile(limits.refuse("The file holds more values than any chapter"))
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         place = f"byte {error.start + 1:,}"
-        raise BadChapterFile(f"The file is not UTF-8 text (at {place})") from None
+        raise BadChapterFile(f"The file is not UTF-8 text (at {place})", NO_CHAPTER) from None
     try:
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_read_object)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno:,}, column {error.colno:,}"
-        raise BadChapterFile(f"The file is not JSON (at {place})") from None
+        raise BadChapterFile(f"The file is not JSON (at {place})", NO_CHAPTER) from None
     except RecursionError:
         raise BadChapterFile("The file is nested too deeply") from None
     except ValueError:
@@ -118,7 +127,8 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _version_of(data: object) -> int:
     """Return the file's version, which is read first because versions differ in their fields."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise BadChapterFile(f'The file is no exported chapter: it lacks "format": "{FORMAT}"')
+        problem = f'The file is no exported chapter: it lacks "format": "{FORMAT}"'
+        raise BadChapterFile(problem, NO_CHAPTER)
     version = data.get("version")
     if isinstance(version, bool) or not isinstance(version, int):
         raise BadChapterFile("version must be a whole number")
@@ -126,7 +136,8 @@ def _version_of(data: object) -> int:
         other = "a later one, of a newer release" if version > 0 else "another one"
         raise BadChapterFile(
             f"This program reads the versions {version_1.VERSION} to {chapter_file.VERSION} of the "
-            f"format, and the file is of {other}"
+            f"format, and the file is of {other}",
+            NEWER if version > 0 else CHANGED,
         )
     return version
 

@@ -15,6 +15,12 @@ from honcho.process import Process
 from storyengine.stack.parents import VARIABLE, end_in_order, when_parent_is_gone
 
 STOPPED_BY_CTRL_C = 130
+# What each process of the Procfile does, for the sentence that says that it ended.
+_DOES = {
+    "web": "The web process, which serves the pages and writes the replies,",
+    "worker": "The worker, which writes memory and drafts,",
+    "model": "The process that runs the embedded model",
+}
 
 
 class Runner(Process):  # type: ignore[misc]  # honcho has no types
@@ -42,11 +48,37 @@ class Runners(Manager):  # type: ignore[misc]  # honcho has no types
         super().__init__(*arguments)
         self._process_ctor = Runner
         self._parent = os.getppid()
+        # The sentence about the process that ended first, unless a signal ended all of them.
+        self._said = ""
+
+    def loop(self) -> None:
+        super().loop()
+        # The last line is the one that is still seen in the terminal.
+        if self._said:
+            self._system_print(f"{self._said}\n")
+
+    def terminate(self) -> None:
+        ended = [(name, one.get("returncode")) for name, one in self._processes.items()]
+        first = next(((name, code) for name, code in ended if code is not None), None)
+        if first and not self._terminating:
+            self._said = sentence_about(*first)
+        super().terminate()
 
     def _start(self) -> None:
         super()._start()
         # The thread starts after the forks, which would copy its locks without the thread itself.
         when_parent_is_gone(self._parent, end_in_order)
+
+
+def sentence_about(process: str, code: int) -> str:
+    """Say which process ended, what became of the program, and what to do."""
+    kind, _, _ = process.partition(".")
+    was_killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    how = "was killed (a system does so when memory runs out)"
+    return (
+        f"{_DOES.get(kind, process)} {how if was_killed else 'ended (the lines above say why)'}, "
+        "so Story Engine has stopped; your chapters are kept, and `make run` starts it again."
+    )
 
 
 def run(arguments: list[str]) -> None:

@@ -6,11 +6,11 @@ an address and thereby into a log.
 
 import hashlib
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memory.contradictions import Contradiction, read_contradiction
 from memory.fold.folding import fold_chapter
+from memory.fold.names import key_of
 from memory.fold.records import Fold, Prompts, Question
 from memory.keeping import KeptRecent
 from memory.telling.now_view import NowItem, NowSection, now_view
@@ -25,11 +25,15 @@ ITEMS_SHOWN = 25
 
 @dataclass(frozen=True)
 class ShownItem:
-    """An item, with the keys under which it is corrected or answered; "" where it cannot be."""
+    """An item, with the keys under which it is corrected or answered; "" where it cannot be.
+
+    `known_to` names the characters who know it; "" if all do.
+    """
 
     text: str
     aside: str
     prompts: list[Prompts]
+    known_to: str = ""
     correct_key: str = ""
     answer_key: str = ""
 
@@ -75,6 +79,9 @@ class _Kept:
     panel: NowPanel
 
 
+# The name of a character, with the section and the text of each item that it knows.
+_Reader = tuple[str, set[tuple[str, str]]]
+
 _kept: KeptRecent[uuid.UUID, _Kept] = KeptRecent(32)
 
 
@@ -86,21 +93,32 @@ def read_now(chapter: Session, *, shows_all: bool = False) -> NowPanel:
     """
     folded, roster = fold_chapter(chapter), chapter.characters
     if shows_all:
-        return _make_panel(folded, roster, None)
+        return _make_panel(chapter, folded, None)
     kept = _kept.get(chapter.pk)
     if kept is None or kept.folded is not folded or kept.roster != roster:
-        kept = _Kept(folded, roster, _make_panel(folded, roster, ITEMS_SHOWN))
+        kept = _Kept(folded, roster, _make_panel(chapter, folded, ITEMS_SHOWN))
         _kept.set(chapter.pk, kept)
     return kept.panel
 
 
-def _make_panel(folded: Fold, roster: list[Character], limit: int | None) -> NowPanel:
-    sections = now_view(folded, roster)
+def _make_panel(chapter: Session, folded: Fold, limit: int | None) -> NowPanel:
+    sections = now_view(folded, chapter.characters)
+    readers = _read_readers(chapter)
     asked = next((one.items[0].text for one in sections if one.key == _QUESTIONS), "")
     return NowPanel(
-        [_shown_section(section, limit) for section in sections],
+        [_shown_section(section, limit, readers) for section in sections],
         read_contradiction(asked, sections),
     )
+
+
+def _read_readers(chapter: Session) -> list[_Reader]:
+    """Return each character with the items that it knows; none if all know the same."""
+    roster = chapter.characters if chapter.differs_by_reader else []
+    views = [now_view(fold_chapter(chapter, readers=[one.slot]), roster) for one in roster]
+    return [
+        (one.name, {(section.key, key_of(item.text)) for section in view for item in section.items})
+        for one, view in zip(roster, views, strict=True)
+    ]
 
 
 def text_key(text: str) -> str:
@@ -127,22 +145,23 @@ def said_in(first: Prompts, latest: Prompts) -> list[Prompts]:
     return list(dict.fromkeys([first, latest]))
 
 
-def _shown_section(section: NowSection, limit: int | None) -> ShownSection:
-    asks = section.key == _QUESTIONS
+def _shown_section(section: NowSection, limit: int | None, readers: list[_Reader]) -> ShownSection:
     # Canon and the timeline end with the latest item; the other sections begin with it.
     first = max(len(section.items) - limit, 0) if limit and section.key in _OLDEST_FIRST else 0
     kept = section.items[first : first + limit] if limit else section.items
-    shown = list(_shown_items(kept, asks=asks))
+    shown = [_shown_item(item, section.key, readers) for item in kept]
     after = len(section.items) - first - len(shown)
     return ShownSection(section.key, section.title, shown, first, after)
 
 
-def _shown_items(items: Iterable[NowItem], *, asks: bool) -> Iterable[ShownItem]:
-    for item in items:
-        yield ShownItem(
-            item.text,
-            item.aside,
-            said_in(item.first, item.latest),
-            correct_key=text_key(item.replaces) if item.replaces else "",
-            answer_key=text_key(item.text) if asks else "",
-        )
+def _shown_item(item: NowItem, section: str, readers: list[_Reader]) -> ShownItem:
+    asks, names = section == _QUESTIONS, [name for name, _ in readers]
+    knowing = [name for name, known in readers if asks or (section, key_of(item.text)) in known]
+    return ShownItem(
+        item.text,
+        item.aside,
+        said_in(item.first, item.latest),
+        known_to="" if knowing == names else ", ".join(knowing) or "nobody of the cast",
+        correct_key=text_key(item.replaces) if item.replaces else "",
+        answer_key=text_key(item.text) if asks else "",
+    )

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from agents.models import Job
 from agents.modes import Mode, Stage, find_agent, find_mode, has_stage, who_answers, world_now
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
+from agents.running.results import void_results
 from memory.fold.folding import fold_chapter
 from memory.stretches import CatchingUp, calls_to_accept, catching_up, stretches_to_accept
 from sessions.access import read_at_one_moment
@@ -113,6 +114,8 @@ class PlayPage:
     has_thoughts: bool = False
     # Whether an act has closed the latest turn to other attempts.
     is_closed: bool = False
+    # The late results that have become void lately.
+    void_results: list[Job] = field(default_factory=list)
     # The world that the panel of the mode shows; None without such a panel.
     world: Any = None
 
@@ -338,8 +341,16 @@ def _read(chapter: Session) -> PlayPage:
         choice=_choice(chapter),
         set_aside=_newest_set_aside(chapter),
         is_closed=bool(page.mode and page.mode.acts) and is_closed(chapter, chapter.prompt_index),
+        void_results=_new_void_results(chapter) if page.mode and page.mode.job_kinds else [],
         world=world_now(chapter) if page.mode and page.mode.panel else None,
     )
+
+
+def _new_void_results(chapter: Session) -> list[Job]:
+    """Return the results that have become void since the turn before the latest one."""
+    before = chapter.turns.filter(number=chapter.prompt_index - 1)
+    since = before.values_list("chosen__committed_at", flat=True).first() or chapter.created_at
+    return list(void_results(chapter).filter(updated_at__gte=since))
 
 
 def read_set_aside(chapter: Session) -> list[UnfinishedAttempt]:

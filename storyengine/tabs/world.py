@@ -14,9 +14,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
+from agents.calling.objects import what_the_check_said
 from agents.flows.locking import request_lock
+from agents.mode_fields import save_mode_setup
 from agents.models import Job
-from agents.modes import Stage, has_stage, save_mode_setup
+from agents.modes import Stage, has_stage
 from agents.running.database import in_database
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
@@ -67,7 +69,7 @@ class Panel:
 def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     recover(session_id)
     chapter = get_chapter(session_id)
-    host = provider_host()
+    host, failed = provider_host(), _failed_lock(chapter)
     context = header_context(chapter, "world") | {
         "panels": _panels(chapter),
         "counts": list(SLOTS),
@@ -80,7 +82,8 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "has_lock": has_stage(chapter.mode, Stage.LOCK),
         "is_empty": is_empty(chapter),
         "has_forks": chapter.forks.exists(),
-        "lock_error": _lock_error(chapter),
+        "failed_lock": failed,
+        "check_said": what_the_check_said(failed),
         "host": host,
         "is_allowed": is_allowed(host),
         "notice": read_model_notice(),
@@ -189,11 +192,11 @@ def _panels(chapter: Session) -> list[Panel]:
     ]
 
 
-def _lock_error(chapter: Session) -> str:
+def _failed_lock(chapter: Session) -> Job | None:
     if chapter.state != State.DRAFT_TAB1:
-        return ""
+        return None
     job = latest_jobs(chapter).get(Job.Kind.LOCK)
-    return job.error if job and job.status == Job.Status.FAILED else ""
+    return job if job and job.status == Job.Status.FAILED else None
 
 
 def _read_change(form: QueryDict) -> SetupChange:

@@ -92,6 +92,15 @@ def test_the_environment_that_is_recommended_leaves_nothing_to_say(tmp_path: Pat
     assert "WARNINGS" not in run.stderr
 
 
+def test_what_the_readme_names_for_play_is_on_the_pages() -> None:
+    play = read("README.md").partition("**2 Play.**")[2].partition("**3 Chapter.**")[0]
+    named = re.findall(r"\*\*(.+?)\*\*", play)
+    files = [*BASE.glob("templates/**/*.html"), *BASE.glob("static/css/*.css")]
+    pages = "".join(path.read_text(encoding="utf-8") for path in files).lower()
+    assert len(named) == 6
+    assert [one for one in named if one.lower() not in pages] == []
+
+
 class TestSecurityDocument:
     text = read("docs/security.md")
     risks = text[text.index("| risk |") :].split("\n\n")[0].splitlines()[2:]

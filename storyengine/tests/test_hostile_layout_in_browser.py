@@ -1,19 +1,13 @@
 """Words that turn round what stands beside them, and letters that pile up, on the pages of a real
 browser: the program's own words stay in their order, and every part of a page keeps to itself."""
 
-import mimetypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from django.contrib.staticfiles import finders
 from django.test import Client
 from django.utils import timezone
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page
 from pytest_django import Settings
 
 from agents.providers.scripted import ScriptedProvider
@@ -27,7 +21,7 @@ from sessions.tests.factories import (
     make_chapter,
 )
 from storyengine.tabs.tests.addresses import address
-from storyengine.tests.browsing import open_browser, open_page
+from storyengine.tests.rendered_pages import Pages, browse, rendered
 from storyengine.tests.whole_chapter import make_whole_chapter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.browser]
@@ -35,9 +29,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.browser]
 # In letters that the program has no words in.
 OVERRIDE = "\u202e\u03c9\u03c1\u03b1\u03bc \u03bd\u03b7"
 MARKS = "\u0301\u0316"
-SITE = "http://pages.example"
-
-Pages = dict[str, str]
 
 
 @pytest.fixture(autouse=True)
@@ -73,19 +64,6 @@ def with_words(words: str, title: str, name: str) -> list[Session]:
     return [make_chapter(**fields), unplayed, waiting, running, broken, ended]
 
 
-def rendered(client: Client, addresses: list[str]) -> Pages:
-    """What is answered there, as far as it is a page; fetched before there is a browser, because
-    the database cannot be read beside one."""
-    found = {}
-    for one in addresses:
-        if one.startswith(("/api/", "/admin/", "/readyz")):
-            continue
-        response = client.get(one)
-        if response.status_code == 200 and response.headers["content-type"].startswith("text/html"):
-            found[one] = response.content.decode()
-    return found
-
-
 @pytest.fixture
 def turning(client: Client) -> Pages:
     """Every page there is, with words that turn round what follows them."""
@@ -107,24 +85,6 @@ def piled(client: Client) -> Pages:
     running, ended = chapters[-3], chapters[-1]
     tabs = [address(running, "play"), address(chapters[0], "world"), address(ended, "transcript")]
     return rendered(client, ["/", *tabs, address(ended, "draft"), address(ended, "confirm-delete")])
-
-
-@contextmanager
-def browse(pages: Pages) -> Iterator[Page]:
-    def answer(route: Route) -> None:
-        path = urlsplit(route.request.url).path
-        if page := pages.get(path):
-            route.fulfill(content_type="text/html; charset=utf-8", body=page)
-        elif path.startswith("/static/") and (file := finders.find(path[len("/static/") :])):
-            kind = mimetypes.guess_type(path)[0] or "text/plain"
-            route.fulfill(content_type=kind, body=Path(file).read_bytes())
-        else:
-            route.fulfill(status=204)
-
-    with open_browser() as browser:
-        context = browser.new_context(base_url=SITE, viewport={"width": 1280, "height": 900})
-        context.route("**/*", answer)
-        yield open_page(context)
 
 
 # The program's words are in Latin letters; those that a browser draws from right to left.

@@ -14,7 +14,7 @@ from storyengine.tests.copying import copy_program
 
 BASE = Path(settings.BASE_DIR)
 FOLDER = Path(__file__).resolve().parent / "harbour"
-PACKAGES = ("storyengine", "gamemaster", "agents", "memory", "sessions")
+PACKAGES = ("storyengine", *settings.MODES, "agents", "memory", "sessions")
 
 PROBE = """
 import django
@@ -25,12 +25,14 @@ from django.test import Client
 call_command("check")
 call_command("makemigrations", check=True, dry_run=True)
 call_command("migrate", verbosity=0)
+from django.conf import settings
 from agents.modes import all_modes, find_agent
 from agents.prompting.prompt_files import render_prompt
 from harbour.models import Berth
 from storyengine.api.app import api
 client = Client(SERVER_NAME="localhost")
-assert [mode.name for mode in all_modes()] == ["gamemaster", "harbour"]
+assert [mode.name for mode in all_modes()] == settings.MODES
+assert "harbour" in settings.MODES
 assert find_agent("harbour.pilot") is not None
 page = client.get("/modes/harbour/quay")
 assert page.status_code == 200, page
@@ -44,7 +46,7 @@ made = client.post("/api/session", {"mode": "harbour"}, content_type="applicatio
 assert (made.status_code, made.json()["state"]) == (201, "ACTIVE"), made.content
 from agents.modes import modules_of_modes
 scenarios = {name: one.SCENARIO for name, one in modules_of_modes("chaos").items()}
-assert scenarios == {"gamemaster": {"names_actor": True}, "harbour": {"names_actor": False}}
+assert scenarios["harbour"] == {"names_actor": False}
 assert "You bring ships in." in client.get("/chapters/modes").content.decode()
 """
 
@@ -78,7 +80,7 @@ def test_a_mode_is_picked_up_from_its_folder_and_one_line(tmp_path: Path) -> Non
     copy_program(program)
     add_mode(program)
     one_line = program / "storyengine" / "settings" / "__init__.py"
-    edit(one_line, 'MODES = ["gamemaster"]\n', 'MODES = ["gamemaster", "harbour"]\n')
+    edit(one_line, "\nMODES = [", '\nMODES = ["harbour", ')
     collected = run(program, "python", "manage.py", "collectstatic", "--noinput")
     assert collected.returncode == 0, collected.stderr
     assert list((program / "staticfiles" / "harbour").glob("quay.*.css"))
@@ -98,8 +100,8 @@ def contract(tmp_path: Path) -> Path:
         add_mode(folder, name)
     edit(
         folder / "pyproject.toml",
-        '"gamemaster", "agents",',
-        '"gamemaster", "harbour", "ferry", "agents",',
+        'root_packages = ["storyengine",',
+        'root_packages = ["storyengine", "harbour", "ferry",',
     )
     return folder
 

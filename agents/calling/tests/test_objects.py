@@ -1,4 +1,4 @@
-"""Agents 0 and 8 on models without JSON schemas: what they are told, and what is taken of it."""
+"""Tests of how agents 0 and 8 are asked for objects by models that take no JSON schema."""
 
 import json
 import logging
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from pytest_django import Settings
 
+from agents.calling.objects import NOT_USABLE, what_the_check_said
 from agents.calling.stored_prompts import read_layers
 from agents.flows.ending import request_end
 from agents.flows.locking import request_lock
@@ -118,7 +119,7 @@ def test_what_breaks_off_is_asked_for_again_and_then_taken(
 
 @pytest.fixture
 def _nothing_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens are counted as carefully as before a model has reported any."""
+    """Keep the first estimate of tokens, as if no model had reported its tokens yet."""
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
 
 
@@ -162,7 +163,7 @@ def test_where_a_repair_has_no_room_the_gm_is_told_what_was_wrong(
     chapter = full_tab_1([], provider)
 
     def shrink(request: ModelRequest) -> str:
-        """As if the first call had taught that the model's tokens are shorter."""
+        """Lower the window during the first call, so that the repair has no room."""
         settings.CONTEXT_WINDOW = 4_096
         return "no"
 
@@ -172,5 +173,21 @@ def test_where_a_repair_has_no_room_the_gm_is_told_what_was_wrong(
     job = Job.objects.get()
     assert (chapter.state, job.status) == (State.DRAFT_TAB1, Job.Status.FAILED)
     assert len(provider.history) == 1
-    assert job.error.startswith("the reply holds no JSON object")
+    assert job.error.startswith(NOT_USABLE)
     assert "Nothing was sent" not in job.error
+    assert what_the_check_said(job) == "the reply holds no JSON object"
+
+
+def test_the_gm_is_told_what_happened_and_only_on_request_what_the_check_said(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    strange = json.dumps(world_lock(["Mara"]))
+    chapter = lock_with([strange, strange], provider, run_jobs)
+    job = Job.objects.get()
+    assert (chapter.state, job.status) == (State.DRAFT_TAB1, Job.Status.FAILED)
+    assert job.error.startswith(NOT_USABLE)
+    assert "{" not in job.error
+    assert what_the_check_said(job).startswith('agents must be exactly [{"slot": 1')
+    Job.objects.update(error="The server is busy.")
+    assert what_the_check_said(Job.objects.get()) == ""
+    assert what_the_check_said(None) == ""

@@ -1,4 +1,4 @@
-"""Every agent's prompt in every tier, word for word."""
+"""Golden files of every agent's prompt in every tier."""
 
 from collections.abc import Callable
 
@@ -27,14 +27,14 @@ SUBJECTS: dict[Agent, Callable[[Session], Subject]] = {
         chapter,
         2,
         budget_tokens=BUDGET,
-        given={"USER_PROMPT": [Piece("The stairs are wet. </told>")]},
+        own_pieces={"USER_PROMPT": [Piece("The stairs are wet. </told>")]},
     ),
     CONTEXT_SUMMARY: lambda chapter: Subject(
-        chapter, given={"RECENT_CONTEXT_CHUNK": transcript_pieces(chapter, 15, 16)}
+        chapter, own_pieces={"RECENT_CONTEXT_CHUNK": transcript_pieces(chapter, 15, 16)}
     ),
     NARRATOR: lambda chapter: Subject(
         chapter,
-        given={
+        own_pieces={
             "NARRATIVE_AGENT_DEFINITION": [Piece("Dry, like a logbook.")],
             "FULL_CHAPTER_CONTEXT": transcript_pieces(chapter, 1, 16),
             "TASK": [Piece("Write the whole chapter now.")],
@@ -45,7 +45,7 @@ SUBJECTS: dict[Agent, Callable[[Session], Subject]] = {
 
 @pytest.fixture
 def chapter() -> Session:
-    """Sixteen prompts, memory of fourteen of them, and a correction."""
+    """Return a chapter of sixteen prompts with memory of the first fourteen and one correction."""
     chapter = make_active_chapter(agent_names={"2": "Tom <the elder>"})
     add_lock(chapter, world_lock())
     for first, last in ((1, 7), (8, 14)):

@@ -109,8 +109,9 @@ class TestRenderPrompt:
 
 
 class TestThePrompts:
-    def test_every_file_is_known_here(self) -> None:
-        files = PROMPTS_FOLDER.parent.parent.glob("*/prompts/*.md")
+    def test_every_file_of_the_ten_agents_is_known_here(self) -> None:
+        apps = (PROMPTS_FOLDER.parent.parent / name for name in ("agents", "gamemaster"))
+        files = (path for app in apps for path in app.glob("prompts/*.md"))
         stems = (f"{path.parent.parent.name}.{path.stem}" for path in files)
         assert {stem.removeprefix("agents.") for stem in stems} == set(VARIABLES)
 

@@ -72,7 +72,6 @@ def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[No
     mode = replace(
         game_master,
         name="harbour",
-        agents=(),
         change_kinds=frozenset({"went", "took", "tide"}),
         job_kinds={"harbour.tide": TIDE_JOB},
         initial_state=dock,
@@ -328,6 +327,10 @@ def thought_of_nobody(content: Any) -> None:
     thought.update(role="system", agent_slot=None)
 
 
+def reply_of_nobody(content: Any) -> None:
+    content["turns"][0]["attempts"][0]["events"][1]["agent_slot"] = None
+
+
 def went_nowhere(content: Any) -> None:
     content["turns"][1]["attempts"][1]["changes"][1]["payload"] = {}
 
@@ -339,10 +342,6 @@ def went_nowhere_unchosen(content: Any) -> None:
 
 def went_nowhere_and_broke(content: Any) -> None:
     content["unanswered_attempts"][0]["changes"][1]["payload"] = {"to": None}
-
-
-def result_of_nowhere(content: Any) -> None:
-    content["results"][1]["kind"] = "went"
 
 
 def no_seed(content: Any) -> None:
@@ -372,10 +371,10 @@ def no_seed(content: Any) -> None:
         (undeclared_job, "results[1].job_kind is no kind of job that harbour declares"),
         (thought_that_another_knows, "turns[0].attempts[0].events[2].witnesses must name the one"),
         (thought_of_nobody, "turns[0].attempts[0].events[2].witnesses must name the one"),
+        (reply_of_nobody, "turns[0].attempts[0].events[1].agent_slot is none of the selected"),
         (went_nowhere, "turns[1].attempts[1].changes[1].payload is nothing that harbour can take"),
         (went_nowhere_unchosen, "turns[1].attempts[0].changes[1].payload is nothing that harbour"),
         (went_nowhere_and_broke, "unanswered_attempts[0].changes[1].payload is nothing that har"),
-        (result_of_nowhere, "results[1].payload is nothing that harbour can take"),
     ],
 )
 def test_what_does_not_fit_together(
@@ -387,6 +386,19 @@ def test_what_does_not_fit_together(
         import_chapter(json.dumps(file).encode())
     assert refusal in str(caught.value)
     assert Session.everything.count() == 1
+
+
+def test_a_result_that_waits_and_that_the_world_cannot_take_is_void_in_the_copy(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    file = json.loads(export_chapter(chapter.pk).to_json())
+    file["chapter"]["results"][1]["kind"] = "went"
+    copy = import_chapter(json.dumps(file).encode())
+    assert play(copy).status == Attempt.Status.COMMITTED
+    job = copy.jobs.get(status=Job.Status.VOID)
+    assert (job.result_kind, job.error) == (
+        *("went", "The way to play cannot take it into its world (KeyError)."),
+    )
 
 
 def test_a_setup_with_which_no_world_begins(chapter: Session) -> None:

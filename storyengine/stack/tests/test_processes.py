@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from bench.program import wait_until
+from bench.program import procfile_lines, wait_until
 from storyengine.stack import parents
+from storyengine.stack.processes import sentence_about
 from storyengine.tests.running import is_alive
 
 Runner = subprocess.Popen[str]
@@ -98,14 +99,30 @@ def test_a_signal_ends_it_with_its_processes(runner: Runner, sent: int, code: in
     output, _ = runner.communicate(timeout=30)
     assert runner.returncode == code
     assert "Traceback" not in output
+    assert "Story Engine has stopped" not in output
     with pytest.raises(ProcessLookupError):
         os.kill(sleeper, 0)
 
 
-def test_it_stops_when_one_process_does(runner: Runner) -> None:
-    os.kill(wait_for_the_sleeper(runner), signal.SIGKILL)
-    runner.communicate(timeout=30)
+@pytest.mark.parametrize(
+    ("sent", "how"), [(signal.SIGKILL, "was killed (a system does"), (signal.SIGTERM, "ended (the")]
+)
+def test_it_stops_when_one_process_does_and_its_last_line_says_so(
+    runner: Runner, sent: int, how: str
+) -> None:
+    os.kill(wait_for_the_sleeper(runner), sent)
+    output, _ = runner.communicate(timeout=30)
     assert runner.returncode != 0
+    last = output.splitlines()[-1]
+    assert f"sleeper.1 {how}" in last
+    assert "Story Engine has stopped" in last
+    assert "`make run` starts it again" in last
+
+
+@pytest.mark.parametrize("name", ["web", "worker", "model"])
+def test_each_process_of_the_procfile_is_called_by_what_it_does(name: str) -> None:
+    assert name in dict(procfile_lines())
+    assert not sentence_about(f"{name}.1", -signal.SIGKILL).startswith(name)
 
 
 @pytest.mark.parametrize("killed", ["shell", "honcho", "all of them"])

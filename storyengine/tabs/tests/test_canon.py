@@ -9,6 +9,7 @@ from django.test import Client
 from agents.flows.dry_run import look_ahead
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock
+from memory.tests.factories import add_delta
 from sessions.models import Session
 from sessions.states import State
 from storyengine.tabs.tests.addresses import address
@@ -138,6 +139,18 @@ class TestNow:
         html = get_page(client, chapter, "draft")
         links = inside(html, now_items(html)["THREAD-8"])
         assert "Prompt 8" in [one.words for one in links if one.tag == "a"]
+
+    def test_it_says_who_knows_what_not_everybody_knows(
+        self, client: Client, chapter: Session
+    ) -> None:
+        told = {"canon_locks": ["CANON-8"], "contradictions_or_questions": ["Is it so?"]}
+        add_delta(chapter, 8, 8, turn_delta(8, 8, **told), audience=[1, 3])
+        add_delta(chapter, 8, 8, turn_delta(8, 8, canon_locks=["CANON-9"]), audience=[])
+        items = now_items(get_page(client, chapter, "draft"))
+        assert "CANON-8 · known to Agent Red, Agent Yellow" in items
+        assert "CANON-9 · known to nobody of the cast" in items
+        # What all know, and what memory asks the Game Master, has no such words.
+        assert {"CANON-0", "CANON-7", "Is it so?"} <= items.keys()
 
     def test_it_grows_without_a_reload_and_the_choice_of_panel_is_not_touched(
         self, htmx: Client, chapter: Session

@@ -124,7 +124,9 @@ class TestEstimate:
         assert asked["hx-trigger"].startswith("load,")
         words = by_id(htmx.get(asked["hx-get"]).content.decode(), "build-estimate").words
         assert re.match(
-            r"About 2,500 words\. About [0-9,]+ tokens in and 4,000 out, in 1 call or more: ", words
+            r"About 2,500 words\. About [0-9,]+ tokens to read and 4,000 to write \(four tokens "
+            r"are about three words\), in 1 call or more: a scene that comes out short",
+            words,
         )
 
     def test_it_asks_again_when_another_length_is_saved(self, htmx: Client, ended: Session) -> None:
@@ -133,7 +135,7 @@ class TestEstimate:
         htmx.post(address(ended, "save-draft"), {"target_words": "5,000"})
         words = by_id(htmx.get(estimate["hx-get"]).content.decode(), "build-estimate").words
         assert words.startswith("About 5,000 words.")
-        assert "8,000 out" in words
+        assert "8,000 to write" in words
 
     def test_a_price_that_is_not_known_is_not_named(
         self, htmx: Client, ended: Session, settings: Any
@@ -141,7 +143,9 @@ class TestEstimate:
         settings.MODEL_BY_AGENT = {**settings.MODEL_BY_AGENT, "AGENT_9": "a-model-nobody-knows"}
         words = by_id(self.ask(htmx, ended), "build-estimate").words
         assert "$" not in words
-        assert re.search(r"[0-9,]+ tokens in and [0-9,]+ out, in 2 calls or more: ", words)
+        assert re.search(
+            r"[0-9,]+ tokens to read and [0-9,]+ to write .*, in 2 calls or more: ", words
+        )
 
     def test_a_cap_that_the_build_would_pass(
         self, htmx: Client, ended: Session, settings: Any

@@ -103,8 +103,8 @@ class TestEstimate:
         chapter.prompt(1, "The stairs are wet.")
         chapter.end(seconds=30)
         open_chapter(page, chapter)
-        expect(page.locator("#build-estimate")).to_contain_text("4,000 out")
-        for length, out in (("5000", "8,000 out"), ("1000", "1,600 out")):
+        expect(page.locator("#build-estimate")).to_contain_text("4,000 to write")
+        for length, out in (("5000", "8,000 to write"), ("1000", "1,600 to write")):
             page.fill("#target-words", length)
             expect(page.locator("#build-estimate")).to_contain_text(out)
             said = page.locator(".build-row .beside").inner_text()

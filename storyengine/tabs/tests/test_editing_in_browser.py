@@ -68,10 +68,10 @@ def test_changed_words_stay_whatever_happens_beside_them(
     expect(field).to_have_value("Half a thought.")
     asked: list[str] = []
 
-    def leave(dialog: Dialog) -> None:
+    def accept(dialog: Dialog) -> None:
         asked.append(dialog.type)
         dialog.accept()
 
-    page.on("dialog", leave)
+    page.on("dialog", accept)
     page.reload()
     assert asked == ["beforeunload"]

@@ -1,4 +1,5 @@
 import json
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +19,10 @@ pytestmark = pytest.mark.django_db
 
 def upload(client: Client, content: bytes, name: str = "chapter.json") -> Any:
     return client.post(reverse("pages:import"), {"file": SimpleUploadedFile(name, content)})
+
+
+def _file(**parts: Any) -> bytes:
+    return json.dumps({"format": "storyengine-chapter", "version": 2, **parts}).encode()
 
 
 class TestExport:
@@ -86,6 +91,38 @@ class TestImport:
         assert "exported_at is missing" in page
         assert all_of(page, "a", href="/")
         assert not Session.objects.exists()
+
+    @pytest.mark.parametrize(
+        ("content", "told", "check_said"),
+        [
+            (b"no", "is no exported chapter, or it was cut off", "is not JSON (at line 1"),
+            (b"\xff", "is no exported chapter, or it was cut off", "not UTF-8 text"),
+            (b"{}", "is no exported chapter, or it was cut off", "it lacks"),
+            (b"PK", "Unpack it", "is an archive"),
+            (_file(version=9), "by a newer Story Engine", "of a newer release"),
+            (_file(version=0), "changed or damaged", "of another one"),
+            (_file(chapter={"mode": "elsewhere"}), "not installed here", "chapter.mode is"),
+            (_file(chapter={"title": 7}), "changed or damaged", "is missing"),
+            (b"," * 2_000_001, "larger than what a page can import", "more values than any"),
+        ],
+    )
+    def test_whoever_imports_is_told_in_words_and_on_request_what_the_check_said(
+        self, client: Client, content: bytes, told: str, check_said: str
+    ) -> None:
+        page = upload(client, content).content.decode()
+        [lead] = all_of(page, "p", "lead")
+        assert told in lead.words
+        assert "Nothing was imported, and your other chapters are as they were." in lead.words
+        assert not re.search(r"\[|chapter\.\w|line \d|byte \d", lead.words.replace(".json", ""))
+        [details] = all_of(page, "details")
+        assert check_said in details.words
+
+    def test_the_list_says_of_a_copy_when_it_was_imported(
+        self, client: Client, chapter: Session
+    ) -> None:
+        upload(client, client.get(address(chapter, "export")).content)
+        rows = all_of(client.get("/").content.decode(), "li", "chapter-row")
+        assert ["imported just now" in row.words for row in rows].count(True) == 1
 
     def test_a_file_over_the_limit_is_refused(self, client: Client) -> None:
         response = upload(client, b" " * (MAX_FILE_BYTES + 1))

@@ -53,7 +53,7 @@ class TestOnTab2:
         assert "That takes 3 calls of the model." in notice.words
         # Once is enough, also on the button.
         assert len(re.findall(r"[0-9]+ calls?", notice.words)) == 1
-        assert "tokens in and" in notice.words
+        assert "tokens to read and" in notice.words
         assert "$" in notice.words
         [form] = all_of(html, "form", action=address(behind, "retry-memory"))
         assert form.words == "Accept and write memory"

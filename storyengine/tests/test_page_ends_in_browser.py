@@ -1,0 +1,117 @@
+"""Where every page ends, at three widths of a real browser: soon after the last thing on it, and
+never beyond the window's right edge."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from agents.providers.scripted import ScriptedProvider
+from agents.tests.replies import turn_delta, world_lock
+from memory.models import NarrativeDraft
+from memory.tests.factories import add_delta, add_lock
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_cast, make_chapter
+from storyengine.tabs.tests.addresses import address
+from storyengine.tests.rendered_pages import Pages, browse, rendered
+from storyengine.tests.whole_chapter import SNAPSHOT, make_whole_chapter
+
+pytestmark = [pytest.mark.django_db, pytest.mark.browser]
+
+WIDTHS = (320, 390, 1280)
+BLOCKS = 40
+MOST_BELOW = 200
+NAMES = {"1": "Mara of the Ferry", "2": "Tomasz Wieczorkowski", "3": "The Keeper's Youngest"}
+LONG = " ".join(["Unverhältnismäßigkeitsbeschreibung"] * 5)
+
+# How far the document goes on below the last thing that can be seen, and what is wider than its
+# place. What is shorter than the window ends with it; rows of pills, code and figures may scroll.
+MEASURE = """() => {
+  const scrolls = (part) => /auto|scroll|clip|hidden/.test(getComputedStyle(part).overflowY);
+  const bottomOf = (part) => {
+    let bottom = part.getBoundingClientRect().bottom;
+    for (let outer = part.parentElement; outer; outer = outer.parentElement) {
+      if (outer !== document.body && scrolls(outer)) {
+        bottom = Math.min(bottom, outer.getBoundingClientRect().bottom);
+      }
+    }
+    return bottom + scrollY;
+  };
+  const isSeen = (part) => part.getClientRects().length && !part.closest(".unseen, .skip")
+    && (part.matches("input, textarea, select, img, button")
+      || [...part.childNodes].some((node) => node.nodeType === 3 && node.data.trim()));
+  const parts = [...document.body.querySelectorAll("*")].filter(isSeen);
+  const last = Math.max(innerHeight, ...parts.map(bottomOf));
+  const root = document.scrollingElement;
+  const mayScroll = ".pills, .usage-scroll, pre, input, textarea";
+  const wide = [...document.body.querySelectorAll("*")].filter((part) =>
+    /auto|scroll/.test(getComputedStyle(part).overflowX) && !part.matches(mayScroll)
+    && part.scrollWidth > part.clientWidth);
+  if (root.scrollWidth > innerWidth) wide.push(root);
+  const over = (part) => part.scrollWidth - part.clientWidth;
+  const name = (part) => `${part.tagName} ${part.className} by ${over(part)}`;
+  return { below: root.scrollHeight - last, wide: wide.map(name) };
+}"""
+
+
+@pytest.fixture(autouse=True)
+def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
+    settings.LLM = "scripted"
+
+
+def remember_much(**fields: Any) -> Session:
+    """A chapter with 40 blocks, of which every second one is not known to everybody."""
+    chapter = make_active_chapter(agent_names=NAMES, title="The Dark Lamp, and what came of it")
+    chapter.tab1.world_text = LONG
+    chapter.tab1.save()
+    make_cast(
+        chapter, public_text={"1": LONG, "2": "A priest."}, pronouns={"3": "they/them/theirs"}
+    )
+    add_prompts(chapter, BLOCKS, text="The stairs are wet.", reply="I go up.")
+    add_lock(chapter, world_lock(list(NAMES.values())))
+    for number in range(1, BLOCKS):
+        told = turn_delta(number, number, canon_locks=[f"Fact number {number}."])
+        audience = [1, 2, 3] if number % 2 else [1, 2]
+        add_delta(chapter, number, number, told, audience=audience)
+    Session.objects.filter(pk=chapter.pk).update(**fields)
+    return chapter
+
+
+@pytest.fixture
+def pages(client: Client) -> Pages:
+    whole = make_whole_chapter("The lamp.")
+    unplayed, played = make_chapter(), remember_much(last_summarized_prompt_index=BLOCKS - 1)
+    ended = remember_much(last_summarized_prompt_index=BLOCKS - 1, state=State.ENDED)
+    NarrativeDraft.objects.create(
+        session=ended, target_words=100, source_snapshot=SNAPSHOT, chapter_text="The lamp. " * 900
+    )
+    chapters = (unplayed, played, ended)
+    tabs = [address(one, tab) for one in chapters for tab in ("world", "play", "draft")]
+    return rendered(client, ["/", *whole.addresses, *tabs])
+
+
+def test_each_ends_soon_after_the_last_thing_on_it_and_none_is_wider_than_the_window(
+    pages: Pages,
+) -> None:
+    assert len(pages) > 20
+    wrong: list[str] = []
+    with browse(pages) as page:
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 844})
+            for shown in pages:
+                page.goto(shown)
+                if (now := page.get_by_role("radio", name="Now")).count():
+                    wrong += measure(page, f"{shown} at {width}")
+                    now.check()
+                wrong += measure(page, f"{shown} at {width}")
+    assert not wrong, "\n".join(wrong)
+
+
+def measure(page: Any, where: str) -> list[str]:
+    found = page.evaluate(MEASURE)
+    wrong = [f"{where}: {one}" for one in found["wide"]]
+    if found["below"] > MOST_BELOW:
+        wrong.append(f"{where}: ends {found['below']} px below the last thing on it")
+    return wrong
