@@ -48,6 +48,8 @@
     const label = document.querySelector(`[data-name-of="${target.dataset.names}"]`);
     label.textContent = target.value.trim() || target.placeholder;
   });
+  // As soon as the new row is there, before the browser draws it from its beginning.
+  document.addEventListener("htmx:oobAfterSwap", nameRecipient);
   document.addEventListener("htmx:load", nameRecipient);
   restoreShown();
 })();
