@@ -36,7 +36,7 @@ JOB_LEASE = timedelta(seconds=20)
 # A job is given up after this number of runs whose workers died.
 MAX_ATTEMPTS = 6
 # Failures that say nothing of the work itself, because no model answered.
-_UNANSWERED = (*(ChapterError, ModelNotReady, ProviderUnreachable, ProviderRefused, ProviderBusy),)
+_UNANSWERED = (ChapterError, ModelNotReady, ProviderUnreachable, ProviderRefused, ProviderBusy)
 
 
 def queue_job(

@@ -63,8 +63,8 @@ async def end(
 ) -> Status[SessionDocument]:
     """End the chapter as soon as memory covers every prompt.
 
-    If memory is so far behind that more than two calls are needed, the answer is 409 with their
-    number in `calls`, until `accept_calls` is sent.
+    If memory lacks more prompts, or needs more calls, than two stretches have prompts, the answer
+    is 409 with the number of calls in `calls`, until `accept_calls` is sent.
     """
     await in_database(request_end, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(is_ending_over, session_id, session_id, prefer, response)
@@ -86,8 +86,9 @@ async def retry_memory(
 ) -> Status[SessionDocument]:
     """Try again at once to write the memory that failed; a chapter whose end failed is ended.
 
-    If memory is more than two calls behind, the answer is 409 with their number in `calls`, until
-    `accept_calls` is sent. Then one stretch is written at once, and one with each prompt.
+    If memory lacks more prompts, or needs more calls, than two stretches have prompts, the answer
+    is 409 with the number of calls in `calls`, until `accept_calls` is sent. Then one stretch is
+    written at once, and one with each prompt.
     """
     await in_database(retry_summary, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(are_summaries_over, session_id, session_id, prefer, response)

@@ -4,7 +4,6 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from ninja import Body, Query, Router
 from ninja.responses import Status
 
@@ -20,7 +19,6 @@ from sessions.chapters import (
     save_narrative_agent,
     save_setup,
 )
-from sessions.models import Session
 from storyengine.api.bodies import NarrativeAgentBody, NewChapterBody, Tab1Body, TitleBody
 from storyengine.api.documents import (
     NarrativeAgentDocument,
@@ -30,7 +28,7 @@ from storyengine.api.documents import (
     tab1_document,
 )
 from storyengine.api.problems import CALL, READ, WRITE, refusals
-from storyengine.api.reading import read_session, read_sessions
+from storyengine.api.reading import answer_created, read_session, read_sessions
 
 router = Router(tags=["Chapters"])
 
@@ -50,7 +48,7 @@ def create_session(
     request: HttpRequest, response: HttpResponse, body: NewChapterBody | None = None
 ) -> Status[SessionDocument]:
     """Start a chapter. The body may be left out."""
-    return _created(begin_chapter(**dict(body or NewChapterBody.model_construct())), response)
+    return answer_created(begin_chapter(**dict(body or NewChapterBody.model_construct())), response)
 
 
 @router.get("/session/{uuid:session_id}", response={200: SessionDocument, **READ, **refusals(422)})
@@ -81,7 +79,7 @@ def reset_session(
     request: HttpRequest, session_id: UUID, response: HttpResponse
 ) -> Status[SessionDocument]:
     """Delete the chapter with all its texts and open a new one under a new id. Its forks stay."""
-    return _created(reset_chapter(session_id), response)
+    return answer_created(reset_chapter(session_id), response)
 
 
 @router.post("/session/{uuid:session_id}/copy", response={201: SessionDocument, **CALL})
@@ -89,7 +87,7 @@ def copy_session(
     request: HttpRequest, session_id: UUID, response: HttpResponse
 ) -> Status[SessionDocument]:
     """Start a chapter with the same Tab 1."""
-    return _created(copy_setup(session_id), response)
+    return answer_created(copy_setup(session_id), response)
 
 
 @router.get("/session/{uuid:session_id}/tab1", response={200: Tab1Document, **READ})
@@ -138,8 +136,3 @@ def put_narrative_agent(
         target_words=body.target_words,
     )
     return NarrativeAgentDocument.model_validate(chapter)
-
-
-def _created(chapter: Session, response: HttpResponse) -> Status[SessionDocument]:
-    response["Location"] = reverse("api:get_session", args=[chapter.pk])
-    return Status(201, read_session(chapter.pk))

@@ -4,15 +4,13 @@ from typing import Annotated
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from ninja import Header, Router
 from ninja.responses import Status
 
-from sessions.models import Session
 from storyengine.api.bodies import ForkBody
 from storyengine.api.documents import SessionDocument
 from storyengine.api.problems import READ, WRITE, refusals
-from storyengine.api.reading import read_session
+from storyengine.api.reading import answer_created
 from storyengine.exchange.chapter_file import ChapterFile
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.forking import fork_chapter
@@ -57,7 +55,7 @@ def import_session(request: HttpRequest, response: HttpResponse) -> Status[Sessi
 
     If the file is refused, nothing is stored.
     """
-    return _created(import_chapter(_body(request)), response)
+    return answer_created(import_chapter(_body(request)), response)
 
 
 @router.post("/session/{uuid:session_id}/fork", response={201: SessionDocument, **WRITE})
@@ -75,12 +73,7 @@ def fork_session(
     has spent counts towards the caps of the fork. The fork stays when this chapter is deleted.
     """
     fork = fork_chapter(session_id, body.number, submission_key=idempotency_key)
-    return _created(fork, response)
-
-
-def _created(chapter: Session, response: HttpResponse) -> Status[SessionDocument]:
-    response["Location"] = reverse("api:get_session", args=[chapter.pk])
-    return Status(201, read_session(chapter.pk))
+    return answer_created(fork, response)
 
 
 def _body(request: HttpRequest) -> bytes:

@@ -6,6 +6,9 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.db.models import Q
+from django.http import HttpResponse
+from django.urls import reverse
+from ninja.responses import Status
 
 from agents.calling.consent import granted_hosts, is_allowed, provider_host
 from agents.models import Job
@@ -78,6 +81,12 @@ def _jobs(chapter: Session) -> list[Job]:
     """Return the newest job of each kind, and late results that are void."""
     jobs = [*latest_jobs(chapter).values(), *void_results(chapter)[:_MOST_VOID]]
     return list({one.pk: one for one in jobs}.values())
+
+
+def answer_created(chapter: Session, response: HttpResponse) -> Status[SessionDocument]:
+    """Return the answer to a request that has made this chapter, with its address."""
+    response["Location"] = reverse("api:get_session", args=[chapter.pk])
+    return Status(201, read_session(chapter.pk))
 
 
 def read_sessions(*, limit: int, offset: int) -> SessionList:

@@ -34,6 +34,7 @@ class BadChapterFile(InvalidInput):
 
     def __init__(self, problem: str, in_short: str = CHANGED) -> None:
         super().__init__(f"{problem}. Nothing was imported.")
+        # Pydantic checks the length of lists, and hands on nothing but the text of the problem.
         way_on = OVER_THE_NETWORK.way_on
         is_too_large = problem.endswith(way_on)
         large = f"The chapter is larger than what a page can import. {_KEPT} {way_on}."

@@ -1,11 +1,33 @@
-"""Plays the second way to play through the API."""
+"""Installs the second way to play, and plays it through the API."""
 
 from typing import Any
 
+import pytest
+from pytest_django import Settings
+
 from agents.modes import world_now
 from sessions.models import Session
+from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address, call
 from storyengine.exchange.exporting import export_chapter
+
+APP = "storyengine.tests.lighthouse"
+
+
+@pytest.fixture
+def lighthouse(settings: Settings) -> None:
+    """Install the mode by one line of settings, as each app of MODES is an app of Django's too."""
+    settings.MODES = [*settings.MODES, APP]
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, APP]
+
+
+@pytest.fixture
+def chapter(lighthouse: None) -> Session:
+    return begin()
+
+
+def begin() -> Session:
+    return make_active_chapter(mode="lighthouse", selected_agent_slots=(1, 2))
 
 
 def prompt(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more: Any) -> Any:

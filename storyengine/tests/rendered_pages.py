@@ -20,8 +20,7 @@ Pages = dict[str, str]
 
 
 def rendered(client: Client, addresses: list[str]) -> Pages:
-    """What is answered there, as far as it is a page; fetched before there is a browser, because
-    the database cannot be read beside one."""
+    """Return what is answered at these addresses, as far as it is a page."""
     found = {}
     for one in addresses:
         if one.startswith(("/api/", "/admin/", "/readyz")):

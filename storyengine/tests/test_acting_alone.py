@@ -34,11 +34,13 @@ from agents.tests.second_mode import install
 from sessions.attempts import open_prompt
 from sessions.breaking import INTERRUPTED, stop_attempt
 from sessions.models import Attempt, Session
-from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import RunJobs, reply_is_running
 from storyengine.exchange.forking import fork_chapter
 from storyengine.tests.lighthouse.keeper import WATCH
 from storyengine.tests.lighthouse.mode import MODE
+from storyengine.tests.playing_the_lighthouse import begin
+from storyengine.tests.playing_the_lighthouse import chapter as chapter
+from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
 from storyengine.tests.test_every_failure import (
     STRIDE,
     Failing,
@@ -47,26 +49,9 @@ from storyengine.tests.test_every_failure import (
     run_due_jobs,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
-
-APP = "storyengine.tests.lighthouse"
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
 # Far more writes and commits than three turns take.
 MOST_MOMENTS = 500
-
-
-@pytest.fixture(autouse=True)
-def _installed(settings: Settings) -> None:
-    settings.MODES = [*settings.MODES, APP]
-    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, APP]
-
-
-@pytest.fixture
-def chapter() -> Session:
-    return begin()
-
-
-def begin() -> Session:
-    return make_active_chapter(mode="lighthouse", selected_agent_slots=(1, 2))
 
 
 def watch(chapter: Session, slot: int = 1) -> Attempt:

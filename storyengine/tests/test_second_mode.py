@@ -8,7 +8,6 @@ import json
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
 from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
@@ -46,22 +45,10 @@ from storyengine.tests.playing_the_lighthouse import (
     reroll,
     written,
 )
+from storyengine.tests.playing_the_lighthouse import chapter as chapter
+from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
-
-APP = "storyengine.tests.lighthouse"
-
-
-@pytest.fixture(autouse=True)
-def _installed(settings: Settings) -> None:
-    """One line of settings: each app of MODES is an app of Django's too."""
-    settings.MODES = [*settings.MODES, APP]
-    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, APP]
-
-
-@pytest.fixture
-def chapter() -> Session:
-    return make_active_chapter(mode="lighthouse", selected_agent_slots=(1, 2))
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
 
 
 def test_its_declaration_is_without_fault() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
-from pytest_django import Settings
 
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says, sent_text
@@ -25,23 +24,11 @@ from sessions.tests.factories import add_prompts, make_active_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.importing import import_chapter
+from storyengine.tests.playing_the_lighthouse import chapter as chapter
 from storyengine.tests.playing_the_lighthouse import chosen, played, prompt, reroll, written
+from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
-
-APP = "storyengine.tests.lighthouse"
-
-
-@pytest.fixture(autouse=True)
-def _installed(settings: Settings) -> None:
-    """One line of settings: each app of MODES is an app of Django's too."""
-    settings.MODES = [*settings.MODES, APP]
-    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, APP]
-
-
-@pytest.fixture
-def chapter() -> Session:
-    return make_active_chapter(mode="lighthouse", selected_agent_slots=(1, 2))
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
 
 
 class TestGiven:

@@ -25,28 +25,21 @@ from storyengine.api.tests.calling import call
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
 from storyengine.tests.lighthouse.setup import Lamp, Tower
+from storyengine.tests.playing_the_lighthouse import chapter as chapter
+from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
 from storyengine.tests.url_map import text_of
 
-pytestmark = pytest.mark.django_db
-
-APP = "storyengine.tests.lighthouse"
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("lighthouse")]
 
 
 @pytest.fixture(autouse=True)
-def _installed(settings: Settings, provider: ScriptedProvider) -> None:
+def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
     settings.LLM = "scripted"
-    settings.MODES = [*settings.MODES, APP]
-    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, APP]
 
 
 @pytest.fixture
 def htmx() -> Client:
     return Client(headers={"HX-Request": "true"})
-
-
-@pytest.fixture
-def chapter() -> Session:
-    return make_active_chapter(mode="lighthouse", selected_agent_slots=(1, 2))
 
 
 @pytest.fixture

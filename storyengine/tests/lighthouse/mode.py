@@ -1,5 +1,7 @@
-"""A way to play that uses each part of a declaration once. Its story is about two lighthouse
-keepers."""
+"""A way to play that uses the parts of a declaration, but for `cues` and `stretches`.
+
+Its story is about two lighthouse keepers.
+"""
 
 from agents.modes import AddedLayer, Mode, Stage
 from agents.prompting.sandwich import LayerDeclaration
