@@ -43,7 +43,7 @@ def fill_library(count: int) -> dict[str, Any]:
     from sessions.models import Session
 
     for number in range(count - Session.objects.count()):
-        build_chapter(2 + number % 10)
+        build_chapter(2 + 2 * (number % 5))
     count_queries("/")
     return {"path": "/", "queries": count_queries("/")}
 

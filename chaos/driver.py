@@ -74,8 +74,18 @@ class Driver:
         return self._as_bad_client(fault.kind, document, verb)
 
     def finish(self) -> None:
-        """Play the chapter to its draft without further faults, which has to be possible."""
+        """Play the chapter to its draft without further faults, which has to be possible.
+
+        A short run may not have come to every scenario. Each scenario that is left is played with
+        a chapter of one prompt.
+        """
         self._stack.unmet_faults()
+        self._finish_chapter()
+        while self._chapters < len(self._scenarios):
+            self._begin()
+            self._finish_chapter()
+
+    def _finish_chapter(self) -> None:
         self._length = 0
         deadline = time.monotonic() + 3 * PATIENCE_SECONDS
         while self._chapter and time.monotonic() < deadline:
