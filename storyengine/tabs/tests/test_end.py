@@ -44,7 +44,8 @@ class TestFailedEnd:
     def test_tab_3_says_so_too(self, client: Client, unended: Session) -> None:
         html = get_page(client, unended, "draft")
         [banner] = all_of(html, "div", "message-error")
-        assert banner.words == "The chapter could not be ended. Too busy. Retry on Tab 2"
+        told = "The chapter could not be ended. Too busy. Play can go on; nothing is lost."
+        assert banner.words == f"{told} Retry on Tab 2"
 
     def test_whoever_plays_on_is_not_reminded(self, htmx: Client, unended: Session) -> None:
         unended.refresh_from_db()
