@@ -115,7 +115,7 @@ class Job(models.Model):
         LOCK = "lock"
         SUMMARIZE = "summarize"
         NARRATE = "narrate"
-        # An attempt that nobody asked for is taken up again.
+        # Somebody acts without a prompt.
         GO_ON = "go_on"
 
     class Status(models.TextChoices):
@@ -124,6 +124,8 @@ class Job(models.Model):
         DONE = "done"
         FAILED = "failed"
         CANCELLED = "cancelled"
+        # A late result that no run can take; `error` says why.
+        VOID = "void"
 
     job_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="jobs")
@@ -132,7 +134,7 @@ class Job(models.Model):
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     # For a summary or a narration, the attempt at the last turn that it tells; for a late result,
-    # the attempt that asked for it; otherwise the attempt that is taken up again.
+    # the attempt that asked for it; for GO_ON, the attempt after which somebody acts.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
     )

@@ -122,8 +122,9 @@ class Mode:
     # with a payload that they cannot take is refused, if they raise a KeyError or a ValueError.
     initial_state: Callable[[Session], Any] = _adds_nothing
     apply_change: Callable[[Any, Any], Any] = lambda state, change: state
-    # Called after a commit: returns who acts next without a prompt, or None to wait for the user.
-    # There are at most `most_turns_alone` such turns in a row.
+    # Called in the transaction that commits, and again as the worker begins: returns who acts next
+    # without a prompt, or None to wait for the user. There are at most `most_turns_alone` such
+    # turns in a row.
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
     most_turns_alone: int = 0
     # Called in the transaction that commits the attempt, and again for the chosen attempt in each

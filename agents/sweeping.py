@@ -7,7 +7,6 @@ from datetime import timedelta
 
 from django.db import Error as DatabaseError
 from django.db import connection
-from django.utils import timezone
 
 from agents.calling.asking import ask_server
 from agents.calling.rates import forget_counted_calls
@@ -16,6 +15,7 @@ from agents.running.recovery import give_notice_of_due_jobs, recover
 from agents.running.unforeseen import traceback_of
 from agents.running.work import AT_WORK, STOPPING, work_on
 from agents.storage import describe
+from sessions.leases import from_now
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def sweep() -> bool:
 def unheard_jobs(hands: int, *, after: timedelta = UNHEARD_AFTER) -> list[uuid.UUID]:
     """Return the oldest jobs that no worker has taken, at most one for each free thread."""
     free = max(0, hands - len(AT_WORK))
-    unheard = due_jobs().filter(run_after__lte=timezone.now() - after)
+    unheard = due_jobs().filter(run_after__lte=from_now(-after))
     return list(unheard.order_by("run_after").values_list("pk", flat=True)[:free])
 
 

@@ -16,9 +16,9 @@ PREFERRED_WAIT = 25
 class ChapterClient:
     """A client for one chapter. Every method raises BenchError if the program refuses."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, *, mode: str = "gamemaster") -> None:
         self._server = server
-        created = self._expect(201, call(server, "POST", "/api/session", {}))
+        created = self._expect(201, call(server, "POST", "/api/session", {"mode": mode}))
         self.session_id = str(created["session_id"])
 
     def save_setup(self, setup: Setup) -> None:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from sessions.access import get_chapter_to_change
 from sessions.breaking import recover_dead_attempts
 from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
-from sessions.leases import LEASE, lease_end, ran_out
+from sessions.leases import LEASE, from_now, ran_out
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN, PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_after_commit
 from sessions.models import DEFAULT_AGENT, Attempt, Session, Turn
@@ -247,7 +247,8 @@ def pending_attempt(chapter: Session) -> Attempt | None:
 
 def attempts_set_aside(chapter: Session) -> list[Attempt]:
     """Return the attempts that the user went on without, oldest first."""
-    return list(chapter.attempts.filter(status=Attempt.Status.SET_ASIDE).order_by("submitted_at"))
+    aside = chapter.attempts.filter(status=Attempt.Status.SET_ASIDE).select_related("turn")
+    return list(aside.order_by("submitted_at"))
 
 
 def running_attempt(chapter: Session) -> Attempt:
@@ -338,7 +339,7 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     # The text of the earlier run stays until this run brings text of its own.
     attempt.status, attempt.error = Attempt.Status.RUNNING, ""
     attempt.run_id = uuid.uuid4()
-    attempt.submitted_at, attempt.lease_until = timezone.now(), lease_end(LEASE)
+    attempt.submitted_at, attempt.lease_until = timezone.now(), from_now(LEASE)
     attempt.save()
     # The row has the database's own time, which is about this one.
     attempt.lease_until = attempt.submitted_at + LEASE

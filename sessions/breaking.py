@@ -10,7 +10,6 @@ from sessions.access import lock_chapter
 from sessions.leases import ran_out
 from sessions.log_lines import note_after_commit
 from sessions.models import Attempt, Session
-from sessions.states import PLAYABLE
 from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
@@ -18,8 +17,6 @@ logger = logging.getLogger(__name__)
 # What an error message adds: what was kept, and what the user can do.
 KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
-# The key of an attempt that nobody asked for: this text and the id of the attempt that it follows.
-ACTS_AFTER = "after "
 # The name in the log for a failure because the program stopped.
 _INTERRUPTION = "Interrupted"
 
@@ -66,21 +63,6 @@ def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
             _INTERRUPTION,
         )
         for attempt in dead
-    )
-
-
-def interrupted_alone() -> models.QuerySet[Attempt]:
-    """Return the attempts that nobody asked for and whose process has ended, while they wait.
-
-    They are taken up again; one that somebody asked for is left to the user.
-    """
-    interrupted = Attempt.objects.filter(status=Attempt.Status.FAILED, error=INTERRUPTED)
-    return interrupted.filter(
-        kind=Attempt.Kind.PROMPT,
-        words="",
-        submission_key__startswith=ACTS_AFTER,
-        session__state__in=PLAYABLE,
-        session__is_ending=False,
     )
 
 

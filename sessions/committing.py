@@ -91,12 +91,18 @@ def choose_attempt(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) ->
 
 @transaction.atomic
 def edit_reply(
-    session_id: uuid.UUID, number: int, text: str, *, submission_key: str = ""
+    session_id: uuid.UUID,
+    number: int,
+    text: str,
+    *,
+    submission_key: str = "",
+    attempt_id: uuid.UUID | None = None,
 ) -> Attempt:
     """Store the chosen reply with another text as a new attempt, and choose the new attempt.
 
     An edit that is sent again under the same key is the same attempt. Raises what `choose_attempt`
-    raises, InvalidInput or TooLong for a text that cannot be a reply, and KeyReused.
+    raises, InvalidInput or TooLong for a text that cannot be a reply, KeyReused, and WrongState if
+    the chosen attempt is neither `attempt_id`, of which the user edited the text, nor its edit.
     """
     text = clean_text(text, limit=REPLY_CHAR_LIMIT, label="The reply")
     if not text.strip():
@@ -112,6 +118,12 @@ def edit_reply(
     check_changeable(chapter, number)
     check_room_for_attempt(turn)
     source = turn.chosen
+    edited = source.source_id if source.kind == Attempt.Kind.EDIT else None
+    if attempt_id not in (None, source.pk, edited):
+        raise WrongState(
+            "Another reply was chosen while you edited this one. Nothing was changed; copy your "
+            "text, and edit the reply that is chosen now."
+        )
     edit = Attempt.objects.create(
         session=chapter,
         turn=turn,

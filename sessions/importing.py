@@ -12,17 +12,19 @@ from typing import Any, TypeVar
 
 from django.db import Error as DatabaseError
 from django.db import connection, models, transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from sessions.access import lock_chapter
 from sessions.exceptions import ChapterError, UnknownChapter
+from sessions.leases import from_now
 from sessions.models import CastMember, Session, Tab1Inputs
 from sessions.states import State, try_move
 
 Row = TypeVar("Row", bound=models.Model)
 
 # A process renews the lease by each piece that it stores. If it has stored no piece for so long, it
-# counts as dead.
+# counts as dead. `Session.updated_at` says when it did, by the clock of the database.
 IMPORT_LEASE = timedelta(minutes=2)
 # The largest size of a piece, which only a single row or group may exceed.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
@@ -53,6 +55,7 @@ def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) ->
         if chapter.origin_id and not lock_chapter(chapter.origin_id):
             raise UnknownChapter("The chapter was reset or deleted meanwhile. Nothing was stored.")
         chapter.save(force_insert=True)
+        _being_imported().filter(pk=chapter.pk).update(updated_at=Now())
         tab1.save(force_insert=True)
         CastMember.objects.bulk_create(cast)
     try:
@@ -79,7 +82,7 @@ def store_groups(chapter: Session, groups: Iterable[Sequence[models.Model]]) -> 
     for piece in _pieces(groups):
         begun = time.monotonic()
         with transaction.atomic():
-            if not _with_lease(chapter).update(updated_at=timezone.now()):
+            if not _with_lease(chapter).update(updated_at=Now()):
                 raise ImportLost
             # The database checks foreign keys only after all rows of the piece are stored.
             for model, rows in _by_model(piece).items():
@@ -89,7 +92,7 @@ def store_groups(chapter: Session, groups: Iterable[Sequence[models.Model]]) -> 
 
 def remove_left_behind() -> int:
     """Remove the unfinished chapters of dead processes, and return their number."""
-    dead = _being_imported().filter(updated_at__lt=timezone.now() - IMPORT_LEASE)
+    dead = _being_imported().filter(updated_at__lt=from_now(-IMPORT_LEASE))
     left = list(dead.values_list("pk", flat=True))
     for pk in left:
         _remove(dead.filter(pk=pk))
@@ -108,7 +111,7 @@ def _being_imported() -> "models.QuerySet[Session]":
 
 def _with_lease(chapter: Session) -> "models.QuerySet[Session]":
     """Return a queryset with the chapter, or with none if its lease has run out."""
-    return _being_imported().filter(pk=chapter.pk, updated_at__gte=timezone.now() - IMPORT_LEASE)
+    return _being_imported().filter(pk=chapter.pk, updated_at__gte=from_now(-IMPORT_LEASE))
 
 
 def _pieces(groups: Iterable[Sequence[Row]]) -> Iterator[list[Row]]:

@@ -21,9 +21,9 @@ from sessions.text import scrub_reply
 LEASE = timedelta(seconds=12)
 
 
-def lease_end(lease: timedelta) -> Combinable:
-    """Return the end of a lease that begins when it is stored."""
-    return ExpressionWrapper(Now() + lease, output_field=DateTimeField())
+def from_now(pause: timedelta) -> Combinable:
+    """Return the time this long after the moment at which the database evaluates it."""
+    return ExpressionWrapper(Now() + pause, output_field=DateTimeField())
 
 
 def ran_out() -> Q:
@@ -50,7 +50,7 @@ def renew_attempts(texts: Sequence[tuple[Attempt, str]]) -> set[uuid.UUID]:
         for row in rows:
             if text := scrub_reply(text_of[row.run_id]):
                 row.partial_text, row.text_run_id = text, row.run_id
-            row.lease_until, row.updated_at = lease_end(LEASE), timezone.now()
+            row.lease_until, row.updated_at = from_now(LEASE), timezone.now()
         Attempt.objects.bulk_update(
             rows, ["partial_text", "text_run_id", "lease_until", "updated_at"]
         )

@@ -5,12 +5,10 @@ import uuid
 from django.db import transaction
 
 from agents.flows.summarizing import cancel_waiting_summary, end_summarizing
-from agents.modes import find_mode
-from agents.running.results import ask_again_for_results, cancel_waiting_results
+from agents.running.results import settle_results
 from memory.blocks import settle_pointer
 from sessions import committing
-from sessions.attempts import find_latest_turn
-from sessions.models import Attempt, Session
+from sessions.models import Attempt
 
 
 @transaction.atomic
@@ -23,10 +21,17 @@ def choose_reply(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> A
 
 @transaction.atomic
 def edit_reply(
-    session_id: uuid.UUID, number: int, text: str, *, submission_key: str = ""
+    session_id: uuid.UUID,
+    number: int,
+    text: str,
+    *,
+    submission_key: str = "",
+    attempt_id: uuid.UUID | None = None,
 ) -> Attempt:
     """Edit a reply as `sessions.committing` does, and adapt memory; no model is called."""
-    attempt = committing.edit_reply(session_id, number, text, submission_key=submission_key)
+    attempt = committing.edit_reply(
+        session_id, number, text, submission_key=submission_key, attempt_id=attempt_id
+    )
     follow_choice(session_id)
     return attempt
 
@@ -39,16 +44,5 @@ def follow_choice(session_id: uuid.UUID) -> None:
     """
     settle_pointer(session_id)
     cancel_waiting_summary(session_id)
-    cancel_waiting_results(session_id)
+    settle_results(session_id)
     end_summarizing(session_id)
-
-
-def ask_for_lacking_results(chapter: Session) -> None:
-    """Ask for the late results that are missing after a choice, a failure, an edit or an import."""
-    mode = find_mode(chapter.mode)
-    if mode is None or not mode.job_kinds:
-        return
-    ask_again_for_results(chapter.pk)
-    latest = find_latest_turn(chapter)
-    if latest is not None:
-        mode.after_commit(latest.chosen)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from agents.calling.objects import what_the_check_said
-from agents.flows.choosing import ask_for_lacking_results
+from agents.flows.late_results import ask_for_lacking_results
 from agents.flows.memory_calls import accept_memory_calls, check_calls_accepted
 from agents.flows.summarizing import queue_due_summary, settle_memory
 from agents.flows.warmup import stop_warmup

@@ -1,65 +1,78 @@
-"""An attempt that nobody asked for, whose process died, is taken up again by a job.
+"""Somebody acts without a prompt: this is a job, which the commit of the turn before has queued.
 
-The sweep finds it (see agents.running.recovery). Each such attempt has one job, so that one which
-ends every process is given up like any other job.
+A job writes one attempt. The attempt's key names the attempt that the job was queued for, so that
+it is stored once however often the job begins. Its commit queues the next job.
 """
 
-import uuid
+from contextlib import suppress
 from functools import partial
 
 from django.db import transaction
+from django.db.models import Q
 
-from agents.flows.replies import open_again, write_to_end
+from agents.flows.committing import key_after, who_acts_after
+from agents.flows.replies import store_prompt, write_to_end
 from agents.models import Job
-from agents.modes import mode_of
 from agents.running.database import in_database
-from agents.running.job_kinds import JobKind, declare_job_kind
-from agents.running.jobs import fail, finish, owned
+from agents.running.job_kinds import JobKind, declare_job_kind, fail_with
+from agents.running.jobs import MAX_ATTEMPTS, finish, postpone
+from agents.running.recovery import GIVEN_UP
 from agents.running.watch import Watch
-from sessions.breaking import ACTS_AFTER, interrupted_alone
-from sessions.exceptions import ChapterError
-from sessions.models import Attempt
+from sessions.attempts import OpenedAttempt, Writer
+from sessions.breaking import INTERRUPTED
+from sessions.exceptions import ChapterError, WrongState
+from sessions.leases import LEASE
+from sessions.models import Attempt, Session
+from sessions.states import PLAYABLE
+
+_NOT_NOW = "Nobody acts without being asked now."
 
 
 async def go_on(job: Job, watch: Watch) -> None:
-    """Write the attempt again, and have those act who act after it; unless the user was faster."""
-    if found := await in_database(_find, job):
-        attempt, turns_alone = found
-        try:
-            await write_to_end(partial(open_again, attempt), turns_alone=turns_alone)
-        except ChapterError:
-            # The user has retried, kept or set it aside, or the chapter ends.
-            if await in_database(lambda: owned(job).exists() and _find(job) is not None):
-                raise
-    await in_database(finish, job)
+    """Write the attempt that follows, and leave it to the user if it fails."""
+    with suppress(ChapterError):
+        # It is refused if the user was faster or has ended it, and while another process writes it.
+        await write_to_end(partial(_open_next, job))
+    await in_database(_settle, job)
 
 
-def give_up(job: Job, error: Exception) -> None:
-    """Leave the attempt to the user, as one that failed."""
-    fail(job, str(error), cause=error)
+def _open_next(job: Job) -> OpenedAttempt:
+    """Store the attempt that follows, or run it again. Raises WrongState if it must not run."""
+    before = Attempt.objects.select_related("session").get(jobs=job)
+    key = key_after(before.pk)
+
+    def acts(chapter: Session, _actor: int | None) -> Writer:
+        # The chapter's row is locked here, so that nobody stops the attempt meanwhile.
+        attempt = chapter.attempts.filter(submission_key=key).first()
+        if attempt is None:
+            writer = who_acts_after(before)
+            if writer is None:
+                raise WrongState(_NOT_NOW)
+            return writer._replace(needs_words=False)
+        if not (attempt.is_running or attempt.error == INTERRUPTED):
+            raise WrongState(_NOT_NOW)
+        return Writer(attempt.actor, attempt.agent, needs_words=False)
+
+    return store_prompt(before.session_id, actor=None, words="", submission_key=key, answers=acts)
 
 
 @transaction.atomic
-def _find(job: Job) -> tuple[Attempt, int] | None:
-    """The job's attempt with the turns that were played alone until then, this one included; None
-    where it waits no more."""
-    attempt = interrupted_alone().select_related("session").filter(jobs=job).first()
-    if attempt is None:
-        return None
-    most, turns = mode_of(attempt.session).most_turns_alone, 1
-    before = _attempt_before(attempt)
-    while before is not None and before.submission_key.startswith(ACTS_AFTER) and turns < most:
-        turns, before = turns + 1, _attempt_before(before)
-    return attempt, turns
+def _settle(job: Job) -> None:
+    """End the job if its attempt has ended. Otherwise try again later, or give up at last."""
+    assert job.attempt_id is not None, "It is queued for an attempt."
+    unfinished = Attempt.objects.filter(
+        Q(status=Attempt.Status.RUNNING) | Q(status=Attempt.Status.FAILED, error=INTERRUPTED),
+        session=job.session_id,
+        submission_key=key_after(job.attempt_id),
+        session__state__in=PLAYABLE,
+        session__is_ending=False,
+    )
+    if not unfinished.exists():
+        finish(job)
+    elif job.attempts < MAX_ATTEMPTS:
+        postpone(job, seconds=LEASE.total_seconds())
+    else:
+        fail_with(job, GIVEN_UP)
 
 
-def _attempt_before(attempt: Attempt) -> Attempt | None:
-    """The attempt after which this one acts."""
-    try:
-        before = uuid.UUID(attempt.submission_key.removeprefix(ACTS_AFTER))
-    except ValueError:
-        return None
-    return attempt.session.attempts.filter(pk=before).first()
-
-
-declare_job_kind(Job.Kind.GO_ON, JobKind(run=go_on, give_up=give_up))
+declare_job_kind(Job.Kind.GO_ON, JobKind(run=go_on))

@@ -1,4 +1,4 @@
-"""Writes replies: stores the attempt, writes the reply in a task of its own, and commits it."""
+"""Writes replies: stores the attempt, and writes the reply in a task of its own to its end."""
 
 import asyncio
 import contextvars
@@ -15,11 +15,12 @@ from agents.calling.calls import PreparedCall, Reply, let_reply_through, make_ca
 from agents.calling.model_access import is_small_model
 from agents.calling.rates import reply_is_over
 from agents.calling.tool_steps import Step, ToolWriting
-from agents.flows.choosing import ask_for_lacking_results, follow_choice
-from agents.flows.composing import compose_reply, cues_of, read_ahead
+from agents.flows.committing import SUMMARY_PAUSE_SECONDS, commit_reply, leave_ended
+from agents.flows.composing import compose_reply, cues_of
+from agents.flows.late_results import ask_for_lacking_results, take_waiting_results
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
-from agents.modes import agent_of, check_changes, mode_of, outcome_of, who_answers
+from agents.modes import agent_of, check_changes, mode_of, who_answers
 from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer
 from agents.prompting.prose import end_at_sentence, without_heading
@@ -27,39 +28,25 @@ from agents.providers.exceptions import ProviderError
 from agents.running.claims import keep_claim
 from agents.running.database import in_database, in_database_patiently
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded
-from agents.running.results import waiting_results
 from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.storage import describe
 from sessions.access import get_chapter
 from sessions.attempts import (
     Answers,
     OpenedAttempt,
-    Writer,
     broken_attempt,
     open_prompt,
     open_reroll,
     running_attempt,
     start_keeping,
 )
-from sessions.breaking import (
-    ACTS_AFTER,
-    INTERRUPTED,
-    KEPT,
-    extend_broken_text,
-    fail_attempt,
-    stop_attempt,
-)
-from sessions.committing import commit_attempt
+from sessions.breaking import INTERRUPTED, KEPT, extend_broken_text, fail_attempt, stop_attempt
 from sessions.exceptions import ChapterError, WrongState
 from sessions.log_lines import current_ids, go_on_working_for
-from sessions.models import Attempt, Event, Session
-from sessions.world import NewChange, store_changes, take_results
+from sessions.models import Attempt
+from sessions.world import NewChange, store_changes
 
 logger = logging.getLogger(__name__)
-
-# A summary that a reply made due begins after this pause, so that a prompt that follows at once
-# does not have to share the machine with it.
-_SUMMARY_PAUSE_SECONDS = 1.0
 
 # The seconds in which the words so far of a reply that a job writes are stored when the job ends.
 _BREAKING_OFF_SECONDS = 5.0
@@ -90,7 +77,7 @@ async def start_prompt(
     """Store the user's prompt as `open_prompt` does, and start the reply in this process."""
     return await store_and_start(
         partial(
-            _open_prompt,
+            store_prompt,
             session_id,
             actor=actor,
             words=words,
@@ -161,7 +148,7 @@ def keep_reply(session_id: uuid.UUID) -> Attempt:
     """Commit the text of the broken attempt as its reply. Raises WrongState."""
     with transaction.atomic():
         attempt = start_keeping(broken_attempt(get_chapter(session_id)))
-        if _commit(attempt, attempt.partial_text) is None:
+        if commit_reply(attempt, attempt.partial_text, is_kept=True) is None:
             raise WrongState("The chapter changed meanwhile; the text is still there. Try again.")
     attempt.refresh_from_db()
     return attempt
@@ -177,7 +164,7 @@ def finished_text(agent: Agent, reply: Reply) -> str:
 
 
 @transaction.atomic
-def _open_prompt(
+def store_prompt(
     session_id: uuid.UUID, *, answers: Answers = who_answers, **sent: Any
 ) -> OpenedAttempt:
     """Store the prompt, and ask for the memory and late results that a choice or an import left
@@ -188,7 +175,7 @@ def _open_prompt(
     if opened.must_run:
         ask_for_lacking_results(chapter)
     if opened.must_run and not chapter.accepted_calls:
-        queue_due_summary(chapter, notice_after=_SUMMARY_PAUSE_SECONDS)
+        queue_due_summary(chapter, notice_after=SUMMARY_PAUSE_SECONDS)
     return opened
 
 
@@ -197,13 +184,12 @@ async def store_and_start(
     prepare: Prepare,
     *,
     compose_step: ComposeStep = compose_reply,
-    turns_alone: int = 0,
+    is_in_worker: bool = False,
 ) -> OpenedAttempt:
     """Store an attempt, and start a task that writes it.
 
     The task goes on if the client leaves. An agent without tools gets the request of `prepare`, an
-    agent with tools those of `compose_step`. `turns_alone` is the number of turns since the user's
-    last prompt, including this one.
+    agent with tools those of `compose_step`. A worker reads nothing ahead.
     """
     stored: asyncio.Future[OpenedAttempt] = asyncio.get_running_loop().create_future()
     # The context is empty, so that the reply does not use the request's thread, which ends with the
@@ -212,7 +198,7 @@ async def store_and_start(
     context.run(go_on_working_for, **current_ids())
     task = asyncio.create_task(
         _store_and_write(
-            partial(_open_and_prepare, open_attempt, prepare, compose_step), stored, turns_alone
+            partial(_open_and_prepare, open_attempt, prepare, compose_step), stored, is_in_worker
         ),
         context=context,
     )
@@ -224,7 +210,7 @@ async def store_and_start(
 async def _store_and_write(
     open_and_prepare: "Callable[[], tuple[OpenedAttempt, Writing | Exception | None]]",
     stored: "asyncio.Future[OpenedAttempt]",
-    turns_alone: int,
+    is_in_worker: bool,
 ) -> None:
     """Store and write an attempt in one task, because a second task would have to wait until the
     event loop has run all others."""
@@ -245,70 +231,22 @@ async def _store_and_write(
     if writing is not None:
         go_on_working_for(session_id=attempt.session_id, attempt_id=attempt.pk)
         await _write_reply(attempt, writing, live)
-        if not attempt.is_trial and not (live.committed and await _go_on(attempt, turns_alone)):
+        if not (attempt.is_trial or is_in_worker):
             await warm_next_reply(attempt.session_id)
 
 
-async def _go_on(attempt: Attempt, turns_alone: int) -> bool:
-    """Start the next attempt that needs no prompt. Returns False if there is none."""
-    if turns_alone >= mode_of(attempt.session).most_turns_alone:
-        return False
-    try:
-        await store_and_start(partial(_open_next, attempt), _prepare, turns_alone=turns_alone + 1)
-    except (ChapterError, DatabaseError) as error:
-        # This also happens if the user has sent a prompt meanwhile, or if the chapter ends.
-        logger.info("nobody acts after attempt %s: %s", attempt.pk, type(error).__name__)
-        return False
-    except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)
-        logger.error(
-            "who acts after attempt %s met an error of the program:\n%s",
-            attempt.pk,
-            traceback_of(error),
-        )
-        return False
-    return True
+async def write_to_end(open_attempt: Open) -> None:
+    """Store an attempt and write it in a worker, and wait for its end.
 
-
-def _open_next(attempt: Attempt) -> OpenedAttempt:
-    """Store the attempt that follows this one without a prompt. Raises WrongState if there is
-    none."""
-
-    def acts(chapter: Session, _actor: int | None) -> Writer:
-        writer = mode_of(chapter).acts_next(chapter)
-        if writer is None or attempt.turn is None or attempt.turn.number != chapter.prompt_index:
-            raise WrongState("Nobody acts without being asked now.")
-        return writer._replace(needs_words=False)
-
-    key = f"{ACTS_AFTER}{attempt.pk}"
-    return _open_prompt(attempt.session_id, actor=None, words="", submission_key=key, answers=acts)
-
-
-def open_again(attempt: Attempt) -> OpenedAttempt:
-    """Start another run of an attempt that nobody asked for, by the same writer."""
-    writer = Writer(attempt.actor, attempt.agent, needs_words=False)
-    return _open_prompt(
-        attempt.session_id,
-        actor=attempt.actor,
-        words=attempt.words,
-        submission_key=attempt.submission_key,
-        witnesses=attempt.witnesses,
-        answers=lambda chapter, actor: writer,
-    )
-
-
-async def write_to_end(open_attempt: Open, *, turns_alone: int) -> None:
-    """Store an attempt and write it, and wait for it and for all that follow it by themselves.
-
-    Where this is cancelled, the replies are broken off, and their words so far are stored.
+    If this is cancelled, the reply is broken off, and its words so far are stored.
     """
-    await store_and_start(open_attempt, _prepare, turns_alone=turns_alone)
-    # Each reply that follows is stored by the task of the one before it.
-    while tasks := _tasks_of_this_loop():
-        try:
+    try:
+        await store_and_start(open_attempt, _prepare, is_in_worker=True)
+        if tasks := _tasks_of_this_loop():
             await asyncio.wait(tasks)
-        except asyncio.CancelledError:
-            await end_replies(_BREAKING_OFF_SECONDS)
-            raise
+    except asyncio.CancelledError:
+        await end_replies(_BREAKING_OFF_SECONDS)
+        raise
 
 
 def _open_and_prepare(
@@ -324,8 +262,7 @@ def _open_and_prepare(
         return opened, None
     attempt = opened.attempt
     try:
-        if mode_of(attempt.session).job_kinds:
-            take_results(attempt, waiting_results(attempt))
+        take_waiting_results(attempt)
         if agent_of(attempt).tools:
             return opened, _in_steps(attempt, compose_step)
         return opened, let_reply_through(attempt.session_id, partial(prepare, attempt))
@@ -384,7 +321,7 @@ async def _write_or_fail(attempt: Attempt, writing: Writing | Exception, live: L
             if not attempt.is_trial:
                 await settle_warmup(attempt.session_id, attempt.actor)
             text = finished_text(agent_of(attempt), await _write(attempt, writing, live))
-            if events := await in_database_patiently(_commit, attempt, text):
+            if events := await in_database_patiently(commit_reply, attempt, text):
                 live.committed = ReplyEnded(attempt, events=events)
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
@@ -396,7 +333,7 @@ async def _write_or_fail(attempt: Attempt, writing: Writing | Exception, live: L
             kind=type(error).__name__,
         )
     except _EndedElsewhere:
-        await in_database_patiently(_leave_ended, attempt, live.text)
+        await in_database_patiently(leave_ended, attempt, live.text)
     except asyncio.CancelledError:
         await in_database(_settle_cancelled, attempt, live.text)
         raise
@@ -439,29 +376,3 @@ def _settle_cancelled(attempt: Attempt, text: str) -> None:
     """Store the text of a reply whose task was cancelled, by a stop or because the process ends."""
     if not fail_attempt(attempt, error=INTERRUPTED, partial_text=text):
         extend_broken_text(attempt, text)
-
-
-def _leave_ended(attempt: Attempt, text: str) -> None:
-    logger.info("attempt %s ended elsewhere; its reply is not committed", attempt.pk)
-    extend_broken_text(attempt, text)
-
-
-@transaction.atomic
-def _commit(attempt: Attempt, text: str) -> list[Event] | None:
-    """Commit the attempt, and ask for the memory that is due then in the same transaction.
-
-    Returns None if the run may no longer write; the text is kept in the attempt then.
-    """
-    events = commit_attempt(attempt, outcome_of(attempt, text))
-    if events is None:
-        _leave_ended(attempt, text)
-        return None
-    if not attempt.is_trial:
-        mode_of(attempt.session).after_commit(attempt)
-    if attempt.kind == Attempt.Kind.PROMPT:
-        queue_due_summary(attempt.session, notice_after=_SUMMARY_PAUSE_SECONDS)
-    elif not attempt.is_trial:
-        follow_choice(attempt.session_id)
-    if not attempt.is_trial:
-        transaction.on_commit(lambda: read_ahead(attempt.session), robust=True)
-    return events

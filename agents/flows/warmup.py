@@ -20,6 +20,7 @@ from django.dispatch import receiver
 
 from agents.calling.calls import warm_model
 from agents.flows.composing import answer_to, compose_start
+from agents.models import Job
 from agents.modes import agent_of
 from agents.prompting.layers import Layer
 from agents.providers.exceptions import ProviderError
@@ -49,8 +50,16 @@ async def warm_next_reply(session_id: uuid.UUID) -> None:
     """Warm the next request to the character whose panel comes next. Raises nothing."""
     if settings.LLM == "embedded":
         with _losing_no_more_than_a_head_start():
-            slot = await in_database(lambda: get_chapter(session_id).next_agent_slot)
-            await warm_reply(session_id, slot)
+            await warm_reply(session_id, await in_database(_next_slot, session_id))
+
+
+def _next_slot(session_id: uuid.UUID) -> int:
+    """Return the slot of the panel that comes next. Raises WrongState if somebody acts first."""
+    chapter = get_chapter(session_id)
+    live = (Job.Status.QUEUED, Job.Status.RUNNING)
+    if chapter.jobs.filter(kind=Job.Kind.GO_ON, status__in=live).exists():
+        raise WrongState("Somebody acts without a prompt first.")
+    return chapter.next_agent_slot
 
 
 async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:

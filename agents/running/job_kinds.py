@@ -9,12 +9,16 @@ from agents.running.watch import Watch
 from sessions.exceptions import WrongState
 
 
+def fail_with(job: Job, error: Exception) -> None:
+    fail(job, str(error), cause=error)
+
+
 @dataclass(frozen=True)
 class JobKind:
     """The function that does a kind of job, and the one that is called after a failure."""
 
     run: Callable[[Job, Watch], Awaitable[None]]
-    give_up: Callable[[Job, Exception], None]
+    give_up: Callable[[Job, Exception], None] = fail_with
 
 
 _declared: dict[str, JobKind] = {}
@@ -37,8 +41,4 @@ async def _refuse(job: Job, _watch: Watch) -> None:
     )
 
 
-def _give_up(job: Job, error: Exception) -> None:
-    fail(job, str(error), cause=error)
-
-
-_UNKNOWN = JobKind(run=_refuse, give_up=_give_up)
+_UNKNOWN = JobKind(run=_refuse)

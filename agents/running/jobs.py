@@ -15,13 +15,17 @@ from typing import Any
 from celery import current_app
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
+from agents.exceptions import ModelNotReady
 from agents.models import Job
+from agents.providers.exceptions import ProviderBusy, ProviderRefused, ProviderUnreachable
+from agents.running.unforeseen import ProgramFailed
 from agents.storage import describe
 from sessions.exceptions import ChapterError
-from sessions.leases import lease_end, ran_out
+from sessions.leases import from_now, ran_out
 from sessions.log_lines import current_ids, note_after_commit
 from sessions.models import Session, Turn
 
@@ -31,25 +35,38 @@ logger = logging.getLogger(__name__)
 JOB_LEASE = timedelta(seconds=20)
 # A job is given up after this number of runs whose workers died.
 MAX_ATTEMPTS = 6
+# Failures that say nothing of the work itself, because no model answered.
+_UNANSWERED = (*(ChapterError, ModelNotReady, ProviderUnreachable, ProviderRefused, ProviderBusy),)
 
 
 def queue_job(
-    session_id: uuid.UUID, kind: str, key: str, *, notice_after: float = 0, **fields: Any
+    session_id: uuid.UUID,
+    kind: str,
+    key: str,
+    *,
+    notice_after: float = 0,
+    runs: int = 0,
+    **fields: Any,
 ) -> Job:
     """Return the job of this kind and key, due now; if it was finished, it is queued again.
 
     A running job is left to its worker. `notice_after` is the number of seconds before notice is
-    given, unless the sweep gives it earlier.
+    given, unless the sweep gives it earlier. `runs` is the number of earlier runs that count
+    towards the limit, if it is queued again.
     """
     request_id = current_ids().get("request_id", "")
+    created = {"run_after": Now(), "request_id": request_id, **fields}
     job, is_new = Job.objects.get_or_create(
-        session_id=session_id, kind=kind, key=key, defaults={"request_id": request_id, **fields}
+        session_id=session_id, kind=kind, key=key, defaults=created
     )
-    if not is_new:
+    if is_new:
+        # The row has the database's own time, which is about this one.
+        job.run_after = job.created_at
+    else:
         Job.objects.filter(pk=job.pk).exclude(status=Job.Status.RUNNING).update(
             status=Job.Status.QUEUED,
-            run_after=timezone.now(),
-            attempts=0,
+            run_after=Now(),
+            attempts=runs,
             error="",
             refusal="",
             partial_text="",
@@ -104,7 +121,7 @@ def claim(job_id: uuid.UUID) -> Job | None:
         .update(
             status=Job.Status.RUNNING,
             lease_token=token,
-            lease_until=lease_end(JOB_LEASE),
+            lease_until=from_now(JOB_LEASE),
             attempts=F("attempts") + 1,
             updated_at=now,
         )
@@ -144,7 +161,8 @@ def due_jobs() -> "QuerySet[Job]":
         ~Q(kind=Job.Kind.SUMMARIZE) | Exists(its_turn),
         Q(result_kind="") | (Exists(is_asked_for) & ~Exists(earlier)),
         status=Job.Status.QUEUED,
-        run_after__lte=timezone.now(),
+        # SQLite's clock counts whole milliseconds only.
+        run_after__lte=from_now(timedelta(milliseconds=1)),
     )
 
 
@@ -157,7 +175,7 @@ def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
     """Renew the lease and store the progress; False if the job is no longer this worker's."""
     return bool(
         owned(job).update(
-            lease_until=lease_end(JOB_LEASE),
+            lease_until=from_now(JOB_LEASE),
             partial_text=partial_text,
             progress=progress,
             updated_at=timezone.now(),
@@ -188,13 +206,17 @@ def finish(job: Job, **changes: Any) -> bool:
 def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
     """Mark the job failed; what it has finished stays for the next try.
 
-    `error` tells the GM what `cause` means for the chapter.
+    `error` tells the GM what `cause` means for the chapter. A late result becomes void instead
+    after an error of the program, and after as many runs as a job may have.
     """
+    is_uncounted = job.result_kind and isinstance(cause, _UNANSWERED)
+    is_void = job.result_kind and (isinstance(cause, ProgramFailed) or job.attempts >= MAX_ATTEMPTS)
     has_failed = bool(
         owned(job).update(
-            status=Job.Status.FAILED,
+            status=Job.Status.VOID if is_void else Job.Status.FAILED,
             error=error,
             refusal=_refusal(cause),
+            attempts=F("attempts") - 1 if is_uncounted else F("attempts"),
             updated_at=timezone.now(),
         )
     )
@@ -212,14 +234,13 @@ def postpone(
     counts: bool = True,
 ) -> bool:
     """Queue the job again for later; `counts` says whether this run counts towards the limit."""
-    now = timezone.now()
     postponed = owned(job).update(
         status=Job.Status.QUEUED,
-        run_after=now + timedelta(seconds=seconds),
+        run_after=from_now(timedelta(seconds=seconds)),
         error=error,
         refusal=_refusal(cause),
         attempts=F("attempts") if counts else F("attempts") - 1,
-        updated_at=now,
+        updated_at=timezone.now(),
     )
     if postponed:
         give_notice(job.pk, delay_seconds=seconds)
@@ -284,7 +305,7 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
         follows_choice = job.kind == Job.Kind.SUMMARIZE or job.result_kind
         is_void = follows_choice and not _is_chosen(job)
         status = Job.Status.CANCELLED if is_void else Job.Status.QUEUED
-        changes = {"status": status, "lease_token": None, "run_after": now, "updated_at": now}
+        changes = {"status": status, "lease_token": None, "run_after": Now(), "updated_at": now}
         if owned(job).filter(ran_out()).update(**changes) and not is_void:
             requeued.append(job.pk)
     return Expired(requeued, hopeless)
@@ -307,11 +328,10 @@ def latest_jobs(chapter: Session) -> dict[str, Job]:
         to_prompt_index__gte=covered,
         attempt__chosen_for__isnull=False,
     )
-    # And each turn may leave a job with a late result, of which only the newest matters.
-    late = chapter.jobs.exclude(result_kind="").order_by().values("kind")
-    newest = Q(result_kind="") | Q(created_at__in=late.annotate(at=Max("created_at")).values("at"))
-    other = ~Q(kind=Job.Kind.SUMMARIZE) & newest
-    for job in light.filter(recent | other).order_by("created_at"):
+    # Each turn may leave jobs of other kinds, too, of which only the newest matter.
+    kinds = chapter.jobs.exclude(kind=Job.Kind.SUMMARIZE).order_by().values("kind")
+    newest = Q(created_at__in=kinds.annotate(at=Max("created_at")).values("at"))
+    for job in light.filter(recent | ~Q(kind=Job.Kind.SUMMARIZE) & newest).order_by("created_at"):
         earlier = jobs.get(job.kind)
         if earlier is None or _is_next_summary(job, chapter) >= _is_next_summary(earlier, chapter):
             jobs[job.kind] = job

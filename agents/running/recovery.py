@@ -12,9 +12,9 @@ from django.utils import timezone
 from agents.models import Job
 from agents.providers.exceptions import ProviderUnreachable
 from agents.running.job_kinds import job_kind
-from agents.running.jobs import due_jobs, give_notices_now, queue_job, requeue_expired
+from agents.running.jobs import due_jobs, give_notices_now, requeue_expired
 from sessions.access import lock_chapter
-from sessions.breaking import interrupted_alone, recover_dead_attempts
+from sessions.breaking import recover_dead_attempts
 from sessions.importing import remove_left_behind
 from sessions.log_lines import warn
 from sessions.models import Attempt, Session
@@ -32,8 +32,7 @@ def recover(session_id: uuid.UUID | None = None) -> None:
     """Settle what dead processes left behind in one chapter or in all.
 
     Attempts whose lease ran out fail, and such jobs are queued again. A chapter that waits for a
-    summary without a job returns to play. In all chapters, attempts that nobody asked for are taken
-    up again, and unfinished imports are removed.
+    summary without a job returns to play. In all chapters, unfinished imports are removed.
     """
     attempts = recover_dead_attempts(session_id)
     found = requeue_expired(session_id)
@@ -45,7 +44,6 @@ def recover(session_id: uuid.UUID | None = None) -> None:
     chapters = _free_from_summaries(session_id)
     counts = {
         "attempts": attempts,
-        "taken_up": _take_up_attempts() if session_id is None else 0,
         "jobs": len(found.requeued),
         "given_up": len(found.hopeless),
         "chapters": chapters,
@@ -77,15 +75,6 @@ def give_notice_of_due_jobs() -> bool:
     A job with two notices is done only once.
     """
     return give_notices_now(due_jobs().values_list("pk", flat=True))
-
-
-def _take_up_attempts() -> int:
-    """Queue a job for each attempt that is to be taken up again and has none, and count them."""
-    has_job = Job.objects.filter(kind=Job.Kind.GO_ON, attempt=OuterRef("pk"))
-    waiting = interrupted_alone().filter(~Exists(has_job))
-    for attempt in waiting:
-        queue_job(attempt.session_id, Job.Kind.GO_ON, str(attempt.pk), attempt=attempt)
-    return len(waiting)
 
 
 def _free_from_summaries(session_id: uuid.UUID | None) -> int:

@@ -1,20 +1,25 @@
 """Late results: a job works one out beside play, and a later run takes it as a change.
 
 The attempt at a turn asks for a result (`Job.attempt`), which becomes a change of the kind
-`Job.result_kind`. The chosen attempts and their changes decide whether it waits, was taken or is
-void; see sessions.world.
+`Job.result_kind`. The chosen attempts and their changes decide whether it waits or was taken; see
+sessions.world. A result that can never be taken is void, and those after it do not wait for it.
 """
 
+import logging
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from django.db import DataError, IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.models import Job
-from agents.running.jobs import finish, queue_job
-from sessions.models import Attempt
+from agents.running.jobs import finish, owned, queue_job
+from sessions.models import Attempt, Session
 from sessions.world import LateResult, taken_before, turns_before
+
+logger = logging.getLogger(__name__)
 
 _ENDED_WITHOUT = (Job.Status.CANCELLED, Job.Status.FAILED)
 
@@ -47,8 +52,27 @@ def result_key(asker: uuid.UUID, result_kind: str) -> str:
 
 
 def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
-    """Mark the job done with its result, a JSON object; False if another worker has the job now."""
-    return finish(job, result=dict(payload))
+    """Mark the job done with its result, a JSON object; False if another worker has the job now.
+
+    A result that no database can store becomes void.
+    """
+    try:
+        with transaction.atomic():
+            return finish(job, result=dict(payload))
+    except (DataError, IntegrityError, TypeError, ValueError, RecursionError):
+        reason = "What was worked out is no JSON object that can be stored."
+        return _make_void(job.pk, owned(job), reason)
+
+
+def make_void(result_id: uuid.UUID, reason: str) -> None:
+    """Give up a finished result that no run can take. `reason` tells the user why."""
+    _make_void(result_id, Job.objects.filter(pk=result_id, status=Job.Status.DONE), reason)
+
+
+def void_results(chapter: Session) -> "QuerySet[Job]":
+    """Return the void results that chosen attempts have asked for, newest first."""
+    void = chapter.jobs.filter(status=Job.Status.VOID, attempt__chosen_for__isnull=False)
+    return void.order_by("-updated_at")
 
 
 def waiting_results(attempt: Attempt) -> list[LateResult]:
@@ -68,19 +92,30 @@ def waiting_results(attempt: Attempt) -> list[LateResult]:
     ]
 
 
-def cancel_waiting_results(session_id: uuid.UUID) -> None:
-    """Cancel the queued jobs of attempts that are not chosen; running jobs go on."""
-    waiting = Job.objects.filter(session_id=session_id, status=Job.Status.QUEUED)
-    waiting.filter(attempt__chosen_for__isnull=True).exclude(result_kind="").update(
-        status=Job.Status.CANCELLED, updated_at=timezone.now()
-    )
+def settle_results(session_id: uuid.UUID) -> None:
+    """Adapt the results to a choice: cancel the queued jobs of attempts that are not chosen, and
+    let void results wait again, because the world may be able to take them now."""
+    asked = Job.objects.filter(session_id=session_id).exclude(result_kind="")
+    now = timezone.now()
+    waiting = asked.filter(status=Job.Status.QUEUED, attempt__chosen_for__isnull=True)
+    waiting.update(status=Job.Status.CANCELLED, updated_at=now)
+    worked_out = asked.filter(status=Job.Status.VOID, result__isnull=False)
+    worked_out.update(status=Job.Status.DONE, error="", updated_at=now)
 
 
 def ask_again_for_results(session_id: uuid.UUID) -> None:
     """Queue the jobs again whose attempt is chosen now and that were cancelled or have failed.
 
-    Later results of the same kind wait for them.
+    Later results of the same kind wait for them. Their runs so far count on.
     """
     ended = Job.objects.filter(session_id=session_id, status__in=_ENDED_WITHOUT)
     for job in ended.filter(attempt__chosen_for__isnull=False).exclude(result_kind=""):
-        queue_job(session_id, job.kind, job.key)
+        queue_job(session_id, job.kind, job.key, runs=job.attempts)
+
+
+def _make_void(result_id: uuid.UUID, row: "QuerySet[Job]", reason: str) -> bool:
+    void = {"status": Job.Status.VOID, "error": reason, "partial_text": ""}
+    is_void = bool(row.update(**void, updated_at=timezone.now()))
+    if is_void:
+        logger.warning("the late result %s is void", result_id)
+    return is_void

@@ -1,4 +1,4 @@
-"""Calls to a server of the test's own, and all that came of them."""
+"""Functions that call a server of the test's own and note the outcome of the call."""
 
 import asyncio
 import json
@@ -17,20 +17,20 @@ REQUEST = ModelRequest(
     messages=(Message("system", "Be Mara."), Message("user", "The door opens.")),
     max_output_tokens=50,
 )
-# Longer than any test may take, and short enough to wait for.
+# LONG is a time that no test takes. SHORT is a time that a test can wait for.
 LONG, SHORT = 30.0, 0.05
 
 
 @dataclass
 class Outcome:
-    """All that a call gave, and what the server saw of it."""
+    """The text, calls and errors that a call gave, and the server that it called."""
 
     server: ChatServer
     texts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: list[Finished] = field(default_factory=list)
     failure: ProviderError | None = None
-    # Seconds that the provider would have slept before each retry.
+    # These are the seconds that the provider wanted to wait before each retry.
     waits: list[float] = field(default_factory=list)
 
     @property
@@ -84,7 +84,7 @@ async def read_into(outcome: Outcome, provider: Provider, request: ModelRequest 
 def call(
     *answers: Answer, request: ModelRequest = REQUEST, time_outs: TimeOuts | None = None
 ) -> Outcome:
-    """One call to a server that gives these answers."""
+    """Call a server once that gives these answers."""
 
     async def run() -> Outcome:
         async with chat_server(*answers) as server:

@@ -1,4 +1,4 @@
-"""The ten agents of the specification by their numbers, whoever declares them."""
+"""The specification's ten agents by their numbers, both the engine's own and those of modes."""
 
 from agents.modes import all_agents
 from sessions.roster import SLOTS

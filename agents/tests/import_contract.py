@@ -1,4 +1,4 @@
-"""The layers of the import contract, in which the ways to play need no names of their own."""
+"""A kind of import contract in which a layer holds all ways to play without naming them."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -8,12 +8,12 @@ from importlinter import ContractCheck
 from importlinter.contracts.layers import Layer, LayersContract, ModuleTail
 from importlinter.domain.fields import ListField
 
-# The layer in which each way to play stands beside the others.
+# This name stands in the contract for the layer of all ways to play.
 MODES = "MODES"
 
 
 class LayersWithModes(LayersContract):
-    """Layers of which one, MODES, has each root package with a module `mode`."""
+    """A contract of layers in which MODES stands for all root packages with a module `mode`."""
 
     type_name = "layers_with_modes"
 

@@ -1,4 +1,4 @@
-"""Replies in the form each agent owes, for the scripted provider."""
+"""Replies for the scripted provider, each in the form that its agent has to keep to."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def turn_delta(first: int = 1, last: int = 7, **changes: Any) -> dict[str, Any]:
 
 
 def answer_in_form(request: ModelRequest) -> str:
-    """What the agent that this request is for would plausibly answer."""
+    """Return a plausible answer of the agent that the request is for."""
     system, prompt = request.messages[0].content, request.messages[-1].content
     if "world_chapter_lock" in system:
         names = re.findall(r"^\d: \w+: (.+)$", prompt, re.MULTILINE)

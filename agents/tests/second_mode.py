@@ -1,4 +1,4 @@
-"""A second way to play, as an app would declare it: a narrator answers, and no character acts."""
+"""A second way to play, declared as an app would declare it, in which only a narrator answers."""
 
 import sys
 from types import ModuleType
@@ -56,13 +56,13 @@ def added(
 
 
 def install(monkeypatch: pytest.MonkeyPatch, settings: Settings, **modes: Any) -> None:
-    """Have MODES list these apps too, each with this MODE in its module `mode`."""
+    """Add these apps to the setting MODES, each with its MODE in a module named `mode`."""
     for app, mode in modes.items():
         module = ModuleType(f"{app}.mode")
         module.MODE = mode  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, app, ModuleType(app))
         monkeypatch.setitem(sys.modules, f"{app}.mode", module)
-    # What is kept of these names was of another test.
+    # An earlier test may have used the same names for other declarations.
     load_modes.cache_clear()
     agents_of.cache_clear()
     settings.MODES = ["gamemaster", *modes]

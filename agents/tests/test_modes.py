@@ -1,4 +1,4 @@
-"""What a way to play declares is found through agents.modes alone, and what is wrong is named."""
+"""A mode's declaration is found only through agents.modes, and each of its faults is named."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -46,11 +46,11 @@ Install = Callable[..., None]
 
 
 async def _works(*_about: object) -> None:
-    """A kind of job that has nothing to do."""
+    """Do nothing, because this kind of job has no work."""
 
 
 def _gives_up(*_about: object) -> None:
-    """Nothing was begun."""
+    """Do nothing, because the job began nothing that has to be undone."""
 
 
 JOB = JobKind(run=_works, give_up=_gives_up)

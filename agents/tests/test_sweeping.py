@@ -1,4 +1,4 @@
-"""A worker takes up jobs itself of which no notice was heard, as far as it has hands."""
+"""A worker takes up jobs whose notice nobody heard, but no more than it can work on at once."""
 
 import threading
 import uuid
@@ -65,7 +65,7 @@ class TestUnheard:
 class TestThread:
     @pytest.fixture
     def looks(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
-        """Released after each look; there is no pause between them."""
+        """Sweep without a pause, and yield a semaphore that is released at each look."""
         done = threading.Semaphore(0)
         monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 0.01)
 
@@ -98,7 +98,8 @@ class TestThread:
         has_begun = threading.Event()
 
         def work(taken_id: uuid.UUID) -> None:
-            # As the real one claims: a further look may have found the job before the row told.
+            # A job is claimed here as in the real function, because two looks may find it before it
+            # is claimed.
             queued = Job.objects.filter(pk=taken_id, status=Job.Status.QUEUED)
             if queued.update(status=Job.Status.RUNNING):
                 has_begun.set()
@@ -133,7 +134,7 @@ class TestThread:
 
         monkeypatch.setattr("agents.running.jobs.current_app.send_task", refuse)
         monkeypatch.setattr(sweeping, "work_on", work)
-        # One look, without another to follow.
+        # The pause is so long that the first look is the only one.
         monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 2 * LONG)
         thread = SweepThread(hands=1)
         thread.start()
@@ -187,7 +188,8 @@ class TestThread:
         monkeypatch.setattr(sweeping, part, fail_once)
         thread = SweepThread(hands=4)
         thread.start()
-        # The first look takes nothing up.
+        # The test waits for three looks, because the first look only gives notice and takes no job
+        # up.
         for _ in range(3):
             assert looks.acquire(timeout=LONG)
         thread.let_go()

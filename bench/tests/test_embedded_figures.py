@@ -2,7 +2,7 @@ from typing import Any
 
 from bench.embedded_figures import embedded_figures
 
-# One cold prompt for each of three characters, then warm ones.
+# The times are of one cold prompt for each of three characters, and of the warm prompts after them.
 COLD, WARM = [20.0] * 3, [2.5] * 4
 
 

@@ -12,7 +12,7 @@ from bench.program import wait_until
 from bench.session_data import synthetic_session
 
 SESSION = synthetic_session(21)
-# A call is noted just after its answer was sent.
+# The server notes a call within this time after it sent the answer.
 NOTED_WITHIN = 10.0
 
 
@@ -27,7 +27,8 @@ Ask = Callable[..., Answer]
 
 @pytest.fixture
 def ask(fake: FakeServer) -> Ask:
-    """Calls /chat/completions without streaming, as agent `agent` with these messages."""
+    """Return a function that calls /chat/completions without a stream as this agent with these
+    messages."""
 
     def ask(agent: int, *texts: str, **more: Any) -> Answer:
         messages = [{"role": "user", "content": text} for text in texts]
@@ -43,7 +44,7 @@ def content_of(answer: Answer) -> str:
 
 
 def stream_text(fake: FakeServer, body: dict[str, Any]) -> tuple[str, list[Any]]:
-    """The text of a streamed reply, and every chunk of it."""
+    """Return the text of a streamed reply and all of its chunks."""
     events = stream(Server.at(fake.base_url), "/chat/completions", {**body, "stream": True})
     chunks = [json.loads(event.data) for event in events if event.data != "[DONE]"]
     words = (choice["delta"].get("content", "") for c in chunks for choice in c["choices"])

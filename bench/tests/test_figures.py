@@ -11,7 +11,6 @@ SESSION = synthetic_session(14)
 
 
 def played_session() -> PlayedSession:
-    """A run in which every target is met."""
     events = []
     for number, pair in enumerate(SESSION.pairs, 1):
         events.append({"prompt_index": number, "role": "user", "text": pair.beat})

@@ -14,7 +14,8 @@ CHUNKS = 285
 
 
 def samples(**last: Any) -> list[dict[str, Any]]:
-    """A chapter whose prompts meet every target, but for what is said of the last."""
+    """Return the samples of a chapter that meets every target, with the last sample changed by
+    `last`."""
     usual = {"kind": "reply", "milliseconds": 5.0, "characters": 20_000, "tokens": 7_000.0}
     made = [{**usual, "prompt": prompt, "budget": 7_500} for prompt in (1, 208, 1_990)]
     return [

@@ -1,4 +1,5 @@
-"""The chapters that pages and streams are measured with are what play makes."""
+"""The chapters that the benchmarks of pages and streams build are like chapters that were
+played."""
 
 import pytest
 

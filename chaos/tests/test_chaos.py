@@ -1,4 +1,4 @@
-"""The short form of `make chaos`: a run of a fixed seed, whose database proves that it held."""
+"""The short form of `make chaos`, a run of a fixed seed whose rows prove that nothing was lost."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -27,20 +27,21 @@ from chaos.schedule import (
 )
 from chaos.stack import Stack, open_stack
 
-# Where the tests have PostgreSQL and Redis, these can be started here too, and be killed.
+# Where the tests have PostgreSQL and Redis, the run can start servers of its own and kill them.
 WITH_SERVERS = bool(os.environ.get("STORYENGINE_TEST_DATABASE_URL"))
-# As few as hold every kind, one of them often enough to outlast the engine's own retries.
+# This is the smallest number of faults that includes every kind. With this seed, one kind comes
+# often enough in a row to outlast the engine's own retries.
 FAULTS, SEED = 21, 11
-# A bound, not a wish: it takes well under a minute.
+# The run ends after these minutes at the latest. It usually takes well under a minute.
 MINUTES = 5.0
 TWO_MODES = "storyengine.tests.settings_with_lighthouse"
-# A way to play with all that one can have.
+# The scenario stands for a mode with every stage.
 SCENARIO = Scenario("any")
 
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    """With the way to play that lives in the tests beside those that are installed."""
+    """Open a stack in which the tests' own mode is installed beside the others."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("DJANGO_SETTINGS_MODULE", TWO_MODES)
         with open_stack(with_servers=WITH_SERVERS) as stack:
@@ -62,7 +63,8 @@ def test_nothing_is_lost_under_faults(stack: Stack) -> None:
 @pytest.mark.processes
 @pytest.mark.skipif(not WITH_SERVERS, reason="There is no broker that could hang.")
 def test_work_is_done_beside_a_broker_that_hangs(stack: Stack) -> None:
-    """No notice comes, the worker's connection breaks silently, and its sweep finds the job."""
+    """The worker's connection to the broker is dead, so that no notice comes and the sweep takes up
+    the job."""
     client = Client(stack.program, Journal())
     scenario = stack.read_scenarios()[0]
     for number, hanging in enumerate([True, False], 1):
@@ -85,7 +87,7 @@ def _lock(client: Client, chapter: str) -> None:
 
 
 def test_the_short_form_is_of_every_kind() -> None:
-    """With servers two of the five kills are left to the long one."""
+    """A short run with servers plans only three of the five kinds of kills."""
     alone = plan_faults(FAULTS, SEED)
     assert set(count_kinds(alone)) == {*MODEL_FAULTS, *CLIENT_FAULTS, *KILLS_OF_PROGRAM}
     beside = plan_faults(FAULTS, SEED, kills=KILLS_OF_PROGRAM + KILLS_OF_SERVERS)
@@ -121,7 +123,8 @@ def test_a_fault_that_met_nothing_comes_again_until_something_meets_it() -> None
     assert [(fault.number, fault.kind) for fault in met] == [
         (fault.number, fault.kind) for fault in planned
     ]
-    # Played as before it would meet nothing again.
+    # A fault that met nothing is played again with other choices, because the same choices would
+    # meet nothing again.
     assert len({fault.choices for fault in tried}) == len(tried) == 3 * FAULTS
 
 
@@ -161,7 +164,7 @@ def test_the_exit_code_says_whether_all_was_met_and_nothing_broken(
 
 
 def test_a_run_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when no fault is ever met."""
+    """The time also ends a run in which no fault is ever met."""
 
     class Driver:
         def __init__(self, *_: object) -> None:
@@ -176,7 +179,7 @@ def test_a_run_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def no_stack(**_: object) -> Iterator[Any]:
-    """Nothing is started; its database is empty."""
+    """Return a stand-in for a stack, which starts no process and has an empty database."""
     yield SimpleNamespace(
         kills=KILLS_OF_PROGRAM,
         program=None,

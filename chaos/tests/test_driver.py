@@ -1,4 +1,4 @@
-"""A fault counts as met only where it happened."""
+"""A fault counts as met only if it really happened."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -18,14 +18,14 @@ from chaos.schedule import Fault
 from chaos.stack import Stack, was_killed
 
 ID = "chapter-1"
-# A way to play with all that one can have.
+# The scenario stands for a mode with every stage.
 SCENARIO = Scenario("any")
 NO_ANSWER, REFUSED = NOTHING, Told(409)
 STATES = {"lock": "DRAFT_TAB1", "prompt": "ACTIVE", "end": "ACTIVE", "build-narrative": "ENDED"}
 
 
 class ScriptedClient(Client):
-    """Its chapter needs `verb` next; its requests are answered in turn with `answers`."""
+    """A client whose chapter needs the call `verb` next. Its calls get `answers` in turn."""
 
     def __init__(self, verb: str, answers: Sequence[Told] = ()) -> None:
         super().__init__(Server("127.0.0.1", 1), Journal())
@@ -148,7 +148,7 @@ def test_a_stale_tab_that_overwrites_a_locked_setup_is_a_violation() -> None:
 
 
 class Forks(ScriptedClient):
-    """Its chapter has been played for a while."""
+    """A client whose chapter is at prompt 5, so that it can be forked."""
 
     def __init__(self, verb: str, answers: Sequence[Told] = ()) -> None:
         super().__init__(verb, answers)
@@ -203,7 +203,8 @@ class TestForks:
 
 
 class Choices(ScriptedClient):
-    """Its latest turn has two attempts, of which the second is chosen, and a broken one."""
+    """A client whose latest turn has two committed attempts, of which the second is chosen, and a
+    failed attempt."""
 
     def send(
         self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None
@@ -237,7 +238,7 @@ def test_a_turn_is_made_to_go_by_any_of_its_attempts(monkeypatch: pytest.MonkeyP
         reroll, turn, chosen = client.asked
         assert reroll == "POST reroll "
         assert turn == "GET 5 "
-        # Only another one than before is a choice.
+        # A choice counts only if it chooses an attempt that was not chosen before.
         assert (chosen, client.journal.choices - before) in [
             ("POST choose a", 1),
             ("POST choose b", 0),
@@ -312,7 +313,10 @@ def test_a_process_that_had_ended_was_not_killed(is_reaped: bool) -> None:
 
 
 def test_a_mode_of_its_own_is_played_as_it_says() -> None:
-    """No actor is named, and without narration a chapter is done once it is ended."""
+    """This mode names no actor.
+
+    It has no narration, so that a chapter is complete once it has ended.
+    """
     explorer = Scenario("explorer", names_actor=False, is_narrated=False)
     made: list[object] = []
 

@@ -17,7 +17,7 @@ Break = Callable[[Rows], object]
 
 
 def prompt_rows(index: int) -> tuple[Rows, Rows, Rows]:
-    """A committed attempt with its two events."""
+    """Return a committed attempt and its two events."""
     attempt = {
         "attempt_id": f"attempt-{index}",
         "key": f"key-{index}",
@@ -56,7 +56,7 @@ def block_row(kind: str, first: int, last: int, attempt_id: str | None) -> Rows:
 
 
 def chapter_rows(prompts: int = 9) -> Rows:
-    """A chapter in play that memory follows as far as it should."""
+    """Return a chapter in play whose summary pointer is as far as it should be."""
     played = [prompt_rows(index) for index in range(1, prompts + 1)]
     return {
         "session_id": ID,
@@ -113,14 +113,14 @@ def running(attempt: Rows, **changes: Any) -> Rows:
 
 
 def run_prompt(chapter: Rows, *, lease_until: float = NOW, state: str = "ACTIVE") -> None:
-    """A prompt in flight, which has no turn yet."""
+    """Add a prompt in flight, which has no turn yet."""
     prompt = running(chapter["attempts"][0], number=None, lease_until=lease_until)
     chapter["attempts"].append(prompt)
     chapter.update(turn_in_flight="attempt-x", state=state)
 
 
 def add_reply(chapter: Rows, number: int, kind: str = "reroll") -> None:
-    """Another committed attempt at this turn, which is not chosen."""
+    """Add another committed attempt at this turn, and leave the choice as it is."""
     attempt, *events = prompt_rows(number)
     other = {"attempt_id": "attempt-y"}
     chapter["attempts"].append({**attempt, **other, "key": "y", "kind": kind})
@@ -137,13 +137,13 @@ def choose(chapter: Rows, number: int, attempt_id: str) -> None:
 
 
 def forget(chapter: Rows) -> None:
-    """No delta counts."""
+    """Remove the only delta, and set the summary pointer back to 0."""
     chapter.update(last_summarized_prompt_index=0)
     chapter["blocks"].pop()
 
 
 def leave_alone(chapter: Rows, **changes: Any) -> None:
-    """Nobody has done anything for long."""
+    """Set these fields of the chapter, and date all its jobs long ago."""
     chapter.update(changes)
     for job in chapter["jobs"]:
         job["updated_at"] = LONG_AGO
@@ -273,7 +273,7 @@ def test_other_attempts_may_stand_beside_the_chosen_one(kind: str) -> None:
 
 
 def test_memory_of_an_attempt_that_is_not_chosen_waits_for_its_choice() -> None:
-    """What the chosen one lacks is asked for with the next prompt, and not before."""
+    """Only the next prompt asks for the summary of the chosen attempt."""
     chapter = chapter_rows(prompts=7)
     add_reply(chapter, 7)
     choose(chapter, 7, "attempt-y")
@@ -303,7 +303,7 @@ def test_work_that_was_put_off_on_purpose_is_not_stuck() -> None:
 
 
 def fork_rows(number: int, **changes: Any) -> Rows:
-    """A fork of the chapter in order, with rows of its own."""
+    """Return a fork of the usual chapter after this prompt, with rows of its own."""
     fork = chapter_rows(prompts=number)
     for row in (*fork["attempts"], *fork["events"], *fork["blocks"]):
         row["attempt_id"] = row["attempt_id"] and f"{row['attempt_id']}-f"

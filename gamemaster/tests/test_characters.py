@@ -1,4 +1,4 @@
-"""What is the Game Master's own: seven characters who are told alike, and who of them answers."""
+"""Tests of who answers a prompt in the Game Master's mode, and of what its characters are told."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Memory as tests find it: written beforehand, by nobody."""
+"""Functions that write memory for tests without a model."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,10 @@ def add_delta(
     *,
     audience: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """It counts while its last turn goes by the present attempt; without such a turn, always."""
+    """Add a delta of the attempt that is chosen at the last turn of the stretch.
+
+    Without such a turn, the delta always counts.
+    """
     turn = chapter.turns.filter(number=last).first()
     attempt = turn and turn.chosen
     known_to = list(chapter.selected_agent_slots if audience is None else audience)
@@ -51,7 +54,8 @@ def add_block(
 def write_delta(
     attempt: Attempt, *, from_prompt_index: int, payload: dict[str, Any]
 ) -> MemoryBlock | None:
-    """As a summary writes the delta of a stretch that everybody saw; None if it has one already."""
+    """Write the delta of a stretch that everybody perceived, or return None if there is one
+    already."""
     delta = make_delta(
         attempt,
         from_prompt_index=from_prompt_index,

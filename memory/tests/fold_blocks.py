@@ -1,4 +1,4 @@
-"""Blocks of a short chapter, for tests of the fold."""
+"""The blocks of a short chapter, for tests of the fold."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a question of memory tells of the two facts that it is about."""
+"""Tests of how the two facts that contradict each other are read from a question of memory."""
 
 import pytest
 from hypothesis import given

@@ -28,7 +28,7 @@ KNOCKS = "three knocks are the keeper's sign"
 
 @pytest.fixture
 def chapter() -> Session:
-    """Seven of eight prompts are in memory, which asks one question."""
+    """Return a chapter of eight prompts. Memory covers seven of them and asks one question."""
     chapter = make_active_chapter(last_summarized_prompt_index=7)
     add_prompts(chapter, 8)
     for kind, first, last, payload in (
@@ -247,11 +247,15 @@ class TestWriteAnswer:
 
 
 class TestReaders:
-    """Of a ruling are those who knew what it settles, else everybody, or whom the GM names."""
+    """The readers of a ruling are those who knew the fact or the question that it settles.
+
+    If nobody knew it, everybody reads the ruling. The GM may name other readers.
+    """
 
     @pytest.fixture
     def torn(self, chapter: Session) -> Session:
-        """Two of three have heard of the letter; the keeper is everybody's."""
+        """Return the chapter with a secret that characters 1 and 3 know, and facts that all
+        characters know."""
         secret = {"canon_locks": ["the letter is forged"], "contradictions_or_questions": [DOUBT]}
         add_delta(chapter, 1, 7, secret, audience=[1, 3])
         chapter.refresh_from_db()
@@ -273,7 +277,8 @@ class TestReaders:
     ) -> None:
         block = write_correction(torn.pk, canon="it was Tom's hand", replaces=settled)
         assert block.audience == readers
-        # Sent again when nobody holds the old fact any more, it reaches nobody else.
+        # The same ruling keeps its readers when it is sent again, although nobody holds the old
+        # fact any more.
         assert write_correction(torn.pk, canon="it was Tom's hand", replaces=settled) == block
         for slot in torn.selected_agent_slots:
             told = [fact.text for fact in present(fold_chapter(torn, readers=[slot])).canon]
@@ -293,7 +298,7 @@ class TestReaders:
         assert write_answer(torn.pk, DOUBT, Answer.KEEP, readers=readers).audience == sorted(
             readers
         )
-        # To others it is another ruling.
+        # The same words for other readers are another ruling.
         again = write_correction(torn.pk, canon="x is y", readers=[1, 2, 3])
         assert again != block
 
@@ -318,7 +323,8 @@ class TestReaders:
 def test_a_delta_that_comes_late_stands_before_the_rulings_made_after_its_turn(
     chapter: Session, played_since: int
 ) -> None:
-    """Also within what agent 8 is told of the stretch that it is just telling."""
+    """The order also holds while agent 8 writes the deltas of the stretch and they are not stored
+    yet."""
     add_prompts(chapter, played_since)
     write_correction(chapter.pk, replaces="the bell tolls", canon="the bell is still")
     asked = {

@@ -1,4 +1,4 @@
-"""What holds of every fold, whatever the blocks say."""
+"""Tests of properties that every fold has, whatever its blocks say."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ json_values = st.recursive(
     max_leaves=20,
 )
 
-# Few words, so that later blocks name what earlier ones said.
+# There are few different texts, so that later blocks often name facts of earlier ones.
 words = st.sampled_from(
     [
         "The door is shut",
@@ -107,7 +107,7 @@ kinds = ["world_chapter_lock", "turn_delta", "canon_correction"]
 
 @st.composite
 def memories(draw: st.DrawFn) -> list[Block]:
-    """A chapter's blocks in order: a lock, then deltas with corrections in between."""
+    """Draw a chapter's blocks in order: a lock, then deltas with corrections in between."""
     blocks = [Block("world_chapter_lock", 0, 0, draw(locks))]
     prompt = 0
     for _ in range(draw(st.integers(0, 6))):
@@ -129,7 +129,7 @@ def odd_memories(draw: st.DrawFn) -> list[Block]:
 
 
 def in_full(folded: Fold) -> str:
-    """Everything that a fold holds, with the order of its mappings."""
+    """Write everything that a fold holds as text, with its mappings in their order."""
     return repr(folded)
 
 

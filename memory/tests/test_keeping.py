@@ -1,5 +1,3 @@
-"""What is kept has room for the newest."""
-
 from hypothesis import given
 from hypothesis import strategies as st
 

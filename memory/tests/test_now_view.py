@@ -1,5 +1,3 @@
-"""The page's Now view of a fold."""
-
 from memory.fold.folding import fold
 from memory.fold.records import Block
 from memory.telling.now_view import now_view

@@ -255,7 +255,7 @@ class TestReadableBlock:
 
 
 class TestOddPayloads:
-    """A payload is whatever a model returned."""
+    """A payload may be any JSON, because a model wrote it."""
 
     @given(payload=json_values)
     @pytest.mark.parametrize("kind", MemoryBlock.Type.values)

@@ -1,4 +1,4 @@
-"""The fold as XML lines for prompts."""
+"""Tests of the XML lines in which prompts tell the fold."""
 
 from xml.etree import ElementTree
 
@@ -79,7 +79,7 @@ class TestMemory:
 
     @pytest.mark.parametrize("detail", Detail)
     def test_beside_the_lock_only_what_it_does_not_say(self, detail: Detail) -> None:
-        # Ruled before the first prompt, and yet not what the lock says.
+        # This ruling was made before the first prompt, but is not part of the lock.
         early = correction(0, canon="ice bears weight")
         lines = texts(lock(), early, delta(**DELTA), beside_lock=True, detail=detail)
         assert "<canon>ice bears weight</canon>" in lines

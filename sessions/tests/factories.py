@@ -23,7 +23,7 @@ def make_chapter(
     agent_identity_text_by_slot: Mapping[str, str] = IDENTITIES,
     **fields: Any,
 ) -> Session:
-    """A chapter on Tab 1, filled in."""
+    """Make a chapter with Tab 1 filled in."""
     chapter = Session(**{"title": "The Dark Lamp", **fields})
     chapter.save(force_insert=True)
     Tab1Inputs.objects.create(
@@ -39,7 +39,7 @@ def make_chapter(
 def make_cast(
     chapter: Session, slots: Sequence[int] | None = None, **texts: Mapping[str, str]
 ) -> None:
-    """Select these slots, and set these fields by slot; what is not named is left as it is."""
+    """Select these slots, and set these fields by slot. All other fields stay as they are."""
     members = {one.slot: one for one in chapter.cast if one.slot}
     numbers = {*(slots or ()), *(int(slot) for by_slot in texts.values() for slot in by_slot)}
     for slot in sorted(numbers - members.keys()):
@@ -54,12 +54,12 @@ def make_cast(
 
 
 def make_active_chapter(**fields: Any) -> Session:
-    """A locked chapter in play."""
+    """Make a locked chapter in play."""
     return make_chapter(**{"state": State.ACTIVE, "tab1_locked": True, **fields})
 
 
 def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
-    """Make these changes as an act, whatever the world is."""
+    """Store these changes as an act that does not read the world."""
     return acts.act(session_id, lambda chapter: changes)
 
 
@@ -76,7 +76,7 @@ def add_prompts(chapter: Session, count: int, *, text: str = "beat", reply: str 
 def add_turn(
     chapter: Session, number: int, *, words: str, reply: str, actor: int = 1, **fields: Any
 ) -> Turn:
-    """A turn with one committed attempt; the chapter itself is left as it is."""
+    """Add a turn with one committed attempt, and leave the chapter's own row as it is."""
     attempt = add_attempt(
         chapter,
         submission_key=str(uuid.uuid4()),
@@ -96,7 +96,7 @@ def add_turn(
 def add_reply(
     chapter: Session, number: int, reply: str, *, is_chosen: bool = True, **fields: Any
 ) -> Attempt:
-    """Another committed attempt at a turn, chosen unless it is said otherwise."""
+    """Add another committed attempt at a turn, and choose it unless `is_chosen` is false."""
     turn = chapter.turns.select_related("chosen").get(number=number)
     attempt = add_attempt(
         chapter,
@@ -134,9 +134,9 @@ def add_events(attempt: Attempt, number: int, reply: str) -> None:
 
 
 def add_attempt(chapter: Session, **fields: Any) -> Attempt:
-    """A prompt and what became of it: running in a live process, unless the fields say otherwise.
+    """Add an attempt that runs in a live process unless the fields say otherwise.
 
-    The chapter itself is left as it is.
+    The chapter's own row stays as it is.
     """
     return Attempt.objects.create(
         session=chapter,

@@ -1,4 +1,4 @@
-"""Several at once, in real threads on the real database."""
+"""Functions that run several functions at once, in real threads on the real database."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,12 +11,15 @@ from django.db import connection, transaction
 from sessions.exceptions import ChapterError
 
 Work = Callable[[], Any]
-# Longer than any test may take; who waits so long waits for the other.
+# No test takes as long as this. Threads that have not ended after this time wait for each other.
 LONG = 60.0
 
 
 def at_once(*works: Work) -> list[Any]:
-    """What each returned, or the refusal it raised; any other error is raised here."""
+    """Run the functions at once, and return the result or the refusal of each.
+
+    Any other error is raised.
+    """
     results: list[Any] = [None] * len(works)
     all_are_here = threading.Barrier(len(works))
 
@@ -46,7 +49,7 @@ def at_once(*works: Work) -> list[Any]:
 
 @contextmanager
 def held_elsewhere(lock: Work) -> Iterator[None]:
-    """What `lock` locks, in a transaction of another thread, for as long as the block takes."""
+    """Hold a lock in a transaction of another thread for as long as the block takes."""
     is_held, let_go = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -1,4 +1,5 @@
-"""An attempt is whole or nothing, one at a time, and the same however often it is sent."""
+"""An attempt is stored whole or not at all, runs alone in its chapter, and is stored once however
+often it is sent."""
 
 import uuid
 from datetime import timedelta
@@ -156,7 +157,7 @@ def test_words_that_were_accepted_stay_when_others_come_under_their_key(
     assert chapter.attempts.values().get() == before
     chapter.refresh_from_db()
     assert chapter.turn_in_flight is None
-    # The same words are the same submission: it runs again.
+    # The same words under the same key are the same submission, which runs again.
     assert send(chapter).pk == attempt.pk
 
 
@@ -343,7 +344,7 @@ def test_a_reroll_may_say_other_words_to_another_character(chapter: Session) -> 
     chapter.refresh_from_db()
     words, reply = chosen_events(chapter)
     assert (words.text, reply.agent_slot) == ("The ice holds.", 3)
-    # Whoever answers has perceived it.
+    # The character who answers is a witness even though the prompt did not name it.
     assert words.witnesses == reply.witnesses == [1, 3]
     assert chapter.next_agent_slot == 1
 
@@ -413,7 +414,7 @@ def test_an_unknown_chapter_is_said_so() -> None:
 
 
 class TestWithoutAnActor:
-    """A narrator writes what comes of the user's words; nobody of the cast acts."""
+    """The narrator writes the outcome of the user's words, and no member of the cast acts."""
 
     @pytest.fixture
     def narrated(self) -> Attempt:

@@ -1,5 +1,3 @@
-"""The rows of a chapter's cast, and what is derived from them."""
-
 import pytest
 from pytest_django import DjangoAssertNumQueries
 

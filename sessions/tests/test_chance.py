@@ -1,4 +1,4 @@
-"""Chance in a turn is the same for every attempt at it."""
+"""Chance in a turn is the same for every attempt at the turn."""
 
 import uuid
 
@@ -38,7 +38,8 @@ def test_seed_turn_and_name_each_make_another_luck() -> None:
         draws(SEED, 4, "dice"),
         draws(SEED, 3, "weather"),
         draws(uuid.UUID(int=1), 3, "dice"),
-        # Neither a number nor a name runs into what stands beside it.
+        # These two draws have the same characters in the same order, but the number ends in
+        # different places.
         draws(SEED, 33, "3"),
         draws(SEED, 3, "33"),
     ]

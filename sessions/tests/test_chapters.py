@@ -1,4 +1,4 @@
-"""Setting up, copying, resetting and deleting chapters."""
+"""Tests of setting up, copying, resetting and deleting chapters."""
 
 import uuid
 from collections.abc import Callable

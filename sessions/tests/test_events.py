@@ -1,4 +1,5 @@
-"""What a committed attempt leaves in the record, for whom, and how the transcript shows it."""
+"""Tests of the events that an attempt leaves, of their witnesses, and of how the transcript shows
+them."""
 
 from typing import Any
 
@@ -36,7 +37,7 @@ def play(chapter: Session, outcome: Any = OUTCOME, **sent: Any) -> Attempt:
 
 
 def without_words(chapter: Session, outcome: Any = OUTCOME) -> Attempt:
-    """A turn that somebody takes on its own."""
+    """Commit a turn that a character takes without being asked."""
     attempt = add_attempt(chapter, actor=1, words="", submission_key="own")
     Session.objects.filter(pk=chapter.pk).update(turn_in_flight=attempt.pk)
     assert commit_attempt(attempt, outcome)
@@ -61,7 +62,7 @@ class TestAnOutcome:
     ) -> None:
         play(chapter, witnesses=[1])
         witnesses = list(chapter.events.values_list("witnesses", flat=True))
-        # A thought is its thinker's alone.
+        # The only witness of a thought is its thinker.
         assert witnesses == [[1], [1, 2], [3], [1, 3], [1, 2]]
         assert chapter.differs_by_reader
 

@@ -63,7 +63,8 @@ class TestFillExample:
             SetupChange(agent_pronouns={"2": "he/him"}),
             SetupChange(agent_public_text={"7": "A pilot."}),
             SetupChange(agent_identity_text_by_slot={"1": "x"}),
-            # Of an agent that is not selected: hidden, but not lost.
+            # This text belongs to a character that is not selected. The text is hidden, but not
+            # lost.
             SetupChange(agent_identity_text_by_slot={"7": "x"}),
         ],
     )

@@ -1,4 +1,7 @@
-"""Leases are counted by the database's clock, and those renewed together depend on no other."""
+"""Leases are measured by the database's clock.
+
+A row that another transaction holds blocks no other renewal.
+"""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""The state machine: every way between states, and no other."""
+"""A chapter's state changes only by the transitions in the table, and by all of them."""
 
 import pytest
 from hypothesis import given, settings

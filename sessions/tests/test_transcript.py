@@ -1,4 +1,4 @@
-"""The rendering contract of Tab 2, 'A' to 'I'."""
+"""Tests of how Tab 2 renders the transcript, by the specification's points A to I."""
 
 import pytest
 from django.test import TestCase
@@ -40,7 +40,7 @@ def test_the_chosen_attempt_is_shown_and_all_replies_where_they_are_asked_for() 
     assert [entry.rendered for entry in every.entries] == [
         *("1) beat 1", "Agent Red: second", "Agent Red: reply 1")
     ]
-    # Neither the copy nor the size has more than the chosen one.
+    # The text to be copied has only the chosen attempt.
     assert every.plain_text == window.plain_text
 
 

@@ -1,4 +1,4 @@
-"""However a chapter was played, its world is that of one in which only the chosen were made."""
+"""A chapter's world is the same as if only the chosen attempts had ever been made."""
 
 import uuid
 from collections.abc import Callable
@@ -39,7 +39,7 @@ from sessions.world import (
 
 @dataclass
 class Run:
-    """What a run has done: the results that were finished when it began, and its own steps."""
+    """The changes of a run, and the late results that were finished when the run began."""
 
     finished: list[uuid.UUID]
     taken: list[str]
@@ -52,7 +52,7 @@ class Run:
 
 @dataclass
 class Try:
-    """An attempt as the chapter should have it; `kept` is the run that brought its text."""
+    """An attempt as it should be in the chapter. `kept` is the run that brought its text."""
 
     row: Attempt
     turn: int
@@ -62,8 +62,6 @@ class Try:
 
 @dataclass
 class Step:
-    """A turn with its committed attempts."""
-
     tries: list[Try]
     chosen: Try
     acts: list[str] = field(default_factory=list)
@@ -96,12 +94,12 @@ class Play(RuleBasedStateMachine):
         self.trials: list[Try] = []
         self.in_flight: Try | None = None
         self.broken: Try | None = None
-        # Runs that are over, whose processes do not know it yet.
+        # These runs are over, but their processes do not know it yet.
         self.lost: list[Attempt] = []
         self.has_ended = False
         self.count = 0
 
-    # What should be.
+    # The following methods say what the chapter should be.
 
     def name(self, what: str) -> str:
         self.count += 1
@@ -114,7 +112,7 @@ class Play(RuleBasedStateMachine):
         return told
 
     def waiting(self, number: int) -> list[Result]:
-        """The results for an attempt at this turn."""
+        """Return the results that an attempt at this turn should take."""
         taken = self.world(before=number)
         chosen = {id(step.chosen) for step in self.turns[: number - 1]}
         found = [
@@ -137,7 +135,7 @@ class Play(RuleBasedStateMachine):
 
     @property
     def can_change(self) -> bool:
-        """Whether another attempt at the latest turn can be made or chosen."""
+        """Say whether another attempt at the latest turn can be made or chosen."""
         return not (self.has_ended or self.in_flight or self.latest.acts)
 
     def begin(self, row: Attempt, number: int) -> Try:
@@ -155,7 +153,7 @@ class Play(RuleBasedStateMachine):
             do()
         return None
 
-    # Attempts.
+    # The following rules make attempts.
 
     @initialize()
     def play_one(self) -> None:
@@ -324,7 +322,7 @@ class Play(RuleBasedStateMachine):
         assert not store_changes(lost, notes("late"))
         assert commit_attempt(lost, "Late.") is None
 
-    # What the user does at the latest turn.
+    # The following rules are the user's actions at the latest turn.
 
     @precondition(lambda self: self.can_change)
     @rule(data=st.data())
@@ -375,7 +373,10 @@ class Play(RuleBasedStateMachine):
     @precondition(lambda self: not self.in_flight)
     @rule(data=st.data())
     def end_and_reopen(self, data: st.DataObject) -> None:
-        """In between nothing can be done; a trial may come to its end."""
+        """End the chapter and reopen it.
+
+        In between, only a trial that runs may go on to its end.
+        """
         self.has_ended = True
         Session.objects.filter(pk=self.pk).update(state=State.ENDED)
         for refused in (self.send_prompt, self.reroll, self.try_beside_play, self.edit, self.act):
@@ -388,11 +389,11 @@ class Play(RuleBasedStateMachine):
         self.has_ended = False
         Session.objects.filter(pk=self.pk).update(state=State.ACTIVE)
 
-    # Late results.
+    # The following rules ask for late results and finish them.
 
     @rule(data=st.data(), is_finished=st.booleans())
     def ask(self, data: st.DataObject, is_finished: bool) -> None:
-        """Mostly for the latest turn."""
+        """Ask for a result, in most cases for an attempt at the latest turn."""
         steps = data.draw(st.sampled_from([self.turns, self.turns[-1:]]))
         asker = data.draw(st.sampled_from([one for step in steps for one in step.tries]))
         self.results.append(Result(asker, self.name("result"), is_finished))
@@ -403,7 +404,7 @@ class Play(RuleBasedStateMachine):
         unfinished = [one for one in self.results if not one.is_finished]
         data.draw(st.sampled_from(unfinished)).is_finished = True
 
-    # What holds at each moment.
+    # The following invariants hold at each moment.
 
     @invariant()
     def the_world_is_that_of_the_chosen(self) -> None:
@@ -429,7 +430,8 @@ class Play(RuleBasedStateMachine):
             assert is_waiting == (one.pk in waiting)
 
     def teardown(self) -> None:
-        """Make the chosen alone, in another chapter."""
+        """Make only the chosen attempts in another chapter, and check that its world is the
+        same."""
         other = make_active_chapter().pk
         rows: dict[int, uuid.UUID] = {}
         for step in self.turns:
@@ -450,8 +452,9 @@ class Play(RuleBasedStateMachine):
         assert world_of(other) == world_of(self.pk)
 
 
-# PostgreSQL plans badly for rows that one transaction has made and nobody has counted yet: the
-# same examples, which take half a minute on SQLite, take more than ten there.
+# The test runs only on SQLite. PostgreSQL plans badly for rows that one open transaction has made,
+# because it has no statistics of them yet: the same examples take half a minute on SQLite, and more
+# than ten minutes on PostgreSQL.
 @pytest.mark.one_stack
 @pytest.mark.django_db
 def test_the_world_is_that_of_a_chapter_in_which_only_the_chosen_were_made() -> None:

@@ -99,8 +99,9 @@
     if (!sent || event.detail.key !== sent.key) return;
     const { text } = sent;
     sent = null;
-    // The next prompt is everybody's again.
+    // The next prompt is everybody's again, and the choice makes room.
     tickAllBut([]);
+    form.querySelector(".witnesses")?.removeAttribute("open");
     // What was typed while the request was on its way stays.
     write(unsentOf(box.value, text));
   });
@@ -110,10 +111,10 @@
     if (!link) return;
     event.preventDefault();
     document.getElementById(`panel-${link.dataset.putsBack}`)?.click();
-    const broken = link.closest(".broken");
-    const perceived = [...broken.querySelectorAll("[name=witnesses]")].map((one) => one.value);
+    const holder = link.closest(".broken, .set-aside");
+    const perceived = [...holder.querySelectorAll("[name=witnesses]")].map((one) => one.value);
     tickAllBut(perceived.length ? ticks.map((tick) => tick.value).filter((slot) => !perceived.includes(slot)) : []);
-    putIn(broken.querySelector("[name=user_text]").value);
+    putIn(holder.querySelector("[name=user_text]").value);
   });
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-suggests]")) return;

@@ -165,11 +165,13 @@ class PendingTurn(Document):
 
 
 class JobDocument(Document):
-    """The newest background job of its kind."""
+    """The newest background job of its kind, or a late result that is void."""
 
     job_id: UUID
-    kind: str = Field(description="lock, summarize, narrate, or that of a way to play.")
-    status: Literal["queued", "running", "done", "failed", "cancelled"]
+    kind: str = Field(description="lock, summarize, narrate, go_on, or that of a way to play.")
+    status: Literal["queued", "running", "done", "failed", "cancelled", "void"] = Field(
+        description="void: a late result that can never be taken; `error` says why."
+    )
     error: str
     refusal: str = Field(
         description="The kind of the error where the engine itself refused to call a model, as in "

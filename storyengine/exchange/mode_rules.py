@@ -10,7 +10,6 @@ from sessions.models import Attempt, Change, Session, Turn
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     Chapter,
-    ResultEntry,
     UnansweredEntry,
 )
 from storyengine.exchange.exceptions import OTHER_MODE, refuse
@@ -77,8 +76,7 @@ def all_attempts(chapter: Chapter) -> Iterator[tuple[str, AttemptEntry | Unanswe
 
 
 def check_world(chapter: Chapter, session: Session) -> None:
-    """Fold the world with the changes of each attempt, and with the results that wait, as play
-    would.
+    """Fold the world with the changes of each attempt, as play would.
 
     `session` is the chapter's row with Tab 1 and the cast, and need not be stored. Raises
     BadChapterFile for a payload that the mode's fold cannot take.
@@ -97,10 +95,6 @@ def check_world(chapter: Chapter, session: Session) -> None:
         if one.status != "set_aside":
             before = worlds[-1 if one.turn is None else one.turn - 1]
             folding.go_on(before, one, one.turn, f"unanswered_attempts[{at}]")
-    world = worlds[-1]
-    for at, result in _waiting_results(chapter):
-        payload, next_one = result.payload or {}, Attempt(session=session)
-        world = folding.take(world, result.kind, payload, next_one, f"results[{at}]")
 
 
 class _Folding:
@@ -137,16 +131,3 @@ class _Folding:
             return self._mode.apply_change(world, change)
         except _CANNOT_TAKE:
             refuse(f"{place}.payload", f"is nothing that {self._mode.name} can take")
-
-
-def _waiting_results(chapter: Chapter) -> list[tuple[int, ResultEntry]]:
-    """Return the finished results that the next attempt takes, with their places."""
-    chosen = [turn.attempts[turn.chosen] for turn in chapter.turns]
-    taken = {one.result for attempt in chosen for one in attempt.changes}
-    waiting = [
-        (at, one)
-        for at, one in enumerate(chapter.results)
-        if one.attempt == chapter.turns[one.turn - 1].chosen and at not in taken
-    ]
-    ordered = sorted(waiting, key=lambda placed: placed[1].turn)
-    return [(at, one) for at, one in ordered if one.payload is not None]

@@ -15,7 +15,7 @@ from memory.telling.rendering import known_to
 from sessions.access import get_chapter, read_at_one_moment
 from sessions.attempts import attempts_set_aside, pending_attempt
 from sessions.exceptions import UnknownChapter
-from sessions.models import Session
+from sessions.models import Attempt, Session
 from sessions.roster import SLOTS, Character
 from sessions.transcript import read_transcript
 from storyengine.web.render import HttpRequest
@@ -88,10 +88,15 @@ def _unsent(chapter: Session) -> list[str]:
     attempts = [*attempts_set_aside(chapter), *([pending] if pending else [])]
     return [
         _part(
-            "A prompt that was not answered", f"{attempt.words}\n\n{attempt.partial_text}".strip()
+            _unsent_heading(attempt, chapter), f"{attempt.words}\n\n{attempt.partial_text}".strip()
         )
         for attempt in attempts
     ]
+
+
+def _unsent_heading(attempt: Attempt, chapter: Session) -> str:
+    to = "" if attempt.actor is None else f" to {chapter.character(attempt.actor).name}"
+    return f"A prompt{to} that was not answered"
 
 
 def _draft_part(number: int, one: NarrativeDraft) -> str:

@@ -16,11 +16,17 @@ from agents.flows.memory_calls import find_memory_behind
 from agents.flows.replies import keep_reply
 from agents.running.database import in_database
 from sessions.access import get_chapter
-from sessions.attempts import attempts_set_aside, broken_attempt, set_broken_aside
+from sessions.attempts import broken_attempt, set_broken_aside
 from sessions.chapters import choose_panel, show_all_replies, show_thoughts
 from sessions.exceptions import InvalidInput
 from sessions.transcript import read_prompts
-from storyengine.tabs.play_page import PlayPage, play_context, read_play, read_play_status
+from storyengine.tabs.play_page import (
+    PlayPage,
+    play_context,
+    read_play,
+    read_play_status,
+    read_set_aside,
+)
 from storyengine.tabs.world import locking_context
 from storyengine.web.header import header_context
 from storyengine.web.numbers import number_up_to, read_whole_number
@@ -69,11 +75,7 @@ def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 def choose_another(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Choose another attempt at the latest turn, by its id."""
     number = read_whole_number(request.POST.get("number", ""), "The prompt")
-    try:
-        attempt_id = uuid.UUID(request.POST.get("attempt_id", ""))
-    except ValueError:
-        raise InvalidInput("There is no such reply. Nothing was changed.") from None
-    choose_reply(session_id, number, attempt_id)
+    choose_reply(session_id, number, read_attempt_id(request))
     return answer_play(request, session_id, has_chosen=True)
 
 
@@ -121,7 +123,7 @@ def set_aside(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
     broken_attempt(chapter)
     set_broken_aside(chapter)
-    return answer_play(request, session_id)
+    return answer_play(request, session_id, has_set_aside=True)
 
 
 @require_POST
@@ -173,7 +175,7 @@ def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpRespons
             with_all_replies=chapter.shows_all_replies,
             with_thoughts=chapter.shows_thoughts,
         ),
-        "set_aside": [] if pages.has_next() else attempts_set_aside(chapter),
+        "set_aside": [] if pages.has_next() else read_set_aside(chapter),
     }
     return show(request, "play/transcript.html", context)
 
@@ -193,6 +195,13 @@ def page_address(session_id: uuid.UUID) -> str:
     return reverse("pages:play", args=[session_id])
 
 
+def read_attempt_id(request: HttpRequest) -> uuid.UUID:
+    try:
+        return uuid.UUID(request.POST.get("attempt_id", ""))
+    except ValueError:
+        raise InvalidInput("There is no such reply. Nothing was changed.") from None
+
+
 def _accepts_calls(request: HttpRequest) -> bool:
     """Return whether the form says that the calls whose number it named are accepted."""
     return request.POST.get("accept_calls") == "1"
@@ -200,10 +209,11 @@ def _accepts_calls(request: HttpRequest) -> bool:
 
 def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
     """Return the words to fill into the prompt cell, for browsers without scripts. They are the
-    words of the broken attempt, with its witnesses, or those of the example."""
+    words of the prompt that broke or was set aside, with its witnesses, or those of the example."""
     asked = request.GET.get("words")
     if asked == "example":
         return {"words": page.suggestion}
-    if page.broken is None or asked != str(page.broken.attempt.pk):
-        return {"words": ""}
-    return {"words": page.broken.attempt.words, "witnesses": page.broken.attempt.witnesses}
+    for one in (page.broken, page.set_aside):
+        if one is not None and asked == str(one.attempt.pk):
+            return {"words": one.attempt.words, "witnesses": one.attempt.witnesses}
+    return {"words": ""}

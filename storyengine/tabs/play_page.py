@@ -3,7 +3,7 @@
 import hashlib
 import json
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,14 +16,15 @@ from agents.models import Job
 from agents.modes import Mode, Stage, find_agent, find_mode, has_stage, who_answers, world_now
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
+from agents.running.results import void_results
 from memory.fold.folding import fold_chapter
 from memory.stretches import CatchingUp, calls_to_accept, catching_up, stretches_to_accept
 from sessions.access import read_at_one_moment
-from sessions.attempts import Writer, pending_attempt
+from sessions.attempts import Writer, attempts_set_aside, pending_attempt
 from sessions.example import suggested_prompt
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
-from sessions.models import Attempt, Session
+from sessions.models import Attempt, Event, Session
 from sessions.record import committed_attempts, has_thoughts
 from sessions.roster import Character, next_slot
 from sessions.states import State
@@ -36,8 +37,8 @@ from storyengine.web.model_notice import read_model_notice
 
 
 @dataclass(frozen=True)
-class PendingAttempt:
-    """The attempt at the transcript's end, in flight or broken; a broken one waits for the GM."""
+class UnfinishedAttempt:
+    """An attempt in flight, broken or set aside, whose words are in no event."""
 
     attempt: Attempt
     chapter: Session
@@ -100,17 +101,21 @@ class Choice:
 @dataclass(frozen=True)
 class PlayPage:
     chapter: Session
-    pending: PendingAttempt | None
+    pending: UnfinishedAttempt | None
     jobs: dict[str, Job]
     # The submission key of the newest attempt, by which a browser knows that its words arrived.
     last_key: str
     # None if only the status was read, or if play has not begun.
     transcript: Transcript | None = None
     choice: Choice | None = None
+    # The newest prompt, if it was set aside and none was answered since.
+    set_aside: UnfinishedAttempt | None = None
     # Whether there are thoughts that the page can show.
     has_thoughts: bool = False
     # Whether an act has closed the latest turn to other attempts.
     is_closed: bool = False
+    # The late results that have become void lately.
+    void_results: list[Job] = field(default_factory=list)
     # The world that the panel of the mode shows; None without such a panel.
     world: Any = None
 
@@ -142,11 +147,11 @@ class PlayPage:
         return has_stage(self.chapter.mode, Stage.MEMORY)
 
     @property
-    def running(self) -> PendingAttempt | None:
+    def running(self) -> UnfinishedAttempt | None:
         return self.pending if self.pending and self.pending.attempt.is_running else None
 
     @property
-    def broken(self) -> PendingAttempt | None:
+    def broken(self) -> UnfinishedAttempt | None:
         return self.pending if self.pending and self.pending.attempt.is_broken else None
 
     @property
@@ -194,6 +199,15 @@ class PlayPage:
     @property
     def can_reroll(self) -> bool:
         return self.can_act and not self.is_closed
+
+    @property
+    def can_edit(self) -> bool:
+        """Whether the latest turn has a reply of which the text can be edited by hand."""
+        number = self.chapter.prompt_index
+        return self.can_reroll and any(
+            one.is_told and one.role == Event.Role.AGENT and one.prompt_index == number
+            for one in (self.transcript.entries if self.transcript else [])
+        )
 
     @property
     def latest_reply(self) -> str:
@@ -325,9 +339,31 @@ def _read(chapter: Session) -> PlayPage:
         ),
         has_thoughts=has_thoughts(chapter),
         choice=_choice(chapter),
+        set_aside=_newest_set_aside(chapter),
         is_closed=bool(page.mode and page.mode.acts) and is_closed(chapter, chapter.prompt_index),
+        void_results=_new_void_results(chapter) if page.mode and page.mode.job_kinds else [],
         world=world_now(chapter) if page.mode and page.mode.panel else None,
     )
+
+
+def _new_void_results(chapter: Session) -> list[Job]:
+    """Return the results that have become void since the turn before the latest one."""
+    before = chapter.turns.filter(number=chapter.prompt_index - 1)
+    since = before.values_list("chosen__committed_at", flat=True).first() or chapter.created_at
+    return list(void_results(chapter).filter(updated_at__gte=since))
+
+
+def read_set_aside(chapter: Session) -> list[UnfinishedAttempt]:
+    """Return what the user went on without, oldest first."""
+    return [UnfinishedAttempt(one, chapter) for one in attempts_set_aside(chapter)]
+
+
+def _newest_set_aside(chapter: Session) -> UnfinishedAttempt | None:
+    prompts = chapter.attempts.filter(kind=Attempt.Kind.PROMPT)
+    # Without the statuses that are meant by name, SQLite finds the newest by its index.
+    newest = prompts.exclude(status__in=Attempt.PENDING).order_by("-submitted_at").first()
+    is_offered = newest and newest.status == Attempt.Status.SET_ASIDE and newest.words
+    return _shown(newest, chapter) if is_offered else None
 
 
 def _choice(chapter: Session) -> Choice | None:
@@ -343,5 +379,5 @@ def _read_status(session_id: uuid.UUID) -> PlayPage:
     return PlayPage(chapter, _shown(attempt, chapter), latest_jobs(chapter), last_key)
 
 
-def _shown(attempt: Attempt | None, chapter: Session) -> PendingAttempt | None:
-    return PendingAttempt(attempt, chapter) if attempt else None
+def _shown(attempt: Attempt | None, chapter: Session) -> UnfinishedAttempt | None:
+    return UnfinishedAttempt(attempt, chapter) if attempt else None

@@ -20,7 +20,7 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 from pytest_django import Settings
 
 from agents.calling.model_access import substitute_provider
-from agents.flows import replies
+from agents.flows import committing
 from agents.flows.ending import reopen
 from agents.models import Job
 from agents.modes import find_mode, world_of
@@ -173,7 +173,7 @@ class Play(PlaysWithWorkers):
             row = self.begin(self.prompt(1, words, who, self.mark()))
             one = self.take(row, self.number + 1, words, who)
             text = f"Reply {self.mark()}."
-            assert replies._commit(row, text)
+            assert committing.commit_reply(row, text)
             self.choose_committed(one, text)
             self.work_until_none_is_due()
         taken = self.expected.light().tides
@@ -195,6 +195,8 @@ def lighthouse_installed(settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     # Nobody renews leases here, and a slow machine must not let them run out.
     for lease in ("sessions.attempts.LEASE", "agents.running.jobs.JOB_LEASE"):
         monkeypatch.setattr(lease, timedelta(hours=1))
+    # And no result is given up, however often its worker is killed.
+    monkeypatch.setattr("agents.running.jobs.MAX_ATTEMPTS", 1_000)
     with substitute_provider(ScriptedProvider(fallback=parrot)):
         yield
 

@@ -38,6 +38,15 @@ def small_program() -> Iterator[ScriptedProgram]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def program_of_two_modes() -> Iterator[ScriptedProgram]:
+    """With the lighthouse, whose keepers go on by themselves when they are told to keep watch."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("DJANGO_SETTINGS_MODULE", "storyengine.tests.settings_with_lighthouse")
+        with run_scripted_program() as running:
+            yield running
+
+
 @pytest.fixture
 def chapter(program: ScriptedProgram) -> ChapterClient:
     return locked_chapter(program)
@@ -229,6 +238,47 @@ def test_a_web_process_that_is_stopped_keeps_each_word_that_was_shown(
     assert pending["partial_text"] == "".join(
         json.loads(event.data)["text"] for event in shown[:-1]
     )
+
+
+@pytest.mark.parametrize("moment", ["between", "writing"])
+def test_who_acts_alone_goes_on_after_a_kill_and_no_turn_is_played_twice(
+    program_of_two_modes: ScriptedProgram, moment: str
+) -> None:
+    program = program_of_two_modes
+    program.model.clear_faults()
+    chapter = ChapterClient(program.server, mode="lighthouse")
+    chapter.save_setup(setup_of(synthetic_session(10)))
+    before = len(finished_calls(program))
+    if moment == "between":
+        # Nobody begins what the commit has asked for, and who has committed it is gone, too.
+        program.processes.kill("worker")
+        chapter.prompt(1, "Keep watch")
+        program.processes.kill("web")
+        program.restart("web")
+        wait_until(lambda: is_served(program), "the pages", seconds=60)
+        assert (chapter.read()["prompt_index"], job_of(chapter, "go_on")["status"]) == (1, "queued")
+    else:
+        program.model.queue_faults("delay", "hang", agent=1)
+        chapter.prompt(1, "Keep watch")
+        wait_until(lambda: is_being_called(program, 1), "the second turn", seconds=30)
+        program.processes.kill("worker")
+    program.restart("worker")
+    wait_until(
+        lambda: (
+            chapter.read()["prompt_index"] == 3 and job_of(chapter, "go_on")["status"] == "done"
+        ),
+        "the turns alone",
+        seconds=RECOVERY_SECONDS,
+    )
+    path = f"/api/session/{chapter.session_id}/turns"
+    for number, words in enumerate(["Keep watch", "", ""], start=1):
+        [attempt] = call(program.server, "GET", f"{path}/{number}", timeout=60).json()["attempts"]
+        assert (attempt["words"], attempt["status"]) == (words, "committed")
+    assert len(finished_calls(program)) - before == 3
+
+
+def finished_calls(program: ScriptedProgram) -> list[dict[str, Any]]:
+    return [call for call in program.model.calls if call["fault"] != "hang"]
 
 
 def stop_worker(program: ScriptedProgram) -> None:

@@ -5,22 +5,14 @@ Each part is played through the API, with a provider that says what the test wro
 
 import asyncio
 import json
-import threading
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
 from pytest_django import Settings
 
-from agents.calling.tests.bookkeeping import expire
 from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says, sent_text
-from agents.flows.going_on import go_on
-from agents.flows.replies import end_replies
-from agents.flows.tests.playing import nobody_writes
 from agents.flows.tests.trying import try_again
 from agents.mode_checks import check_modes
 from agents.models import Job
@@ -28,13 +20,7 @@ from agents.modes import find_mode, world_now
 from agents.prompting.tools import ToolForm
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.running import job_kinds, work
 from agents.running.database import in_database
-from agents.running.job_kinds import job_kind
-from agents.running.jobs import MAX_ATTEMPTS, claim, due_jobs
-from agents.running.recovery import recover
-from agents.running.watch import Watch
-from sessions.attempts import open_prompt
 from sessions.breaking import stop_attempt
 from sessions.models import FIRST_NUMBER_IN_PLAY, Attempt, Session
 from sessions.tests.factories import make_active_chapter
@@ -489,186 +475,3 @@ def test_a_copy_from_a_file_has_all_of_it_and_goes_on(
 
 def written(chapter: Session) -> bytes:
     return export_chapter(chapter.pk).to_json()
-
-
-class TestActingAlone:
-    WATCH = {"agent_slot": 1, "user_text": "Keep watch"}
-
-    def test_they_go_on_by_themselves_as_often_as_the_mode_says(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("One.", "Two.", "Three.", "Four.")
-
-        async def scenario() -> None:
-            assert (await acall("POST", address(chapter, "prompt"), self.WATCH)).status_code == 201
-            await nobody_writes()
-
-        in_loop(scenario)
-        told = [(event.agent_slot, event.text) for event in chapter.events.all()]
-        assert told == [(None, "Keep watch"), (1, "One."), (2, "Two."), (1, "Three.")]
-        assert chosen(chapter, 2)["words"] == ""
-
-    def test_a_stop_ends_it(self, chapter: Session, provider: ScriptedProvider) -> None:
-        gate = asyncio.Event()
-        provider.enqueue("One.", Script("Two is long.", gate=gate, gate_at=1), "Three.")
-
-        async def scenario() -> Any:
-            await acall("POST", address(chapter, "prompt"), {**self.WATCH, "agent_slot": 2})
-            await reply_is_running()
-            stopped = await acall("POST", address(chapter, "stop"))
-            await nobody_writes()
-            return stopped
-
-        pending = in_loop(scenario).json()["pending_turn"]
-        assert (pending["agent_slot"], pending["user_text"]) == (1, "")
-        assert Session.objects.get(pk=chapter.pk).prompt_index == 1
-        # What nobody sent can be retried all the same, and they go on from there.
-        provider.queue.clear()
-        provider.enqueue("Two.")
-        assert played(chapter, 1, "", key=pending["submission_key"])[0]["text"] == "Two."
-
-    def test_a_failure_ends_it(self, chapter: Session, provider: ScriptedProvider) -> None:
-        provider.enqueue("One.", "Two.", "Three.", ProviderTimeout("Too slow."), "Four.")
-
-        async def scenario() -> Any:
-            await acall("POST", address(chapter, "prompt"), self.WATCH)
-            await nobody_writes()
-            failed = await acall("POST", address(chapter, "reroll"), {})
-            await nobody_writes()
-            return failed
-
-        assert_problem(in_loop(scenario), 502, "turn-failed")
-        assert Session.objects.get(pk=chapter.pk).prompt_index == 3
-        assert len(provider.history) == 4
-
-    def test_whoever_is_not_to_act_waits(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("One.", "Two.")
-
-        async def scenario() -> None:
-            body = {"agent_slot": 1, "user_text": "Go on."}
-            await acall("POST", address(chapter, "prompt"), body)
-            await nobody_writes()
-
-        in_loop(scenario)
-        assert len(provider.history) == 1
-
-    @pytest.fixture
-    def interrupted(self, chapter: Session, provider: ScriptedProvider) -> Attempt:
-        """The first of two turns alone, whose process has ended."""
-        gate = asyncio.Event()
-        provider.enqueue("One.", Script("Two is long.", gate=gate, gate_at=1))
-
-        async def scenario() -> None:
-            await acall("POST", address(chapter, "prompt"), self.WATCH)
-            await reply_is_running()
-            await end_replies(5)
-
-        in_loop(scenario)
-        attempt = chapter.attempts.get(words="")
-        assert attempt.is_broken
-        provider.enqueue("Two.", "Three.", "Four.")
-        return attempt
-
-    def told(self, chapter: Session) -> list[str]:
-        return [event.text for event in chapter.events.all()]
-
-    @pytest.mark.parametrize("dies", [True, False])
-    def test_who_acts_is_taken_up_again_after_the_process(
-        self,
-        chapter: Session,
-        provider: ScriptedProvider,
-        interrupted: Attempt,
-        run_jobs: RunJobs,
-        dies: bool,
-    ) -> None:
-        if dies:
-            # It could not even store that it ended.
-            past = timezone.now() - timedelta(seconds=1)
-            Attempt.objects.filter(pk=interrupted.pk).update(status="running", lease_until=past)
-            Session.objects.update(turn_in_flight=interrupted.pk)
-        recover()
-        recover()
-        assert chapter.jobs.get(kind=Job.Kind.GO_ON).attempt == interrupted
-        run_jobs()
-        # As many turns in a row as the mode says, those before the end of the process included.
-        assert self.told(chapter) == ["Keep watch", "One.", "Two.", "Three."]
-        assert chosen(chapter, 2)["attempt_id"] == str(interrupted.pk)
-        assert chapter.jobs.get(kind=Job.Kind.GO_ON).status == Job.Status.DONE
-        recover()
-        assert chapter.jobs.filter(kind=Job.Kind.GO_ON).count() == 1
-
-    def test_where_the_user_goes_on_first_nobody_is_taken_up(
-        self,
-        chapter: Session,
-        interrupted: Attempt,
-        run_jobs: RunJobs,
-    ) -> None:
-        recover()
-        played(chapter, 1, "Enough.")
-        run_jobs()
-        assert self.told(chapter) == ["Keep watch", "One.", "Enough.", "Two."]
-        assert chapter.jobs.get(kind=Job.Kind.GO_ON).status == Job.Status.DONE
-        interrupted.refresh_from_db()
-        assert interrupted.status == Attempt.Status.SET_ASIDE
-
-    def test_one_that_ends_every_process_is_left_to_the_user(
-        self, chapter: Session, interrupted: Attempt
-    ) -> None:
-        recover()
-        job = chapter.jobs.get(kind=Job.Kind.GO_ON)
-        for _ in range(MAX_ATTEMPTS):
-            claimed = claim(job.pk)
-            assert claimed is not None
-            expire(claimed)
-            recover()
-        job.refresh_from_db()
-        assert job.status == Job.Status.FAILED
-        recover()
-        assert not due_jobs().filter(kind=Job.Kind.GO_ON).exists()
-        interrupted.refresh_from_db()
-        assert interrupted.is_broken
-
-    def test_a_worker_that_ends_gives_it_back_with_its_words(
-        self,
-        chapter: Session,
-        provider: ScriptedProvider,
-        interrupted: Attempt,
-        run_jobs: RunJobs,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        provider.queue.clear()
-        provider.enqueue(
-            Script("Two is longer.", gate=asyncio.Event(), gate_at=1), "Two.", "Three."
-        )
-        recover()
-        job = chapter.jobs.get(kind=Job.Kind.GO_ON)
-        ending = threading.Event()
-
-        async def end_meanwhile(job: Job, watch: Watch) -> None:
-            writing = asyncio.create_task(go_on(job, watch))
-            await reply_is_running()
-            ending.set()
-            await writing
-
-        kind = replace(job_kind(Job.Kind.GO_ON), run=end_meanwhile)
-        with monkeypatch.context() as patched:
-            patched.setattr(work, "STOPPING", ending)
-            patched.setitem(job_kinds._declared, Job.Kind.GO_ON, kind)
-            work.work_on(job.pk)
-        interrupted.refresh_from_db()
-        assert (interrupted.is_broken, interrupted.partial_text) == (True, "Two ")
-        run_jobs()
-        assert self.told(chapter) == ["Keep watch", "One.", "Two.", "Three."]
-
-    def test_a_prompt_of_the_user_is_left_to_the_user(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        sent = open_prompt(chapter.pk, actor=1, words="Go.", submission_key=f"after {chapter.pk}")
-        past = timezone.now() - timedelta(seconds=1)
-        Attempt.objects.update(lease_until=past)
-        recover()
-        sent.attempt.refresh_from_db()
-        assert sent.attempt.is_broken
-        assert not chapter.jobs.exists()

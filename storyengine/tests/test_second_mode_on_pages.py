@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from agents.calling.tests.exploring import says
 from agents.mode_checks import check_modes
+from agents.models import Job
 from agents.modes import Stage, begin_chapter, setup_of
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.second_mode import EXPLORER, install
@@ -78,6 +79,27 @@ def test_a_template_that_is_missing_or_keeps_nothing_is_named_at_the_start(
     [fault] = check_modes()
     assert fault.id == "agents.E011"
     assert said in fault.msg
+
+
+def test_a_late_result_that_the_world_cannot_take_is_told_of_until_the_turn_after(
+    client: Client, chapter: Session, provider: ScriptedProvider
+) -> None:
+    play(chapter, None, "")
+    done = {"status": Job.Status.DONE, "result": {"depth": 3}}
+    assert chapter.jobs.filter(attempt__isnull=False).update(**done) == 1
+    said = (
+        "What was worked out after prompt 1 could not be used, and play goes on without it: The "
+        "way to play cannot take it into its world (KeyError)."
+    )
+    for is_told in (False, True, False):
+        assert (said in get_page(client, chapter, "play")) == is_told
+        play(chapter, 1, "Go on.")
+    [job] = [
+        one
+        for one in call("GET", api_address(chapter)).json()["jobs"]
+        if one["kind"] == "lighthouse.tide"
+    ]
+    assert (job["status"], job["error"]) == ("void", said.partition(": ")[2])
 
 
 class TestCells:

@@ -1,5 +1,3 @@
-"""What tests look up and set back in the rows of jobs and memory."""
-
 from datetime import timedelta
 
 from django.utils import timezone

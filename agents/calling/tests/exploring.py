@@ -1,4 +1,5 @@
-"""An agent with tools, of the tests' own, and a model that calls them in any of the forms."""
+"""An agent with tools that only tests use, and models that call its tools in each of the three
+forms."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,8 @@ from agents.tests.declared import AGENTS
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 
-# A model of each form: it takes tools; it does not, and honours schemas; it is better at XML.
+# The model for "native" takes tools. The model for "json" takes no tools beside its reasoning, but
+# JSON schemas. The model for "xml" writes better XML than JSON.
 MODELS: dict[ToolForm, str] = {"native": "gpt-4o", "json": "gpt-5.6", "xml": "claude-2"}
 
 
@@ -73,14 +75,14 @@ def explorer(*tools: Tool, form: ToolForm = "native", most_steps: int = 8) -> Ag
 
 @dataclass
 class World:
-    """What the agent is told, and the changes that were kept as each step ended."""
+    """A chapter in which the explorer writes, with the text and the steps of its reply."""
 
     chapter: Session
     seen: str = "the lamp"
     shown: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     on_step: Callable[[Step], None] | None = None
-    # What it is told, instead of where it stands.
+    # A test sets this function to replace the layers of the explorer's request.
     layers: Callable[[], list[Layer]] | None = None
 
     @property
@@ -110,14 +112,15 @@ class World:
         ]
 
     def _read(self) -> Mapping[str, Any]:
-        # The ORM may be used here.
+        # This query shows that the function may use the ORM, although a tool may not.
         title = Session.objects.get(pk=self.chapter.pk).title
         return {"places": ["the tower", "the shore"], "seen": self.seen, "title": title}
 
 
 @pytest.fixture
 def native(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The explorer is an agent, and its model is called over the server's own tool calls."""
+    """Declare the explorer as agent 11, and give it the model that takes the server's own tool
+    calls."""
     settings.LLM = "openai"
     settings.OPENAI_BASE_URL = "http://localhost:9/v1"
     settings.MODEL_BY_AGENT = {}
@@ -127,7 +130,7 @@ def native(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["native", "json", "xml"])
 def form(request: pytest.FixtureRequest, settings: Settings, native: None) -> ToolForm:
-    """Each form in turn, with a model that is asked for it."""
+    """Run the test once in each form, with a model that is asked for this form."""
     form: ToolForm = request.param
     settings.MODEL = MODELS[form]
     return form
@@ -143,7 +146,7 @@ def sent_text(request: ModelRequest) -> str:
 
 
 def says(form: ToolForm, text: str, *calls: tuple[str, object]) -> Script:
-    """An answer in this form."""
+    """Make an answer that has this text and these calls in this form."""
     if form == "json":
         entries = [{"name": name, "arguments": arguments} for name, arguments in calls]
         return Script(json.dumps({"text": text, "calls": entries}))

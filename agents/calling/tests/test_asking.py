@@ -1,4 +1,4 @@
-"""When a server is asked about its models, and what becomes of its answers."""
+"""Tests of when a server is asked about its models, and of how its answers are kept."""
 
 import uuid
 from datetime import timedelta
@@ -35,7 +35,8 @@ def unknown_model(settings: Settings) -> None:
 
 
 class FakeServer:
-    """Stands in for the network: what it says, and what it was asked."""
+    """A stand-in for the network that gives set answers and notes the models that it was asked
+    about."""
 
     def __init__(self) -> None:
         self.says: dict[str, WindowReport | None] = {MODEL: WindowReport(16_384)}

@@ -230,7 +230,8 @@ class TestBlocksAndDrafts:
     def test_a_shorter_chunk_that_was_never_written_is_left_out(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
     ) -> None:
-        # Its end was asked for and failed; then play went on.
+        # The end of the chapter asked for a summary of prompts 1 to 3, which failed. Then play went
+        # on.
         given_up = Job.objects.create(
             session=chapter, kind="summarize", key="1-3", from_prompt_index=1, to_prompt_index=3
         )

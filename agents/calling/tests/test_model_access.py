@@ -1,4 +1,4 @@
-"""What the pages say of the models that the agents run on."""
+"""Tests of what the engine says about the models of its agents: their names, windows and limits."""
 
 import asyncio
 from collections.abc import Callable
@@ -83,7 +83,7 @@ class TestEmbeddedLabel:
 
 @pytest.mark.django_db
 class TestStandIn:
-    """The small model answers, because the one that was asked for could not be fetched."""
+    """The small model answers here, because the model that the user chose could not be fetched."""
 
     @pytest.fixture(autouse=True)
     def _stand_in(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,8 @@ class TestStandIn:
 
 @pytest.mark.django_db
 class TestWindow:
-    """Settings before the server, the server before the list, the list before the default."""
+    """A window comes from the setting, else from the server's report, else from the list of models,
+    else from the default."""
 
     @pytest.mark.parametrize(
         ("model", "base_url", "setting", "report", "window", "is_told"),
@@ -158,10 +159,11 @@ class TestWindow:
             (UNKNOWN, HERE, 0, WindowReport(131_072, is_ceiling=True), 8_192, False),
             (UNKNOWN, HERE, 0, WindowReport(2_048, is_ceiling=True), 2_048, True),
             ("gpt-4o", OPENROUTER, 0, WindowReport(4_096), 128_000, False),
-            # On this machine a model may run with less than it can take.
+            # A server on this machine may run the model with a smaller window than the model can
+            # take.
             ("gpt-4o", HERE, 0, WindowReport(4_096), 4_096, True),
             ("gpt-4o", HERE, 0, WindowReport(999_999), 128_000, False),
-            # Open weights have the window that whoever serves them gives them.
+            # A model with open weights has the window that its server gives it.
             (OPEN, OPENROUTER, 0, None, 32_768, False),
             (OPEN, OPENROUTER, 0, WindowReport(16_384), 16_384, True),
             (OPEN, OPENROUTER, 0, WindowReport(40_960), 40_960, True),

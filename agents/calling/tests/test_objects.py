@@ -1,4 +1,4 @@
-"""Agents 0 and 8 on models without JSON schemas: what they are told, and what is taken of it."""
+"""Tests of how agents 0 and 8 are asked for objects by models that take no JSON schema."""
 
 import json
 import logging
@@ -119,7 +119,7 @@ def test_what_breaks_off_is_asked_for_again_and_then_taken(
 
 @pytest.fixture
 def _nothing_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens are counted as carefully as before a model has reported any."""
+    """Keep the first estimate of tokens, as if no model had reported its tokens yet."""
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
 
 
@@ -163,7 +163,7 @@ def test_where_a_repair_has_no_room_the_gm_is_told_what_was_wrong(
     chapter = full_tab_1([], provider)
 
     def shrink(request: ModelRequest) -> str:
-        """As if the first call had taught that the model's tokens are shorter."""
+        """Lower the window during the first call, so that the repair has no room."""
         settings.CONTEXT_WINDOW = 4_096
         return "no"
 

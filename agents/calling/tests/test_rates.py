@@ -1,4 +1,4 @@
-"""The caps on calls in a minute count what is let through, by whatever process and chapter."""
+"""The caps on calls in a minute count the calls of all processes and of all chapters."""
 
 import asyncio
 import json
@@ -55,14 +55,15 @@ def chapter() -> Session:
 
 
 def add_calls(chapter: Session, count: int, *, ago: timedelta = timedelta(0)) -> None:
-    """As another process, a worker for instance, has let them through."""
+    """Store calls that were let through by another process, for instance a worker."""
     at = timezone.now() - ago
     rows = [AdmittedCall(session_id=chapter.pk, admitted_at=at) for _ in range(count)]
     AdmittedCall.objects.bulk_create(rows)
 
 
 def send_to_all(chapters: Sequence[Session], provider: ScriptedProvider) -> list[str]:
-    """Have each of them answered while no other reply has ended; the states of their turns."""
+    """Send a prompt to each chapter, let no reply end before all are sent, and return their
+    statuses."""
 
     async def run() -> None:
         gate = asyncio.Event()
@@ -138,7 +139,8 @@ class TestCaps:
         monkeypatch.setattr(rates, "time", SimpleNamespace(monotonic=lambda: now[0]))
         write_down_reply(chapter.pk)
         assert rates._latest == 4
-        # Of another process, which this one does not see before it looks.
+        # Another process lets a call through, which this process does not count before its next
+        # look.
         add_calls(chapter, 1)
         now[0] += 0.9
         with django_assert_num_queries(1) as queries:
@@ -167,7 +169,7 @@ class TestCaps:
         settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 20
         play(chapter)
         add_calls(chapter, 18)
-        # A second later.
+        # The time of the last look is set back, so that the next reply counts the rows again.
         monkeypatch.setattr(rates, "_looked_at", 0.0)
         assert play(chapter).status == Attempt.Status.COMMITTED
         refused = play(chapter)
@@ -187,7 +189,7 @@ class TestCaps:
     def test_what_is_over_counts_no_more(self, chapter: Session, settings: Settings) -> None:
         settings.CALLS_PER_MINUTE = 1
         add_calls(chapter, 5, ago=timedelta(seconds=61))
-        # Before the clock was set back.
+        # These calls have times in the future, because the clock was set back after them.
         add_calls(chapter, 5, ago=timedelta(hours=-1))
         count_call(chapter.pk)
         with pytest.raises(RateLimited):
@@ -232,7 +234,7 @@ class TestWhatCounts:
         run_jobs()
         chapter.refresh_from_db()
         play_many(chapter, 7)
-        # The summary needs a repair.
+        # The first answer of this summary is no JSON, so that the summary takes a second call.
         provider.enqueue("No JSON.", json.dumps(turn_delta(1, 7)))
         run_jobs()
         trial = try_again(chapter)

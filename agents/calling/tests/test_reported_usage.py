@@ -1,4 +1,4 @@
-"""Counts of tokens that a server reports: believed as far as they can be true."""
+"""The engine believes a server's counts of tokens only as far as the counts can be true."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ from sessions.tests.factories import make_active_chapter
 
 REQUEST = ModelRequest("m", (Message("user", "The door opens."),), max_output_tokens=1_000)
 WEIGHT, WINDOW = 4_000.0, 100_000
-# What a server may say of a short prompt, and of a short answer to it.
+# These are false counts that a server may report for a short prompt and a short answer.
 LIES: dict[str, dict[str, Any]] = {
     "all of 64 bits read": {"prompt_tokens": 2**64 - 1, "completion_tokens": 1},
     "all of 64 bits written": {"prompt_tokens": 1, "completion_tokens": 2**64 - 1},
@@ -48,9 +48,10 @@ def read(
     [
         Usage(0, 0),
         Usage(1_000, 300, 1_000),
-        # A token for each byte, and a template that says much by itself.
+        # The prompt costs a token for each byte, and the model's template costs 500 tokens more.
         Usage(4_500, 1_000),
-        # A server that looks at its limit in steps.
+        # The server checks its limit only every few tokens, so that the answer is longer than
+        # allowed.
         Usage(1_000, 1_020),
     ],
 )
@@ -93,7 +94,8 @@ def test_a_schema_that_is_sent_along_may_cost_tokens() -> None:
 
 @given(st.text())
 def test_no_text_weighs_less_than_its_bytes(text: str) -> None:
-    """So that no tokenizer, of words or of bytes, makes more of it."""
+    """The weight is no less than the bytes, so that no tokenizer counts more tokens than the
+    weight."""
     assert weigh(text) >= len(text.encode())
 
 
@@ -149,7 +151,8 @@ class TestAReply:
         self, chapter: Session, settings: Any, usage: dict[str, Any] | None
     ) -> None:
         settings.MAX_OUTPUT = 400
-        # More than the server was asked for, and less than is cut off.
+        # This answer is longer than the limit in the request, and shorter than the length at which
+        # the engine cuts it off.
         self.play(chapter, says("I step in. " * 1_500, usage=usage))
         call = LLMArtifact.objects.get()
         assert call.token_counts == {}

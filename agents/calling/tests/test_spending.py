@@ -1,4 +1,4 @@
-"""What calls cost, and the caps on a chapter."""
+"""Tests of what calls cost, and of the caps on the spending of a chapter."""
 
 import asyncio
 import math
@@ -133,21 +133,19 @@ def test_tokens_cap_the_models_without_a_price(chapter: Session, settings: Any) 
 
 
 class SilentProvider(ScriptedProvider):
-    """A server that reports no usage."""
-
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         async for part in super().stream(request):
             yield Finished(part.was_cut) if isinstance(part, Finished) else part
 
 
 def add_estimated_call(chapter: Session, model: str, read: int, written: int = 0) -> None:
-    """One that was stopped: nobody reported what it took."""
+    """Add a call that was stopped, so that the server reported no tokens and they are estimated."""
     call = add_call(chapter, model)
     LLMArtifact.objects.filter(pk=call.pk).update(estimated_input=read, estimated_output=written)
 
 
 def stop_a_reply(chapter: Session, provider: ScriptedProvider, words: str) -> None:
-    """Send a prompt, and stop its reply after these words."""
+    """Send a prompt, and stop its reply as soon as the reply has these words."""
 
     async def run() -> None:
         gate = asyncio.Event()
@@ -164,7 +162,7 @@ def stop_a_reply(chapter: Session, provider: ScriptedProvider, words: str) -> No
 
 
 class TestWithoutReportedTokens:
-    """What is counted of calls that may have cost something and reported nothing."""
+    """Calls without a report of tokens are estimated if they may have cost something."""
 
     @pytest.fixture(autouse=True)
     def _model(self, settings: Any) -> None:

@@ -1,4 +1,4 @@
-"""What bounds an agent with tools: the caps of every call, a stop, and what a tool may reach."""
+"""An agent with tools is bound by the caps on calls, by a stop, and by what its tools may reach."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
 
 
 class TestCaps:
-    """They hold for each step as for any call."""
+    """The caps hold for each step of a reply as they hold for any call."""
 
     def two_steps(self, provider: ScriptedProvider) -> None:
         provider.enqueue(says("native", "I look.", ("look", {})), "A lamp.")
@@ -63,7 +63,7 @@ class TestCaps:
         self.refused(world, provider, RateLimited)
 
     def test_spending(self, settings: Settings, world: World, provider: ScriptedProvider) -> None:
-        # Of a model without a price.
+        # The cap is in tokens, because this model has no price.
         settings.CHAPTER_TOKENS = 1
         self.refused(world, provider, BudgetSpent)
 
@@ -112,7 +112,8 @@ class TestStopping:
         async def scenario() -> None:
             async def stop(_step: object) -> None:
                 task.cancel()
-                # Delivered here: asgiref may drop it where work in a thread has begun already.
+                # The pause delivers the stop here, because asgiref may drop a stop while a thread
+                # works.
                 await asyncio.sleep(0)
 
             task = asyncio.ensure_future(writing.write(on_text=world.shown.append, on_step=stop))
@@ -156,7 +157,8 @@ class TestStopping:
 
 
 class TestAgency:
-    """A call reaches the tools that this agent was given, of this chapter, and nothing else."""
+    """A call reaches only the tools of its agent, and these tools reach only the agent's
+    chapter."""
 
     def test_a_tool_of_another_agent_is_none_of_this_one(
         self, form: ToolForm, world: World, provider: ScriptedProvider
@@ -245,7 +247,8 @@ class TestAgency:
     def test_a_call_of_another_form_is_only_words(
         self, form: ToolForm, world: World, provider: ScriptedProvider
     ) -> None:
-        """A model that takes the story's word for it writes whatever stood there."""
+        """A model may copy a call from the story, although it was asked for calls in another
+        form."""
         for other in ("json", "xml"):
             if other != form:
                 script = says(other, "I say", ("go", {"to": "the shore"}))

@@ -1,4 +1,5 @@
-"""A reply of an agent with tools: what is called is run, and the model goes on from what came."""
+"""In a reply of an agent with tools, the calls are run, and their results stand in the next
+request."""
 
 import logging
 
@@ -69,7 +70,8 @@ class TestSteps:
             assert [tool.name for tool in second.tools] == ["go", "look"]
         else:
             assert roles == ["system", "user", "assistant", "user"]
-            # As it wrote it, so that it goes on writing so.
+            # The answer goes back to the model in the form in which the model wrote it, so that the
+            # model keeps to this form.
             assert (
                 second.messages[2].content
                 == says(form, "I climb.", ("go", {"to": "the tower"}), ("look", {})).text
@@ -155,7 +157,7 @@ class TestSteps:
 
 
 class TestWhatCannotBeRun:
-    """It ends in a sentence to the model, and the reply goes on."""
+    """The model is told in a sentence why its call was not run, and the reply goes on."""
 
     def told(
         self, form: ToolForm, world: World, provider: ScriptedProvider, *calls: tuple[str, object]
@@ -201,7 +203,8 @@ class TestWhatCannotBeRun:
     ) -> None:
         [told] = self.told("native", world, provider, ("go", broken))
         assert told.startswith("It was not run: ")
-        # What goes back to the server is an object all the same.
+        # The call goes back to the server with an object as its arguments, although the model's
+        # arguments were no object.
         [call] = provider.history[1].messages[2].tool_calls
         assert call.arguments.startswith("{")
 
@@ -225,7 +228,7 @@ class TestWhatCannotBeRun:
     def test_the_same_call_again(
         self, form: ToolForm, world: World, provider: ScriptedProvider
     ) -> None:
-        """Until something has changed."""
+        """A repeated call is not run again until something has changed."""
         provider.enqueue(
             says(form, "", ("look", {}), ("look", {})),
             says(form, "", ("look", {}), ("look", {"at": "the lamp"})),

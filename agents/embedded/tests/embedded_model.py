@@ -1,4 +1,4 @@
-"""The small embedded model, run for real once for all tests of a module."""
+"""The smallest embedded model on a real server, which is started once for all tests of a module."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +10,13 @@ from agents.embedded.exceptions import WeightsUnavailable
 from agents.embedded.server import LlamaServer
 from agents.embedded.weights import cache_folder, fetch
 
-# A hundred megabytes, also on a busy machine.
+# A hundred megabytes are loaded within this time even on a busy machine.
 LOAD_SECONDS = 300.0
 
 
 @contextmanager
 def run_small_model() -> Iterator[LlamaServer]:
-    """A server that is up; the test is skipped if the weights cannot be had."""
+    """Yield a running server, or skip the test if the weights cannot be fetched."""
     try:
         path = fetch(SMOLLM2, cache_folder(), lambda done, total: None)
     except WeightsUnavailable as unavailable:

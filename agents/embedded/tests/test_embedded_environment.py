@@ -1,4 +1,4 @@
-"""What the process of the embedded model is told by its environment; nothing is started here."""
+"""Tests of the environment variables for the embedded model's process. No process is started."""
 
 import io
 import os
@@ -12,7 +12,7 @@ from agents.embedded.server import LlamaServer
 
 
 class NoProcess:
-    """Stands in for a started process and shows how it would have been started."""
+    """A stand-in for a started process that keeps the environment it would have been given."""
 
     def __init__(self, **options: Any) -> None:
         self.environment: dict[str, str] = options["env"]
@@ -41,7 +41,10 @@ def environment_of_the_model(started: list[NoProcess]) -> dict[str, str]:
 def test_its_threads_wait_awake_for_a_moment_only(
     started: list[NoProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asleep at once they are slow on idle cores; awake for long, on busy ones."""
+    """Threads that sleep at once are slow on idle cores.
+
+    Threads that wait awake for long are slow on busy cores.
+    """
     monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
     turns = int(environment_of_the_model(started)["GOMP_SPINCOUNT"])
     assert 0 < turns < 1_000

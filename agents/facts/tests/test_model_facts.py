@@ -1,4 +1,5 @@
-"""What is known of models: the shipped file, a file of the user's own, the listed ones."""
+"""Tests of what is known of models from the shipped file, from the user's own file and from the
+list of prices."""
 
 import re
 from decimal import Decimal
@@ -235,7 +236,8 @@ def test_open_weights_take_a_schema_where_their_server_is_known(
 
 
 def test_every_entry_of_the_shipped_file_can_be_reached() -> None:
-    """A pattern that another one before it swallows whole would never be tried."""
+    """An entry could not be reached if an earlier pattern matched every name that its own pattern
+    matches."""
     patterns = [pattern for pattern, _ in read_known_models("")]
     assert len(set(patterns)) == len(patterns)
     for number, pattern in enumerate(patterns):

@@ -24,14 +24,17 @@ def make_ended_chapter(prompts: int = 14, target_words: int = 200, **fields: obj
 
 
 def make_chapter_of_two_scenes() -> Session:
-    """As many as it has in a small window; of seven prompts each."""
+    """Make a chapter that a small window divides into two scenes of seven prompts each."""
     return make_ended_chapter(14, target_words=1_200)
 
 
 def prompt_of_second_scene(
     provider: ScriptedProvider, run_jobs: Callable[[], int]
 ) -> Sequence[Message]:
-    """After a first scene of 700 words in one paragraph; needs a small window."""
+    """Return the messages for the second scene, after a first scene of 700 words in one paragraph.
+
+    The test needs a small window.
+    """
     chapter = make_chapter_of_two_scenes()
     provider.enqueue(words(700, "first"), words(700, "second"))
     request_build(chapter.pk)

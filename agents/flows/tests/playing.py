@@ -1,4 +1,4 @@
-"""Playing a chapter in a test: the same functions as the pages, each run to its end."""
+"""Functions that play a chapter as the pages do, and wait until its replies have ended."""
 
 import asyncio
 import uuid
@@ -19,13 +19,13 @@ async def reply_is_over(attempt_id: uuid.UUID) -> None:
 
 
 async def replies_are_over() -> None:
-    """Of all that are being written in this process, however they end."""
+    """Wait until every reply that this process is writing has ended in any way."""
     tasks = [live.task for live in LIVE_REPLIES.values() if live.task]
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def nobody_writes() -> None:
-    """Until no reply is written in this process, and none follows by itself."""
+    """Wait until this process writes no reply, and no further turn follows without a prompt."""
     while replies._at_work:
         await asyncio.wait(set(replies._at_work))
 
@@ -38,8 +38,6 @@ def play(
     key: str | None = None,
     witnesses: Sequence[int] | None = None,
 ) -> Attempt:
-    """Send a prompt and wait until its attempt is committed or broken."""
-
     async def run() -> Attempt:
         opened = await start_prompt(
             chapter.pk,
@@ -75,5 +73,5 @@ def play_many(chapter: Session, count: int) -> None:
 
 
 def texts_of(chapter: Session) -> list[str]:
-    """Prompts and replies as they were played."""
+    """Return the texts of all events in their order."""
     return list(chapter.events.values_list("text", flat=True))

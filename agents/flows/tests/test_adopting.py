@@ -1,4 +1,4 @@
-"""Using the reply of a trial: its attempt is chosen, and no model is asked."""
+"""When the user adopts the reply of a trial, its attempt is chosen and no model is asked."""
 
 import uuid
 from collections.abc import Callable
@@ -38,7 +38,7 @@ RunJobs = Callable[[], int]
 
 
 async def run_nothing(job: Job, watch: Watch) -> None:
-    """The tests finish their jobs themselves."""
+    """Do nothing, because the tests finish their jobs themselves."""
 
 
 def chosen_replies(chapter: Session) -> list[str]:
@@ -47,7 +47,7 @@ def chosen_replies(chapter: Session) -> list[str]:
 
 @pytest.fixture
 def seven(provider: ScriptedProvider, chapter: Session) -> Session:
-    """Seven prompts were answered, and their summary is due."""
+    """Return a chapter with seven answered prompts, whose summary is due."""
     play_many(chapter, 5)
     return chapter
 
@@ -230,7 +230,8 @@ def test_a_trial_takes_the_late_results_that_wait_for_its_turn(
     settings: Settings,
 ) -> None:
     kinds = {"simulate": JobKind(run_nothing, lambda job, error: None)}
-    install(monkeypatch, settings, tidal=replace(all_modes()[0], name="tidal", job_kinds=kinds))
+    tidal = replace(all_modes()[0], name="tidal", change_kinds=frozenset({"tide"}))
+    install(monkeypatch, settings, tidal=replace(tidal, job_kinds=kinds))
     Session.objects.update(mode="tidal")
     chapter.refresh_from_db()
     asker = chapter.turns.select_related("chosen__turn").get(number=2).chosen

@@ -1,4 +1,4 @@
-"""A chapter from the lock to the draft, with every agent answering in its form."""
+"""One chapter is played from the lock to the draft, and every agent answers in its form."""
 
 from collections.abc import Callable
 
@@ -60,7 +60,7 @@ def test_from_setup_to_prose(provider: ScriptedProvider, run_jobs: Callable[[], 
 
     assert reopen(chapter.pk).state == State.ACTIVE
     chapter.refresh_from_db()
-    # A stretch is counted from where memory ends.
+    # The next stretch begins after the summary pointer.
     play_many(chapter, 7)
     run_jobs()
     assert MemoryBlock.objects.filter(from_prompt_index=10, to_prompt_index=16).count() == 1

@@ -1,4 +1,4 @@
-"""The end of a chapter waits for memory, and fails without loss."""
+"""The end of a chapter waits for its memory. If the memory fails, nothing is lost."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,10 @@ def chapter() -> Session:
 
 
 def fail_to_end(chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
-    """Two prompts are played, and the memory of them that the end waits for is not to be had."""
+    """Play two prompts and ask for the end.
+
+    The summary that the end needs fails, because the server is busy.
+    """
     play_many(chapter, 2)
     request_end(chapter.pk)
     provider.enqueue(ProviderBusy("503"))

@@ -1,4 +1,4 @@
-"""What a build is expected to take, against what it then takes."""
+"""The estimate of a build is compared with what the build then takes."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -38,7 +38,7 @@ def _openai(settings: Any) -> None:
 
 @pytest.fixture
 def long_scenes(provider: ScriptedProvider) -> None:
-    """A narrator that writes as many words as it was asked for, in one call."""
+    """Make the narrator write as many words in one call as it was asked for."""
 
     def write(request: ModelRequest) -> str:
         call = len(provider.history)
@@ -58,7 +58,8 @@ def set_target(chapter: Session, words_wanted: int) -> CallsEstimate:
 def test_the_prompts_are_those_that_a_build_sends(
     longest: int, run_jobs: RunJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What the build itself teaches of the model was not known before it.
+    # The model's tokens are not learned from the build's own calls, because the estimate could not
+    # know them beforehand.
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
     chapter = make_ended_chapter(28)
     words_of = chapter.events.filter(prompt_index=longest, role="user")

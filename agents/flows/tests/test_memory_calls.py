@@ -1,4 +1,7 @@
-"""Memory that is far behind asks before it calls a model, and catches up at the pace of play."""
+"""If memory is far behind, the user is asked before a model is called.
+
+After the answer, each prompt adds one call.
+"""
 
 import json
 import uuid
@@ -34,7 +37,7 @@ RunJobs = Callable[[], int]
 
 @pytest.fixture
 def behind() -> Session:
-    """A chapter in play, three chunks and one prompt behind."""
+    """Return a chapter in play whose memory is three stretches and one prompt behind."""
     chapter = make_active_chapter()
     add_prompts(chapter, 22)
     return chapter
@@ -98,7 +101,8 @@ def test_the_question_says_how_long_such_calls_took(
     add_prompts(behind, 7)
     found = find_memory_behind(get_chapter(behind.pk), is_ending=True)
     assert found is not None
-    # Of three, the middle one: the call that was really made took no time.
+    # The middle one of the three successful calls counts. The call that the test really made took
+    # no time.
     assert (found.seconds, found.all_seconds) == (40, 40 * found.calls)
 
 
@@ -248,7 +252,8 @@ def test_the_estimate_is_about_what_the_calls_then_take(
     monkeypatch: pytest.MonkeyPatch,
     model: str,
 ) -> None:
-    # What the calls themselves teach of the model was not known before them.
+    # The model's tokens are not learned from these calls, because the estimate could not know them
+    # beforehand.
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
     settings.LLM, settings.MODEL = "openai", model
     provider.enqueue(*(json.dumps(delta_payload(chunk)) for chunk in range(30)))

@@ -1,4 +1,7 @@
-"""Two at once, in real threads on the real database: one wins, nobody waits for ever."""
+"""Two threads do the same or opposite things at once.
+
+One of them wins, and neither waits for ever.
+"""
 
 import asyncio
 import logging
@@ -37,7 +40,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _nothing_was_papered_over(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """A deadlock that somebody caught, logged and tried again would be none the better."""
+    """Fail a test that logged a warning, because a deadlock that was caught and tried again is an
+    error too."""
     yield
     records = caplog.get_records("call")
     assert [r.getMessage() for r in records if r.levelno >= logging.WARNING] == []
@@ -49,7 +53,8 @@ def chapter() -> Session:
 
 
 def do_what_is_due() -> None:
-    """One job after another; a second for what the first made due is all there can be."""
+    """Run the jobs that are due, at most three in a row, because one job can make another one
+    due."""
     for _ in range(3):
         if job_id := due_jobs().values_list("pk", flat=True).first():
             work_on(job_id)
@@ -61,13 +66,13 @@ def opened(chapter: Session) -> Attempt:
 
 
 def played(start: Callable[[], Any]) -> Work:
-    """Start a reply in a loop of the thread's own and wait until it is over."""
+    """Make a function that starts a reply in an event loop of its own and waits for its end."""
 
     async def run() -> OpenedAttempt:
         attempt: OpenedAttempt = await start()
         live = LIVE_REPLIES.get(attempt.attempt.pk) if attempt.must_run else None
         if live is not None and live.task is not None:
-            # Cancelled when its chapter is reset; what else ends it is raised here.
+            # The task is cancelled when its chapter is reset. An error of the task is raised here.
             await asyncio.wait({live.task})
             if not live.task.cancelled():
                 live.task.result()
@@ -84,7 +89,7 @@ def chapter_with_a_due_summary() -> tuple[Session, Job]:
 
 
 def meet_at_the_answer(provider: ScriptedProvider, agent_word: str) -> threading.Barrier:
-    """The first call of this agent waits, its answer ready, until another thread is there too."""
+    """Hold back the first answer of this agent until another thread has come to the barrier too."""
     meeting = threading.Barrier(2)
     calls: list[ModelRequest] = []
 
@@ -185,14 +190,14 @@ def test_memory_is_stored_while_its_last_reply_is_written_again(
         return start_reroll(chapter.pk, submission_key="r")
 
     at_once(lambda: work_on(job.pk), after(meeting, played(write_again)))
-    # What the other attempt leaves lacking is asked for with the next prompt.
+    # The chosen attempt at turn 7 may have no summary yet. The next prompt asks for it.
     played(lambda: start_prompt(chapter.pk, actor=1, words="Go.", submission_key="n"))()
     do_what_is_due()
     check(chapter)
     assert chapter.last_summarized_prompt_index == 7
     reply = chosen_events(chapter, from_prompt=7, to_prompt=7).last()
     summaries = [r.messages[-1].content for r in provider.history if is_of_agent_8(r)]
-    # What memory was written from is what the transcript shows.
+    # The last summary was written from the same reply that the transcript shows.
     assert reply is not None
     assert reply.text in summaries[-1]
 

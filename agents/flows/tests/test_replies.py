@@ -1,4 +1,4 @@
-"""A reply that fails, is stopped, is re-rolled or dies with its process."""
+"""Tests of a reply that fails, is stopped, is re-rolled, or loses its process."""
 
 import asyncio
 import uuid
@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 
 from agents.calling.consent import grant
 from agents.calling.stored_prompts import read_messages
-from agents.flows import replies
+from agents.flows import committing, replies
 from agents.flows.replies import start_prompt
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.tests.playing import play, play_many, replies_are_over, reroll, texts_of
@@ -70,7 +70,7 @@ def test_a_reply_is_committed_when_the_database_is_back(
         return commit_attempt(attempt, outcome)
 
     monkeypatch.setattr("agents.running.database.PAUSES", (0, 0))
-    monkeypatch.setattr(replies, "commit_attempt", commit)
+    monkeypatch.setattr(committing, "commit_attempt", commit)
     provider.enqueue("I step in.")
     assert play(chapter).status == Attempt.Status.COMMITTED
     assert tries == [["I step in."]] * 3
@@ -83,13 +83,15 @@ def test_a_try_that_was_rolled_back_leaves_nothing_to_the_next(
 
     def refuse_first(chapter: Session, **_options: float) -> bool:
         tries.append(chapter.prompt_index)
-        # The first is asked when the prompt is stored, the others when its reply is committed.
+        # The first summary is asked for when the prompt is stored, and the later ones at each try
+        # to commit the reply.
         if len(tries) == 2:
             raise OperationalError("database is locked")
         return queue_due_summary(chapter)
 
     monkeypatch.setattr("agents.running.database.PAUSES", (0,))
     monkeypatch.setattr(replies, "queue_due_summary", refuse_first)
+    monkeypatch.setattr(committing, "queue_due_summary", refuse_first)
     provider.enqueue("I step in.")
     attempt = play(chapter)
     assert (attempt.status, attempt.turn, chapter.prompt_index) == (

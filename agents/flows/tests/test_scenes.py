@@ -1,4 +1,4 @@
-"""How a chapter is divided into scenes that a call can take."""
+"""Tests of how a chapter is divided into scenes that each fit into one call."""
 
 import pytest
 from hypothesis import given

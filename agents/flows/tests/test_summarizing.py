@@ -1,4 +1,4 @@
-"""Memory is written in order, one block a chunk, whatever fails or is written again."""
+"""Memory is written in the order of its stretches, even after failures and re-rolls."""
 
 import json
 from collections.abc import Callable
@@ -212,7 +212,7 @@ def test_a_summary_that_runs_may_end_and_counts_while_its_attempt_is_chosen(
     assert "Another answer." not in provider.history[-1].messages[-1].content
     chapter.refresh_from_db()
     assert (chapter.last_summarized_prompt_index, chapter.state) == (0, State.ACTIVE)
-    # What the choice leaves lacking is asked for with the next prompt.
+    # The chosen attempt has no summary yet. The next prompt asks for it.
     assert run_jobs() == 0
     choose_reply(chapter.pk, 7, first.pk)
     chapter.refresh_from_db()
@@ -311,7 +311,7 @@ def test_no_source_of_memory_tells_a_narrator_the_turn_that_it_writes_again(
         return " ".join(piece.text for piece in source(subject, tier))
 
     assert "The lamp is lit." not in told(14)
-    # In a small window memory ends where the recent context begins.
+    # In a small window a character's memory has no delta of prompts that its recent context shows.
     if budget is None or tier != "minimal" or source is not character_memory:
         assert "The bell is cracked." in told(14)
         assert "The lamp is lit." in told(None)
@@ -358,7 +358,7 @@ def test_a_stretch_has_one_delta_for_each_attempt_at_its_last_turn(chapter: Sess
     def write(attempt: Attempt) -> MemoryBlock | None:
         return write_delta(attempt, from_prompt_index=1, payload=turn_delta(1, 7))
 
-    # The delta of an attempt that is not chosen is kept, and does not count.
+    # The delta of an attempt that is not chosen is stored, but does not count.
     assert write(first) is not None
     chapter.refresh_from_db()
     assert chapter.last_summarized_prompt_index == 0
@@ -431,7 +431,7 @@ def test_a_slot_of_nobody_is_not_stored_as_one(
     assert [(deed["agent_slot"], deed["did"]) for deed in stored] == [
         *((0, "deed 99"), (2, "deed 2"), (0, "deed 0"))
     ]
-    # What the model sent stays in the call's record.
+    # The call's record keeps the slot that the model sent.
     assert '"agent_slot": 99' in chapter.llm_artifacts.get().raw_output_ref
 
 
@@ -439,7 +439,7 @@ def test_a_slot_of_nobody_is_not_stored_as_one(
 def test_a_summary_covers_as_many_prompts_as_the_chapter_says(
     provider: ScriptedProvider, run_jobs: RunJobs, size: int
 ) -> None:
-    """Counted from the pointer on, whatever it was before."""
+    """The prompts of a stretch are counted from the summary pointer on, here from prompt 3."""
     chapter = make_active_chapter(chunk_size_prompts=size, last_summarized_prompt_index=2)
     add_prompts(chapter, 2)
     add_delta(chapter, 1, 2, turn_delta(1, 2))

@@ -1,4 +1,4 @@
-"""Trials in two windows at once, in real threads on the real database."""
+"""Tests of trials that are sent, taken or stopped by two threads at once."""
 
 import logging
 from collections.abc import Iterator
@@ -27,7 +27,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _nothing_was_papered_over(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """A deadlock that somebody caught, logged and tried again would be none the better."""
+    """Fail a test that logged a warning, because a deadlock that was caught and tried again is an
+    error too."""
     yield
     records = caplog.get_records("call")
     assert [r.getMessage() for r in records if r.levelno >= logging.WARNING] == []
@@ -48,7 +49,7 @@ def chosen_reply(chapter: Session) -> str:
 
 
 def sent(chapter: Session, key: str) -> Attempt:
-    """Start a trial, and wait until it is over where it is written by this thread."""
+    """Start a trial. If this thread writes the trial, wait until the trial has ended."""
     layer = number_of(chapter, "USER_PROMPT")
 
     async def run() -> Attempt:
@@ -84,7 +85,8 @@ def test_of_a_trial_and_the_next_prompt_one_waits(chapter: Session) -> None:
     results = at_once(
         partial(adopt_trial, chapter.pk, trial.pk), opening(chapter, "A bell rings.", "next")
     )
-    # The prompt may follow the adoption; nothing is adopted while the prompt is in flight.
+    # The prompt is always stored. The adoption of the trial is refused only if the prompt was
+    # stored first.
     assert not isinstance(results[1], Exception)
     assert chosen_reply(chapter) == ("I wait." if refusals(results) else "I run.")
     fail_attempt(successes(results)[-1].attempt, error="It ends here.", partial_text="")

@@ -1,4 +1,4 @@
-"""The latest reply tried again with one layer changed."""
+"""Tests of trials, which write the latest reply again with one layer changed."""
 
 import asyncio
 from collections.abc import Callable
@@ -245,7 +245,8 @@ class TestSentTwice:
     ) -> None:
         provider.enqueue(ProviderError("No line."))
         for _ in range(2):
-            # Once after it had failed, once after it was done.
+            # The first round comes after a failed trial, and the second round after a committed
+            # trial.
             try_again(chapter, submission_key="k")
             with pytest.raises(KeyReused):
                 try_again(chapter, "Somebody else.", submission_key="k")

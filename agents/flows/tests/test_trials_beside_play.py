@@ -1,4 +1,4 @@
-"""A trial runs beside play, which knows nothing of it, and each is stopped alone."""
+"""A trial runs beside play without any effect on play, and each of the two is stopped alone."""
 
 import asyncio
 from collections.abc import Callable

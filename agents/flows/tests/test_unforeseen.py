@@ -1,4 +1,5 @@
-"""An error that nothing provides for ends its reply at once, and is told without its own words."""
+"""An unforeseen error ends its reply at once, and the user is told of it without the error's own
+words."""
 
 import asyncio
 import gc
@@ -10,7 +11,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import InterfaceError, OperationalError
 
-from agents.flows import replies, warmup
+from agents.flows import committing, replies, warmup
 from agents.flows.replies import keep_reply, start_prompt
 from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.flows.warmup import warm_next_reply
@@ -35,7 +36,7 @@ def chapter() -> Session:
 
 @pytest.fixture(autouse=True)
 def _all_is_asked_for(caplog: pytest.LogCaptureFixture) -> Any:
-    """The event loop tells, when a task goes, of an error that nobody has asked it for."""
+    """Fail a test that leaves a task with an unread error, which the event loop logs."""
     yield
     gc.collect()
     told = [one for when in ("call", "teardown") for one in caplog.get_records(when)]
@@ -74,7 +75,7 @@ def failing_commit(patch: Patch, provider: ScriptedProvider, error: Exception) -
         raise error
 
     provider.enqueue("I step in.")
-    patch.setattr(replies, "commit_attempt", commit_and_fail)
+    patch.setattr(committing, "commit_attempt", commit_and_fail)
 
 
 def failing_preparation(patch: Patch, provider: ScriptedProvider, error: Exception) -> None:
@@ -124,7 +125,7 @@ def test_it_ends_the_turn_at_once_and_keeps_its_text(
     assert line.startswith(f"attempt {attempt.pk} met an error of the program:\n")
     assert f"{type(error).__name__} at\n" in line
     assert "lamp" not in caplog.text
-    # The next try is none the worse for it.
+    # The next try at the same prompt succeeds.
     assert play(chapter, key="k").status == Attempt.Status.COMMITTED
 
 
@@ -229,7 +230,7 @@ def test_a_stop_that_cannot_be_settled_is_one_too(
 
 
 class TestReadingAhead:
-    """What follows a reply that is stored costs no more than a head start."""
+    """An error while the server reads ahead does not change the reply that was stored before."""
 
     @pytest.fixture(autouse=True)
     def _embedded(self, settings: Any, monkeypatch: Patch) -> None:

@@ -1,4 +1,7 @@
-"""Reading ahead stops as soon as it is not needed, and helps the prompt that it was for."""
+"""Reading ahead stops as soon as it is not needed.
+
+It shortens the wait for a prompt to the same character.
+"""
 
 import asyncio
 import uuid
@@ -22,7 +25,7 @@ from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
-# Longer than any test may take.
+# No test takes as long as this.
 LONG = 30.0
 
 Task = asyncio.Task[None]
@@ -42,7 +45,7 @@ def chapter() -> Session:
 
 
 async def start_warming(provider: ScriptedProvider, chapter: Session, gate: asyncio.Event) -> Task:
-    """The server reads for character 1 and comes to no end before the gate opens."""
+    """Start reading ahead for character 1, with a call that does not end before the gate opens."""
     provider.enqueue(Script("I", gate=gate))
     await warm_reply(chapter.pk, 1)
     task = running()

@@ -1,6 +1,7 @@
-"""Nobody's prompt tells what he neither witnessed nor was told, and everything that he was.
+"""A character's prompt tells all that the character witnessed or was told, and nothing else.
 
-Agent 8 repeats every marked word that it was sent, so that whatever reached it stands in its block.
+Agent 8 repeats in each block every marked word of its request, so that the block shows which words
+reached it.
 """
 
 import json
@@ -69,7 +70,8 @@ MODELS = [
 
 
 def parrot(request: ModelRequest) -> str:
-    """Agent 8 swears to every marked word of its request; a character says nothing new."""
+    """Answer as agent 8 with every marked word of the request, and as a character without a new
+    word."""
     if "turn_delta" not in request.messages[0].content:
         return answer_in_form(request)
     marks = sorted(marks_of(" ".join(message.content for message in request.messages)))
@@ -140,7 +142,8 @@ def test_a_word_for_two_of_three_reaches_no_prompt_of_the_third(
             assert (start, seen) == (({SECRET},) * 2 if one != 3 else (set(), set()))
     assert not any(SECRET in prompt for prompt in asked[3])
     assert all(SECRET in prompt for prompt in asked[1] + asked[2])
-    # Thirty turns later it is a canon lock in the block of the two.
+    # The secret of an early turn still stands in the block for characters 1 and 2, thirty turns
+    # later.
     assert chapter.last_summarized_prompt_index == 28
     [private] = chapter.memory_blocks.filter(json_payload__icontains=SECRET, to_prompt_index=7)
     assert private.audience == [1, 2]
@@ -192,7 +195,8 @@ def test_each_set_of_witnesses_is_told_once_the_widest_first(
         everybody,
         everybody | {"zq2", "zq5"},
         everybody | {"zq6"},
-        # What two of them share is no news to the one.
+        # Character 3 shares zq6 with character 2, so that only zq3 is new in the call for character
+        # 3 alone.
         everybody | {"zq3", "zq6"},
     ]
     deltas = list(counting_deltas(chapter))
@@ -204,7 +208,7 @@ def test_each_set_of_witnesses_is_told_once_the_widest_first(
 
 
 def refused_second(provider: ScriptedProvider) -> None:
-    """The first call of a stretch is answered, and the second is not."""
+    """Let the first call of a stretch succeed, and the second call fail."""
     provider.enqueue(Script(json.dumps(turn_delta(canon_locks=["once"]))), ProviderRefused("401"))
 
 
@@ -216,7 +220,7 @@ def test_a_call_that_was_finished_is_not_made_again_after_the_next_failed(
     run_jobs()
     job = Job.objects.get(kind=Job.Kind.SUMMARIZE)
     assert (job.status, len(job.finished_deltas)) == (Job.Status.FAILED, 1)
-    # Nothing of a stretch counts before all of it is told.
+    # No delta of a stretch counts before all deltas of the stretch are written.
     assert not counting_deltas(chapter).exists()
     queue_due_summary(chapter)
     run_jobs()
@@ -254,7 +258,8 @@ def test_a_stretch_with_nothing_to_tell_is_known_to_those_for_whom_memory_is_wri
     monkeypatch: pytest.MonkeyPatch,
     for_characters: bool,
 ) -> None:
-    # The declarations are read first, so that none replaces this rule.
+    # The declarations of the modes are read first, because reading them later would replace this
+    # rule.
     installed()
     rule = StretchRule(for_characters=for_characters)
     monkeypatch.setitem(stretches._rules, "gamemaster", rule)
@@ -281,7 +286,7 @@ def test_a_stretch_with_nothing_to_tell_is_known_to_those_for_whom_memory_is_wri
 
 @pytest.fixture
 def _scenes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stretch ends with a scene, too."""
+    """Let a change of the kind SCENE_OVER end a stretch, beside the usual number of prompts."""
     rule = StretchRule(ended_by=frozenset({SCENE_OVER}))
     monkeypatch.setitem(stretches._rules, "gamemaster", rule)
 
@@ -291,7 +296,8 @@ STEPS = st.lists(
         st.sampled_from(
             ["turn"] * 5 + ["scene", "again", "choose", "edit", "rule", "remember", "end"]
         ),
-        # Who is addressed, who perceives it or reads it, and which of several.
+        # These are the slot that is addressed, the slots that perceive or read, and a number that
+        # picks one of several attempts.
         st.integers(1, 3),
         st.none() | st.sets(st.integers(1, 3), min_size=1),
         st.integers(0, 9),
@@ -302,7 +308,8 @@ STEPS = st.lists(
 
 
 class Played:
-    """A chapter that is played at random, with what each step said and to whom."""
+    """A chapter that is played at random, with a marked word for each text and the readers of each
+    ruling."""
 
     def __init__(self) -> None:
         self.chapter = make_active_chapter()
@@ -369,7 +376,8 @@ class Played:
             choose_reply(self.chapter.pk, self.latest.number, attempt.pk)
 
     def known_to(self, slot: int, *, until: int) -> set[str]:
-        """What the character witnessed in the turns up to this one, and all that it was told."""
+        """Return the marked words that the character witnessed up to this turn or reads in a
+        ruling."""
         events = chosen_events(self.chapter, to_prompt=until)
         heard = [event.text for event in events if slot in event.witnesses]
         ruled = [mark for mark, readers in self.rulings if slot in readers]
@@ -385,7 +393,8 @@ class Played:
             for tier in TIERS:
                 assert prompt_of(chapter, slot, tier) == known
                 if last:
-                    # Another attempt at the latest turn sees rulings since, and not the turn.
+                    # The request for another attempt at the latest turn has the later rulings, but
+                    # not the turn itself.
                     assert prompt_of(chapter, slot, tier, last) == self.known_to(
                         slot, until=last - 1
                     )

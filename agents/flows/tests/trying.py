@@ -1,4 +1,4 @@
-"""Trials in tests: one layer changed, and what came of it."""
+"""Functions that run trials in tests, each with one layer changed, and that read their replies."""
 
 import asyncio
 from typing import Any
@@ -24,7 +24,7 @@ IDENTITY = "Mara\nA ferrywoman who has lost her boat."
 
 @pytest.fixture
 def chapter(provider: ScriptedProvider, settings: Settings) -> Session:
-    """Two prompts were answered, both by the first character."""
+    """Return a chapter with two prompts, both answered by the first character."""
     settings.LLM = "scripted"
     chapter = make_active_chapter()
     provider.enqueue("I wait.", "I look at the lamp.")
@@ -45,14 +45,14 @@ async def begin(
     number: int | None = None,
     **more: Any,
 ) -> Attempt:
-    """Start a trial and leave it running; raises what refuses it."""
+    """Start a trial and leave it running. A refusal is raised."""
     layer = await in_database(number_of, chapter, name) if number is None else number
     sent: dict[str, Any] = {"layer_number": layer, "text": text, "submission_key": "", **more}
     return (await start_trial(chapter.pk, **sent)).attempt
 
 
 def try_again(chapter: Session, text: str = IDENTITY, **more: Any) -> Attempt:
-    """Run a trial to its end; takes and raises what `begin` does."""
+    """Run a trial to its end. The function takes and raises the same as `begin`."""
 
     async def run() -> Attempt:
         attempt = await begin(chapter, text, **more)
@@ -65,7 +65,7 @@ def try_again(chapter: Session, text: str = IDENTITY, **more: Any) -> Attempt:
 
 
 def running_elsewhere(chapter: Session, text: str = IDENTITY) -> Attempt:
-    """A trial that another process is writing."""
+    """Store a trial as if another process were writing it."""
     tried = read_reply(chapter.pk)
     layer = tried.find_layer(number_of(chapter, "AGENT_IDENTITY"))
     given: dict[str, object] = {
@@ -86,13 +86,13 @@ async def words_have_come(attempt: Attempt) -> None:
 
 
 def tried(chapter: Session, provider: ScriptedProvider) -> Attempt:
-    """A trial that came to a reply of its own."""
+    """Return a trial that was committed."""
     provider.enqueue("I run to the quay.")
     return try_again(chapter)
 
 
 def row_of(chapter: Session) -> dict[str, Any]:
-    """The chapter itself, every field of it."""
+    """Return every field of the chapter's own row."""
     return dict(Session.objects.filter(pk=chapter.pk).values().get())
 
 
@@ -105,6 +105,6 @@ def contents(request: ModelRequest) -> list[tuple[str, str]]:
 
 
 def replies_to(chapter: Session, number: int) -> list[str]:
-    """Of all committed attempts, oldest first."""
+    """Return the replies of all committed attempts at this turn, oldest first."""
     attempts = attempts_at(chapter.turns.get(number=number))
     return [reply_of(attempt).text for attempt in attempts]

@@ -1,6 +1,6 @@
-"""Prompts kept as files, so that a change of wording shows as a diff in review.
+"""Prompts that are kept as files, so that a change of their wording shows in a review as a diff.
 
-`UPDATE_GOLDEN=1` writes the files anew; look at the diff before it is committed.
+`UPDATE_GOLDEN=1` writes the files anew. Read the diff before you commit it.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""Payloads of agents 0 and 8 with something in every key, and ways to vary and to write them."""
+"""Payloads of agents 0 and 8 in which every key has a value, and functions that vary and write
+them."""
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -62,13 +63,17 @@ DELTA: dict[str, Any] = {
     "canon_locks": [],
     "contradictions_or_questions": [],
 }
-# Controls, separators of lines and halves of surrogate pairs.
+# The texts have no control characters, no halves of surrogate pairs, and no separators of lines and
+# paragraphs.
 _NO_TEXT: tuple[Literal["Cc", "Cs", "Zl", "Zp"], ...] = ("Cc", "Cs", "Zl", "Zp")
 SHAPES = [(WorldChapterLock, LOCK), (TurnDelta, DELTA)]
 
 
 def changed(payload: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy with the value at a dotted path replaced; a path ending in "!" removes the key."""
+    """Return a copy in which the value at a dotted path is replaced.
+
+    A path that ends in "!" removes the key.
+    """
     copy = deepcopy(payload)
     *parents, last = path.split(".")
     node: Any = copy
@@ -82,7 +87,8 @@ def changed(payload: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 
 def payloads_of(shape: type[Shape], *, alphabet: str = "") -> st.SearchStrategy[dict[str, Any]]:
-    """Whole payloads with any text in every key, as a model could have written them."""
+    """Return a strategy for complete payloads with any text in every key, as a model could write
+    them."""
     letters = st.sampled_from(alphabet) if alphabet else st.characters(exclude_categories=_NO_TEXT)
     texts = st.text(letters, min_size=1, max_size=20).map(str.strip).filter(bool)
     return _values(json_schema_for(shape), texts)
@@ -102,9 +108,9 @@ def _values(schema: dict[str, Any], texts: st.SearchStrategy[str]) -> st.SearchS
 
 
 def deeply_nested(*pairs: tuple[str, str]) -> st.SearchStrategy[str]:
-    """Some of these openings and closings, in one another up to thousands of times.
+    """Return a strategy for texts with some of these pairs nested up to 4,000 levels deep.
 
-    There may be fewer closings than openings, or more.
+    A text may have fewer closings than openings, or more.
     """
 
     def write(chosen: Sequence[tuple[str, str]], depth: int, inside: str, more: int) -> str:
@@ -122,7 +128,7 @@ def deeply_nested(*pairs: tuple[str, str]) -> st.SearchStrategy[str]:
 
 
 def assert_read_or_refused(read: Callable[[], Reading]) -> None:
-    """A turn delta that memory takes, or a refusal; nothing else may come of a text."""
+    """Check that a text is either read as a turn delta that memory takes, or refused."""
     try:
         payload = read().payload
     except InvalidReply:
@@ -131,7 +137,7 @@ def assert_read_or_refused(read: Callable[[], Reading]) -> None:
 
 
 def assert_says_no_more(cut: Payload, whole: Payload) -> None:
-    """What was read of a payload that breaks off lacks at most the end of its last list."""
+    """Check that the payload read from a cut text lacks at most the end of its last list."""
     *earlier, last = whole
     assert list(cut) == list(whole)
     assert all(cut[key] == whole[key] for key in earlier)
@@ -140,7 +146,7 @@ def assert_says_no_more(cut: Payload, whole: Payload) -> None:
 
 
 def as_xml(payload: dict[str, Any]) -> str:
-    """The payload in the tags that a model is asked for."""
+    """Write the payload in the tags that a model is asked for."""
     parts = {key: value for key, value in payload.items() if key != "memory_type"}
     return _element(payload["memory_type"], parts)
 

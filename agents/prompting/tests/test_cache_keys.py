@@ -1,4 +1,4 @@
-"""What a provider's prefix cache is told a call belongs to: its chapter and agent, and no more."""
+"""The key for a provider's prefix cache stands for one agent in one chapter, and names neither."""
 
 import pytest
 from pytest_django import Settings
@@ -18,6 +18,6 @@ def test_a_key_is_one_agents_in_one_chapter(provider: ScriptedProvider, settings
     first, second, third, fourth = (request.cache_key for request in provider.history)
     assert first == third
     assert len({first, second, fourth}) == 3
-    # OpenAI takes no longer ones than 64.
+    # OpenAI takes keys of at most 64 characters.
     assert [len(key) for key in (first, second, fourth)] == [32, 32, 32]
     assert str(one.pk) not in first

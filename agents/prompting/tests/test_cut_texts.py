@@ -1,4 +1,5 @@
-"""Texts that filled all the room that a schema gave them."""
+"""Tests of texts that fill their whole length in a schema, and so may end in the middle of a
+word."""
 
 import json
 from collections.abc import Callable

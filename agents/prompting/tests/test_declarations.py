@@ -1,4 +1,4 @@
-"""A new agent is one Markdown file and one declaration."""
+"""A new agent needs only one Markdown file and one declaration."""
 
 from pathlib import Path
 

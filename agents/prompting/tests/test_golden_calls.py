@@ -1,4 +1,5 @@
-"""What only some calls are sent, word for word: reminders of the form, repairs, later scenes."""
+"""Golden files of the parts that only some calls have: reminders of the form, repairs, later
+scenes."""
 
 import json
 from collections.abc import Callable
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
 
-# The form that each is asked for, and a valid answer in it.
+# Each form has a model that is asked for it, and a function that writes a valid answer in it.
 FORMS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "json": ("a-model-nobody-knows", json.dumps),
     "xml": ("claude-sonnet-4", as_xml),
@@ -31,7 +32,7 @@ FORMS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest, settings: Settings) -> str:
-    """Agents 0 and 8 are asked for this form, without a schema."""
+    """Choose a model of which agents 0 and 8 ask this form, without a schema."""
     settings.LLM = "openai"
     settings.MODEL = FORMS[request.param][0]
     settings.MODEL_BY_AGENT = {}
@@ -75,7 +76,7 @@ def test_a_scene_after_another(
 
 
 def _added(provider: ScriptedProvider, call: int) -> list[Message]:
-    """What a later call says after the prompt of the first one."""
+    """Return the messages that a later call adds to the prompt of the first call."""
     first = provider.history[0].messages
     assert provider.history[call].messages[: len(first)] == first
     return list(provider.history[call].messages[len(first) :])

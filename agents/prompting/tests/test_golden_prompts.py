@@ -1,4 +1,4 @@
-"""Every agent's prompt in every tier, word for word."""
+"""Golden files of every agent's prompt in every tier."""
 
 from collections.abc import Callable
 
@@ -45,7 +45,7 @@ SUBJECTS: dict[Agent, Callable[[Session], Subject]] = {
 
 @pytest.fixture
 def chapter() -> Session:
-    """Sixteen prompts, memory of fourteen of them, and a correction."""
+    """Return a chapter of sixteen prompts with memory of the first fourteen and one correction."""
     chapter = make_active_chapter(agent_names={"2": "Tom <the elder>"})
     add_lock(chapter, world_lock())
     for first, last in ((1, 7), (8, 14)):

@@ -1,4 +1,5 @@
-"""A prompt's unchanged part is kept between prompts: whatever changes it must show in the next."""
+"""The unchanged part of a prompt is kept for the next prompt, and every change shows there at
+once."""
 
 import time
 from types import SimpleNamespace
@@ -70,7 +71,8 @@ def test_what_was_read_ahead_is_not_asked_for_again(
     django_assert_num_queries: DjangoAssertNumQueries,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However long the GM thinks, within reason, and however long ago the reply before was."""
+    """The part that was read ahead is used without a query, even after the GM has thought for ten
+    minutes."""
     seconds = [time.monotonic() + 100]
     monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
     read_ahead(chapter)
@@ -131,7 +133,8 @@ def test_in_a_small_window_a_context_that_may_give_way_is_remembered_at_once(
 
 
 def test_the_layers_of_a_prompt_show_one_state_of_the_chapter(chapter: Session) -> None:
-    """Also when a summary lands between the reading of the chapter and that of its memory."""
+    """The summary is stored after the chapter was read, so that the prompt still shows the turns
+    that the summary covers."""
     add_prompts(chapter, 7)
     stored = Attempt(session=get_chapter(chapter.pk), actor=1, words="Go.")
     summarize(chapter, "The bell has no clapper.")

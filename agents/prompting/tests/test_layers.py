@@ -1,4 +1,5 @@
-"""Fitting a prompt into a window: order kept, floors kept, never over the budget."""
+"""A prompt that is fitted into a window keeps the order of its layers and never exceeds the
+budget."""
 
 from dataclasses import replace
 
@@ -91,10 +92,11 @@ def test_a_limit_in_tokens_holds_whatever_room_and_share_there_are() -> None:
 
 
 class TestTooLong:
-    """Which part the GM is told to shorten. A character of the texts is a token."""
+    """The refusal names the part that the GM has to shorten. Each letter of a text is one token."""
 
     def refusal(self, *, room: int, **sizes: int) -> str:
-        """Of layers with texts so long, in a window with `room` for texts."""
+        """Return the refusal of layers with texts of these sizes, in a window with `room` for
+        texts."""
         parts = [text_layer(name, "x" * size, has_heading=False) for name, size in sizes.items()]
         budget = room + TOKENS_PER_MESSAGE * len(parts)
         with pytest.raises(PromptTooLong) as refused:
@@ -188,7 +190,7 @@ def test_a_prompt_never_exceeds_its_budget(
 def test_a_piece_that_must_stay_is_neither_shortened_nor_dropped() -> None:
     blocks = tuple(Piece(f"{at} " * 60, "brief", must_stay=at in (0, 2)) for at in range(4))
     layer = Layer("MEMORY", blocks, trim=Trim.CONDENSE)
-    # Two blocks with their heading are 252 characters.
+    # The room is for two blocks and the heading, which have 252 characters in all.
     room = TOKENS_PER_MESSAGE + 127
     prompt = assemble([layer], budget_tokens=room, weight_per_token=2.0)
     (message,) = prompt.messages

@@ -1,4 +1,4 @@
-"""What a narrator set around its prose is taken off, and no word of the story with it."""
+"""Marks that a narrator set around its prose are taken off. No word of the story is taken off."""
 
 from collections.abc import Callable
 

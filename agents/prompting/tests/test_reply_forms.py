@@ -1,4 +1,5 @@
-"""Which form a model is asked for, what it is told of it, and that the other one is read too."""
+"""Tests of which form a model is asked for, and of replies in the form that it was not asked
+for."""
 
 import json
 from typing import Any

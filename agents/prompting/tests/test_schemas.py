@@ -25,7 +25,7 @@ from agents.prompting.forms.schemas import (
 from agents.prompting.tests.payloads import DELTA, LOCK, SHAPES, changed
 from sessions.roster import Character
 
-# The least that JSON in English was seen to hold.
+# Every measured JSON text in English had at least this many characters per token.
 CHARACTERS_PER_TOKEN = 2.3
 
 ROSTER = [Character(1, "red", "Mara Venn"), Character(2, "orange", "Agent Orange")]
@@ -130,7 +130,7 @@ class TestCheckPayload:
             check_payload(payload, TurnDelta)
         except InvalidReply:
             return
-        # What memory takes is JSON in UTF-8, and read again it is the same.
+        # The payload can be stored as JSON in UTF-8, and reading it again gives the same payload.
         stored = json.dumps(payload, allow_nan=False, ensure_ascii=False).encode()
         assert json.loads(stored) == payload
 

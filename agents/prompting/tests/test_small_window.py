@@ -1,4 +1,4 @@
-"""A long chapter on a small window: whatever is composed fits, and what matters is in it."""
+"""In a long chapter on a small window, every prompt fits and has the texts that matter."""
 
 import json
 import re
@@ -35,23 +35,24 @@ WINDOW = 8_192
 PROMPTS = 60
 SLOTS = (1, 2, 3)
 REPLY_WORDS = 80
-# As the scripted provider counts them.
+# The scripted provider counts four characters as one token.
 CHARACTERS_PER_TOKEN = 4
 
 
 def filling(slot: int) -> str:
-    """A text as long as Tab 1 takes, of this slot's own."""
+    """Return a text that is as long as Tab 1 takes and differs for each slot."""
     text = f"Of number {slot}: {reply_text(slot, 2_000)}"
     return text[:TAB1_CHAR_LIMIT].strip().ljust(TAB1_CHAR_LIMIT, ".")
 
 
 def long_beat(number: int) -> str:
-    """Long enough that the latest prompts do not fit beside an identity and the memory."""
+    """Return a beat so long that the latest prompts do not fit beside an identity and the
+    memory."""
     return "\n".join(beat_text(number * 10 + part) for part in range(8))
 
 
 def answer(request: ModelRequest) -> str:
-    """Memory that grows as a chapter's does, and replies of the usual length."""
+    """Answer with memory that grows as in a real chapter, and with replies of the usual length."""
     system, prompt = request.messages[0].content, request.messages[-1].content
     if "turn_delta" in system:
         chunk = prompt.split("## RECENT_CONTEXT_CHUNK")[-1]
@@ -64,7 +65,8 @@ def answer(request: ModelRequest) -> str:
 
 @pytest.fixture(params=["openai", "embedded"])
 def _model(request: pytest.FixtureRequest, small_window: None, settings: Settings) -> None:
-    """One that nobody knows, and the embedded one, which is told least."""
+    """Choose a model that nobody knows, and then the embedded model, which gets the shortest
+    prompts."""
     settings.LLM = request.param
     settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 10_000
 
@@ -94,7 +96,7 @@ def tokens_of(messages: tuple[Message, ...]) -> float:
 
 
 def compose_next(chapter: Session, slot: int, words: str) -> None:
-    """The prompt before it is sent, to each character, chosen or not."""
+    """Compose the prompt that would be sent next to this character, and check that it fits."""
     facts = model_facts(CHARACTERS[slot])
     attempt = Attempt(session=chapter, actor=slot, words=words)
     agent = agent_of(attempt)

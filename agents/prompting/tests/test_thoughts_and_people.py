@@ -1,4 +1,4 @@
-"""A thought reaches its thinker's recent context alone; who appears in play is told of to all."""
+"""A thought reaches only its thinker's recent context. A person who appears is told of to all."""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""JSON read from replies: nothing but a payload or InvalidReply, and no canon lost unseen."""
+"""JSON is read from replies as a payload or refused with InvalidReply.
+
+No canon is lost unnoticed.
+"""
 
 import json
 import re
@@ -47,7 +50,8 @@ def refusal(text: str, *, is_last_try: bool = False) -> str:
 
 
 def written(value: Any, *, quote: str = '"', last: str = "") -> str:
-    """JSON with other quotes around keys and texts, or with something after each last entry."""
+    """Write JSON with other quotation marks, or with some text after the last entry of each list
+    and object."""
     if isinstance(value, str):
         text = json.dumps(value, ensure_ascii=False)[1:-1]
         return (

@@ -1,4 +1,4 @@
-"""XML read from replies: the same payloads as from JSON, or InvalidReply."""
+"""XML is read from replies as the same payloads as from JSON, or refused with InvalidReply."""
 
 import re
 from typing import Any
@@ -28,7 +28,7 @@ from agents.prompting.tests.payloads import (
     payloads_of,
 )
 
-# Its lists have two entries where two make a difference.
+# A list has two entries if a reader could treat one entry differently from several.
 RICH = {
     **DELTA,
     "major_events": [
@@ -244,5 +244,5 @@ class TestAnyText:
             cut = read(text[: at % len(text)], is_last_try=True).payload
         except InvalidReply:
             return
-        # Its name, the outermost tag, comes first.
+        # The name of the payload comes first, because it is the outermost tag.
         assert_says_no_more(cut, {"memory_type": payload["memory_type"], **payload})

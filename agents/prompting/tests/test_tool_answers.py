@@ -1,4 +1,4 @@
-"""Answers with tool calls in them, read while they are written, in each of the forms."""
+"""Tests of how answers with tool calls are read in each form while they are being written."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ texts = st.text(st.sampled_from('ab <>/&"\\\n{}[]:,callsnm=é😀'), max_size=30
 
 
 def read(reader: AnswerReader, pieces: Sequence[str]) -> tuple[str, AnswerEnd]:
-    """All that was shown, and the end."""
+    """Return all text that was shown, and the end of the answer."""
     shown = "".join(reader.take(piece) for piece in pieces)
     end = reader.end()
     return shown + end.text, end
@@ -125,7 +125,7 @@ class TestJson:
         assert (shown, end.calls, end.problem) == (answer, (), "")
 
     def test_an_object_within_words_calls_nothing(self) -> None:
-        """It may be quoted from the story."""
+        """Such an object may be a quotation from the story."""
         answer = f"She reads: {as_json('', ('look', {}))}"
         shown, end = read(reader_for("json", TOOLS), [answer])
         assert (shown, end.calls) == (answer, ())
@@ -243,8 +243,11 @@ class TestBounds:
     ],
 )
 def test_no_answer_takes_longer_than_its_length(form: ToolForm, begin: str, unit: str) -> None:
-    """Letter by letter, 300,000 of them: quadratic, each would take minutes; the test's own end is
-    what is asserted."""
+    """The only check is that the test ends soon.
+
+    If the time grew with the square of the length, each answer of 300,000 letters would take
+    minutes.
+    """
     read(reader_for(form, TOOLS), begin + unit * (300_000 // len(unit)))
 
 
@@ -255,15 +258,15 @@ class TestTheForm:
             ("gpt-4o", "native", "native"),
             ("gpt-4o", "json", "json"),
             ("gpt-4o", "xml", "xml"),
-            # Takes no tools beside its reasoning, but JSON schemas.
+            # This model takes no tools beside its reasoning, but JSON schemas.
             ("gpt-5.6", "native", "json"),
             ("claude-opus-4", "native", "native"),
-            # No JSON schemas, and better at XML.
+            # This model takes no JSON schemas and writes better XML than JSON.
             ("claude-opus-4", "json", "xml"),
             ("claude-2", "native", "xml"),
             ("a-model-nobody-knows", "native", "json"),
             ("embedded:qwen2.5-coder-1.5b", "native", "json"),
-            # It would not keep to XML.
+            # This model does not keep to XML.
             ("embedded:qwen2.5-coder-1.5b", "xml", "json"),
         ],
     )

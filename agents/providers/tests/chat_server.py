@@ -1,4 +1,5 @@
-"""A small HTTP server that answers chat calls with what a test wrote, well-formed or not."""
+"""A small HTTP server that answers chat calls with answers that a test wrote, well-formed or
+not."""
 
 import asyncio
 import json
@@ -18,8 +19,6 @@ STREAM_HEAD = (
 
 @dataclass
 class Exchange:
-    """One request and the means to answer it."""
-
     path: str
     headers: Mapping[str, str]
     body: dict[str, Any]
@@ -53,13 +52,13 @@ class Exchange:
 
 @dataclass
 class ChatServer:
-    """Gives the queued answers in order and keeps what it was asked."""
+    """A server that gives the queued answers in order and keeps the requests."""
 
     answers: deque[Answer]
     exchanges: list[Exchange] = field(default_factory=list)
     connections: int = 0
     port: int = 0
-    # Set when a client hangs up in the middle of an answer.
+    # The event is set when a client hangs up before the end of an answer.
     is_left: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -101,7 +100,7 @@ async def chat_server(*answers: Answer) -> AsyncIterator[ChatServer]:
 
 
 def says(*texts: str, reason: str = "stop", usage: object = None) -> Answer:
-    """A well-formed reply."""
+    """Make a well-formed streamed reply."""
 
     async def answer(exchange: Exchange) -> None:
         await exchange.send_raw(STREAM_HEAD)
@@ -116,7 +115,8 @@ def says(*texts: str, reason: str = "stop", usage: object = None) -> Answer:
 
 
 def calls_tools(*fragments: object, text: str = "", reason: str = "tool_calls") -> Answer:
-    """A reply with this text, whose tool calls come in these fragments, one a piece."""
+    """Make a streamed reply with this text and these fragments of tool calls, each in a chunk of
+    its own."""
 
     async def answer(exchange: Exchange) -> None:
         await exchange.send_raw(STREAM_HEAD)
@@ -133,7 +133,7 @@ def calls_tools(*fragments: object, text: str = "", reason: str = "tool_calls") 
 def says_at_once(
     text: object, reason: str | None = "stop", *, usage: object = None, **message: object
 ) -> Answer:
-    """A well-formed reply to a call that asked for the whole."""
+    """Make a well-formed reply to a call that did not ask for a stream."""
     message = {"role": "assistant", "content": text, **message}
     choices = [{"index": 0, "message": message, "finish_reason": reason}]
     base = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
@@ -141,7 +141,7 @@ def says_at_once(
 
 
 def streams(*events: str) -> Answer:
-    """These events, whatever they are, and a proper end of the response."""
+    """Make a stream of these events, which may be malformed, with a proper end of the response."""
 
     async def answer(exchange: Exchange) -> None:
         await exchange.send_raw(STREAM_HEAD)
@@ -153,7 +153,7 @@ def streams(*events: str) -> Answer:
 
 
 def responds(status: int, body: object = "", *, headers: Mapping[str, str] | None = None) -> Answer:
-    """A whole response; a body that is no text is sent as JSON."""
+    """Make a whole response. A body that is no string is sent as JSON."""
 
     async def answer(exchange: Exchange) -> None:
         data = (body if isinstance(body, str) else json.dumps(body)).encode()
@@ -171,7 +171,7 @@ def refuses(status: int, message: str = "", **fields: object) -> Answer:
 
 
 def hangs_up(*texts: str) -> Answer:
-    """Drops the connection after these texts."""
+    """Make an answer that drops the connection after these texts."""
 
     async def answer(exchange: Exchange) -> None:
         if texts:
@@ -184,7 +184,7 @@ def hangs_up(*texts: str) -> Answer:
 
 
 def falls_silent(*texts: str) -> Answer:
-    """Sends these texts and then nothing, until the client has gone."""
+    """Make an answer that sends these texts and then nothing until the client has gone."""
 
     async def answer(exchange: Exchange) -> None:
         if texts:

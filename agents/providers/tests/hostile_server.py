@@ -1,7 +1,7 @@
-"""A model server that means harm, on loopback, in threads of its own.
+"""A hostile model server, which listens on loopback and answers in threads of its own.
 
-What it sends is data: `ANSWERS` has each answer by its kind and name, as the bytes that go over the
-wire. One that has no end is sent until the client has had enough of it.
+`ANSWERS` has each answer by its kind and name, as the bytes that the server sends. An answer
+without an end is sent until the client closes the connection.
 """
 
 import json
@@ -14,17 +14,20 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
-# As if it had no end: more than a client may ever read.
+# An answer without an end has this many bytes, which is more than a client may ever read.
 WITHOUT_END = 1_000_000_000
-# What is sent at once, so that the server is never what is slow.
+# Bytes without an end are sent in blocks of this size, so that the server is never the slow side.
 _BLOCK = 64 * 1024
-# For a client that neither reads nor leaves.
+# The server closes the connection after this time if the client neither reads nor leaves.
 _PATIENCE_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class HostileAnswer:
-    """All that is sent, and what is told of it: words of an error; "" where it is a reply."""
+    """An answer in pieces of bytes, and words of the error that the user is told of it.
+
+    `told` is "" if the answer makes a reply.
+    """
 
     pieces: Callable[[], Iterable[bytes]]
     told: str = ""
@@ -53,7 +56,7 @@ def _without_end(piece: bytes) -> Iterator[bytes]:
 
 
 def _sent(told: str, *pieces: bytes, then: bytes = b"") -> HostileAnswer:
-    """These bytes, and then the last of them without end."""
+    """Make an answer of these pieces, followed by the bytes of `then` without an end."""
     return HostileAnswer(lambda: chain(pieces, _without_end(then) if then else ()), told)
 
 
@@ -77,14 +80,16 @@ def _nested(depth: int) -> bytes:
 
 
 def _packed(megabyte: bytes, wbits: int) -> tuple[bytes, bytes]:
-    """A packed stream's start, and a block that may follow it as often as wanted."""
+    """Return the start of a packed stream, and a block that may follow the start any number of
+    times."""
     packer = zlib.compressobj(9, zlib.DEFLATED, wbits)
     start = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
     return start, packer.compress(megabyte) + packer.flush(zlib.Z_FULL_FLUSH)
 
 
 def _bomb(told: str, status: str, encoding: str, *, text: bytes = b"\0") -> HostileAnswer:
-    """A megabyte that becomes a gigabyte, packed as often as `encoding` says."""
+    """Make an answer of a packed megabyte that unpacks to a gigabyte, packed as often as `encoding`
+    says."""
     wbits = -zlib.MAX_WBITS if encoding == "deflate" else zlib.MAX_WBITS | 16
 
     def pieces() -> Iterator[bytes]:
@@ -201,7 +206,8 @@ _LENGTH = {
     "a chunk's size without end": _sent(_UNREACHABLE, _CHUNKED, b"1;", then=b"x"),
     "chunks of one byte without end": _sent(_TOO_MUCH, _CHUNKED, then=_chunks(b":")),
     "trailers without end": _sent("", _CHUNKED, _chunks(*_REPLY), b"0\r\n", then=b"X: x\r\n"),
-    # In one piece with the end: what comes later could meet the next question on its way.
+    # The second answer begins in one piece with the end of the first. A separate piece could come
+    # so late that it answers the client's next request.
     "an answer to nothing": _sent(
         "", _CHUNKED, _chunks(*_REPLY), b"0\r\n\r\n" + _head(), then=_WORDS
     ),
@@ -285,7 +291,7 @@ def _called_so(calls: object) -> bytes:
 
 _CALLS_END = (_delta("tool_calls"), _DONE)
 _ONLY_CALLS = "The model returned an empty reply"
-# What is told where no tools were offered.
+# These are the errors for a request that offered no tools.
 _TOOLS = {
     "a tool call without end": _streamed(
         _TOO_MUCH, then=_delta(tool_calls=[{**_TOOL, "function": {"arguments": "{{{{"}}])
@@ -350,9 +356,9 @@ ANSWERS: dict[str, dict[str, HostileAnswer]] = {
 
 @dataclass
 class HostileServer:
-    """Gives a request the answer that is set for words in it, or else an ordinary one.
+    """A server that looks for words in a request and gives the answer that is set for them.
 
-    What that says, `write` makes of the request's body.
+    Any other request gets an ordinary answer, whose text `write` makes from the request's body.
     """
 
     write: Callable[[dict[str, Any]], str]
@@ -378,7 +384,8 @@ def hostile_server(write: Callable[[dict[str, Any]], str]) -> Iterator[HostileSe
         timeout = _PATIENCE_SECONDS
 
         def handle(self) -> None:
-            # A client that leaves in the middle is what is hoped for.
+            # The client may close the connection in the middle of an answer, as these tests want it
+            # to.
             with suppress(OSError):
                 self._answer()
 

@@ -1,4 +1,7 @@
-"""A small HTTP server that tells what a test wrote of its models, in a thread of its own."""
+"""A small HTTP server that answers questions about models with answers that a test wrote.
+
+It runs in a thread of its own.
+"""
 
 import json
 import threading
@@ -7,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# What it answers by "GET /path" or "POST /path": JSON, bytes as they are, or a status.
+# A key is "GET /path" or "POST /path". Its value is the answer: data to be sent as JSON, bytes to
+# be sent unchanged, or a status.
 Routes = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Question:
-    """One request that came."""
+    """A request that the server received."""
 
     route: str
     query: str
@@ -23,7 +27,10 @@ class Question:
 
 @dataclass
 class ModelServer:
-    """Status 404 for everything that has no route; a route of None waits until the test ends."""
+    """A server that gives each request the answer of its route, or status 404 if there is no route.
+
+    A request whose route has the answer None waits until the test ends.
+    """
 
     routes: Routes
     port: int = 0
@@ -69,7 +76,7 @@ def model_server(routes: Routes) -> Iterator[ModelServer]:
         do_POST = do_GET  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Not to the terminal."""
+            """Log nothing to the terminal."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -1,4 +1,4 @@
-"""Connections to a model server, under both loops: what the server does to them."""
+"""Tests of what a model server does to connections, under asyncio and under uvloop."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("calls_allowed")
 in_both_loops = pytest.mark.anyio
 
 CLOSED_ON_RESET = struct.pack("ii", 1, 0)
-# More rounds of the loop than anything that is on its way needs to arrive.
+# Data on loopback arrives within far fewer rounds of the event loop.
 ROUNDS = 200
 
 
@@ -36,7 +36,8 @@ async def let_others_run() -> None:
 
 
 def still_open(writer: asyncio.StreamWriter) -> socket.socket:
-    """The server's end also after its loop has closed it."""
+    """Return a copy of the server's socket, which stays open after the event loop has closed its
+    own."""
     return socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
 
 
@@ -70,7 +71,7 @@ class TestReading:
                 assert isinstance(part, TextDelta)
                 texts.append(part.text)
                 is_read.set()
-                # Both the words and the end come while nobody reads.
+                # The words and the end of the connection both arrive before the reader goes on.
                 await has_ended.wait()
                 await let_others_run()
 
@@ -80,7 +81,7 @@ class TestReading:
         assert "".join(texts) == "I step inside and look."
 
     async def test_a_server_waits_for_a_reader_that_sleeps(self) -> None:
-        # Several times what the system holds of a connection.
+        # The data is several times as long as the system's buffers for a connection.
         part, count = bytes(64 * 1024), 1_600
         sent = received = 0
 
@@ -124,7 +125,8 @@ class TestIdleConnections:
             await read_into(outcome, provider)
             writer = server.exchanges[0].writer
             if event == "speaks":
-                # Not over the loop, which may put it off.
+                # The bytes are written directly to the socket, because the event loop may send
+                # bytes with a delay.
                 with still_open(writer) as peer:
                     peer.sendall(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
             elif event != "nothing":
@@ -146,7 +148,8 @@ class TestClosing:
                 assert outcome.text == "Yes."
                 kept.append(still_open(server.exchanges[0].writer))
 
-        # What tests before this one have left to be collected is not this one's.
+        # Objects that earlier tests left are collected first, so that their warnings are not
+        # counted here.
         gc.collect()
         recwarn.clear()
         kept: list[socket.socket] = []

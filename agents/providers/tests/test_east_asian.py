@@ -1,4 +1,5 @@
-"""A model that slips into another script: what it is told so that it does not."""
+"""Tests of the fields and schemas that keep the embedded model from slipping into East Asian
+scripts."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ def request(text: str) -> ModelRequest:
 
 
 def fields_of(request: ModelRequest) -> dict[str, Any]:
-    """What the request's body has for the embedded server."""
+    """Return the fields that the request's body has only for the embedded server."""
     return EmbeddedProvider(base_url="http://127.0.0.1:1").extra_fields(request)
 
 

@@ -1,4 +1,4 @@
-"""The data of server-sent events, however the network cuts them."""
+"""The data of server-sent events is the same however the network cuts the stream."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ from agents.providers.bounds import TooMuch
 from agents.providers.event_data import EventData
 
 LINE_ENDS = st.sampled_from(["\n", "\r\n"])
-# A carriage return alone ends a line too, but no server ends its lines so.
+# A carriage return alone would end a line too, but no server ends its lines in this way.
 TEXTS = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1)
 
 

@@ -1,4 +1,4 @@
-"""Whatever a server sends: little memory is taken, it ends in words, and the next call works."""
+"""A hostile answer takes little memory and ends in a reply or an error. The next call works."""
 
 import asyncio
 import tracemalloc
@@ -43,7 +43,7 @@ LIMIT = 50
 TOOL = ToolSchema("go", "Goes.", {"type": "object", "properties": {}})
 HOSTILE = replace(REQUEST, model="hostile", max_output_tokens=LIMIT)
 MOST_CHARACTERS = LIMIT * 50
-# Of all that is kept and made of one answer.
+# Reading one answer may take at most this many bytes of memory.
 MOST_MEMORY = 40_000_000
 
 every_answer = pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_a_call_ends_in_words_and_the_next_one_works(
     with hostile_server(lambda _: "Yes.") as server:
         server.answers["hostile"] = answer
         hostile, ordinary = asyncio.run(run(server.base_url))
-    # Words that answer nothing may meet the next question on its way and then answer that one: the
-    # server may say what it likes.
+    # Bytes that follow an answer may come so late that the client takes them for the answer to its
+    # next request. This is allowed, because a server may give any answer.
     may_come_late = answer is ANSWERS["length"]["an answer to nothing"]
     assert ordinary.text == "Yes." or (may_come_late and ordinary.text.startswith("I step"))
     assert len(hostile.text) <= MOST_CHARACTERS
@@ -97,14 +97,17 @@ def test_a_call_ends_in_words_and_the_next_one_works(
     else:
         assert hostile.text or str(hostile.error)
     assert len(str(hostile.failure)) < 700
-    # It is stored and shown, whatever the server itself said.
+    # The failure is stored and shown, so that it must be text whatever the server sent.
     assert "\0" not in str(hostile.failure).encode().decode()
 
 
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", ANSWERS["tool calls"])
 def test_with_tools_to_call_it_ends_too(name: str, *, is_stream: bool) -> None:
-    """Of the calls as many are gathered as are run, and one that says so; each is short."""
+    """At most MOST_CALLS calls are gathered, and one more that says that it is not run.
+
+    Each call is short.
+    """
 
     async def run(base_url: str) -> list[Outcome]:
         provider = provider_at(base_url)
@@ -127,7 +130,7 @@ def test_with_tools_to_call_it_ends_too(name: str, *, is_stream: bool) -> None:
     for each in hostile.tool_calls:
         assert 0 < len(each.name) <= 64
         assert len(each.arguments) <= MOST_ARGUMENTS
-        # They are stored, and sent back.
+        # The arguments are stored and sent back to the server, so that they must be text.
         assert "\0" not in each.arguments.encode().decode()
         assert len(each.call_id) <= 100
 
@@ -141,7 +144,7 @@ def test_a_question_about_windows_ends(answer: HostileAnswer) -> None:
 
 
 class TestTheLimit:
-    """What ignores it is cut, and hidden text counts like any other."""
+    """The text of a reply is cut at the limit. Hidden text counts towards the limit."""
 
     @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
     def test_words_beyond_it_are_left_out(self, *, is_stream: bool) -> None:
@@ -166,9 +169,10 @@ class TestTheLimit:
 
 
 class TestTheDeadline:
-    """A sign of life puts off that of the next word, and not that of the whole."""
+    """A sign of life from the server extends the time for the next word, but not the time for the
+    reply."""
 
-    # Long enough for the first words to come on a busy machine.
+    # The first words come within this time even on a busy machine.
     WHOLE = 10 * SHORT
     LIMITS = TimeOuts(LONG, LONG, LONG, LONG, a_token=(WHOLE - LONG) / LIMIT)
 
@@ -202,7 +206,7 @@ class TestTheDeadline:
         async def answer(exchange: Exchange) -> None:
             await exchange.send_raw(STREAM_HEAD)
             while not exchange.is_left.is_set():
-                # Blanks before JSON, as some servers send them, are its beginning.
+                # Some servers send blanks before the JSON. The blanks belong to the answer.
                 await exchange.send_raw(b"1\r\n \r\n")
                 await asyncio.sleep(SHORT / 10)
 

@@ -1,4 +1,4 @@
-"""What goes over the wire to an OpenAI-compatible server, and what is made of what comes back."""
+"""Tests of what an OpenAI-compatible server is sent, and of how its answers are read."""
 
 import asyncio
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server that refuses, fails, breaks off or falls silent."""
+"""Tests of an OpenAI-compatible server that refuses, fails, breaks off or falls silent."""
 
 import asyncio
 import socket

@@ -1,4 +1,5 @@
-"""What every provider keeps to: the scripted one, the OpenAI-compatible one, the embedded model."""
+"""Tests that every provider passes: the scripted one, the OpenAI-compatible one and the embedded
+one."""
 
 import asyncio
 import json
@@ -49,7 +50,8 @@ REQUEST = ModelRequest(
         Message("user", "Tell me of the lighthouse, in many words."),
     ),
     max_output_tokens=40,
-    # For llama.cpp: a model that may end when it likes would make these tests a matter of luck.
+    # This field tells llama.cpp to write up to the limit, because a model that may end earlier
+    # would make these tests depend on luck.
     extra_body={"ignore_eos": True},
 )
 USAGE = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}
@@ -74,11 +76,11 @@ def text_of(parts: list[StreamPart]) -> str:
 
 
 class ProviderContract(ABC):
-    """A provider that answers with text, and what may be expected of it."""
+    """The tests of a provider that answers with text. Every provider has to pass them."""
 
     @abstractmethod
     def provider(self, replies: int = 1) -> Opened:
-        """A provider that is good for so many replies."""
+        """Open a provider that can give this many replies."""
 
     def run(self, test: Callable[[Provider], Awaitable[None]], replies: int = 1) -> None:
         async def scenario() -> None:
@@ -132,11 +134,14 @@ class ProviderContract(ABC):
 
 
 class FailingContract(ABC):
-    """How failures show, for providers whose failures a test can choose."""
+    """The tests of failures. Every provider whose failures a test can choose has to pass them."""
 
     @abstractmethod
     def failing(self, error: type[ProviderError]) -> Opened:
-        """A provider whose next reply fails so; StreamBroken after the words of TEXT."""
+        """Open a provider whose next reply fails with this error.
+
+        A StreamBroken comes after the words of TEXT.
+        """
 
     @pytest.mark.parametrize(
         ("error", "is_permanent"),
@@ -188,7 +193,7 @@ class TestScripted(ProviderContract, FailingContract):
 
 @pytest.fixture
 def _own_server(_no_real_calls: None) -> Iterator[None]:
-    """The server is the test's own."""
+    """Allow real calls, because the server that is called is the test's own."""
     allow_real_calls()
     yield
     forbid_real_calls()
@@ -267,13 +272,14 @@ class TestEmbedded(ProviderContract):
             replace(REQUEST, json_schema={"type": "object"}, is_background=True)
         )
         assert shaped["id_slot"] == BACKGROUND_SLOT
-        # The marks and keys of JSON come again and again, whole sentences in it do not.
+        # Only repeated sentences are made less likely, because the marks and keys of JSON have to
+        # be repeated.
         assert not {"repeat_penalty", "xtc_probability"} & shaped.keys()
         assert shaped["dry_penalty_last_n"] > shaped["dry_allowed_length"] > 3
         assert shaped["dry_multiplier"] > 0
 
     def test_it_writes_nothing_east_asian_unless_its_prompt_does(self) -> None:
-        """However much it wants to: one sign is made the likeliest of all."""
+        """The model is made to prefer a Chinese sign to all other tokens."""
         chinese = replace(
             REQUEST,
             messages=(Message("user", "山山山山山山山山"),),
@@ -292,7 +298,8 @@ class TestEmbedded(ProviderContract):
             for request, is_free in [(chinese, True), (english, False)]:
                 text = text_of(await read_all(provider, request))
                 assert is_east_asian([Message("assistant", text)]) is is_free
-                # A model that may not end never closes the object.
+                # The request may end here, because a model that may not end would never close the
+                # object.
                 request = replace(
                     request,
                     json_schema=shape,
@@ -306,7 +313,7 @@ class TestEmbedded(ProviderContract):
         self.run(test, replies=4)
 
     def test_it_writes_an_object_with_calls_by_its_schema(self) -> None:
-        """As small as it is: llama.cpp makes a grammar of it."""
+        """llama.cpp makes a grammar of the schema, so that even a model this small keeps to it."""
         shaped = replace(
             REQUEST,
             json_schema=answer_schema([GO, LOOK]),
@@ -321,7 +328,7 @@ class TestEmbedded(ProviderContract):
             async for part in provider.stream(shaped):
                 shown += reader.take(part.text) if isinstance(part, TextDelta) else ""
             end = reader.end()
-            # It may not come to an end, but what it writes has the form up to there.
+            # The answer may be cut by the limit, but up to there it has the form of the schema.
             assert shown + end.text
             assert {each.name for each in end.calls} <= {"go", "look"}
 

@@ -1,4 +1,4 @@
-"""How a streamed reply ends, and what may follow its end."""
+"""Tests of how a streamed reply ends, and of what may follow its end."""
 
 import pytest
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("calls_allowed")
 
 
 def in_one_piece(*events: str) -> Answer:
-    """All of these events in one chunk of the response."""
+    """Make an answer that sends all of these events in one chunk of the response."""
     payload = "".join(f"data: {event}\n\n" for event in events).encode()
 
     async def answer(exchange: Exchange) -> None:
@@ -21,7 +21,7 @@ def in_one_piece(*events: str) -> Answer:
 
 
 class TestTheEndOfAReply:
-    """However much of a stream the network brings in one piece."""
+    """A reply ends in the same way if the network brings its end together with later events."""
 
     @pytest.mark.parametrize(
         "after",

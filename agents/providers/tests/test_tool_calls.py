@@ -1,4 +1,4 @@
-"""Tool calls on the wire: each provider takes tools, gathers the calls, and gives them back."""
+"""Tests of how each provider offers tools, gathers the calls of a reply, and sends calls back."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -61,7 +61,7 @@ async def read_all(provider: Provider, request: ModelRequest = REQUEST) -> list[
 
 
 def fragments_of(calls: Sequence[ToolCall], size: int = 4) -> list[dict[str, Any]]:
-    """As OpenAI streams them: the head of each call, then its arguments in pieces."""
+    """Cut calls as OpenAI streams them: the head of each call, then its arguments in pieces."""
     fragments: list[dict[str, Any]] = []
     for index, one in enumerate(calls):
         function = {"name": one.name, "arguments": ""}
@@ -73,13 +73,13 @@ def fragments_of(calls: Sequence[ToolCall], size: int = 4) -> list[dict[str, Any
 
 
 class ToolContract(ABC):
-    """What each provider does with tools."""
+    """The tests of tool calls. Every provider has to pass these tests."""
 
     streams = True
 
     @abstractmethod
     def provider(self, text: str, *calls: ToolCall) -> Opened:
-        """A provider whose next reply has this text and these calls."""
+        """Open a provider whose next reply has this text and these calls."""
 
     def read(self, text: str, *calls: ToolCall, **changes: Any) -> list[StreamPart]:
         async def scenario() -> list[StreamPart]:
@@ -128,7 +128,10 @@ class TestScripted(ToolContract):
 
 
 class WireContract(ToolContract):
-    """What goes over the wire, for providers that call a server."""
+    """The tests of what is sent and received.
+
+    Every provider that calls a server has to pass them.
+    """
 
     def make(self, base_url: str) -> Provider:
         return OpenAICompatibleProvider(base_url=base_url, api_key="key")
@@ -162,7 +165,7 @@ class WireContract(ToolContract):
             }
             for tool in (GO, LOOK)
         ]
-        # Which llama.cpp refuses beside tools.
+        # llama.cpp refuses a grammar beside tools.
         assert "grammar" not in body
         assert "tools" not in self.body_of(replace(REQUEST, tools=(), streams=self.streams))
 

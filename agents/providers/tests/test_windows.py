@@ -1,4 +1,5 @@
-"""What servers say of their models' windows, each in its own way, and what is made of nonsense."""
+"""Tests of how each kind of server reports the windows of its models, and of nonsense in
+reports."""
 
 import asyncio
 from typing import Any
@@ -42,7 +43,8 @@ def ollama(*, loaded: int = 0, parameters: str = "") -> Routes:
 
 
 def lm_studio(**fields: int) -> Routes:
-    """It answers what it does not know with an error under status 200."""
+    """Return the routes of LM Studio, which answers unknown questions with an error under status
+    200."""
     unknown = {"error": "Unexpected endpoint or method."}
     return {
         "GET /v1/models": {"data": [{"id": MODEL}]},
@@ -79,7 +81,7 @@ class TestServers:
         }
         with model_server(routes) as server:
             assert ask(server) == {MODEL: WindowReport(8_192)}
-        # It must not load a model in order to answer.
+        # The query keeps llama.cpp from loading a model in order to answer.
         assert server.questions[-1].query == "model=qwen9%3A70b&autoload=false"
 
     def test_ollama_tells_what_a_running_model_was_given(self) -> None:
@@ -185,7 +187,8 @@ class TestNonsense:
 
 
 class TestNoAnswer:
-    """The model is left out, so that it is asked about again."""
+    """Without an answer the model is left out of the result, so that the engine asks about it
+    again."""
 
     @pytest.mark.parametrize("status", [429, 500, 503])
     def test_a_server_that_has_no_time(self, status: int) -> None:

@@ -1,4 +1,4 @@
-"""What several threads do to a chapter, and what has to hold of it afterwards."""
+"""Functions for tests in which several threads change one chapter."""
 
 from collections.abc import Callable
 
@@ -13,8 +13,10 @@ def opening(chapter: Session, text: str, key: str) -> Callable[[], OpenedAttempt
 
 
 def check(chapter: Session) -> None:
-    """Turns 1 to n, each of which goes by a whole attempt; memory that tiles them; nothing left in
-    flight."""
+    """Check that each turn has a whole chosen attempt, and that nothing is in flight.
+
+    The deltas have to cover each turn up to the summary pointer exactly once.
+    """
     chapter.refresh_from_db()
     turns = list(chapter.turns.select_related("chosen"))
     assert [turn.number for turn in turns] == list(range(1, chapter.prompt_index + 1))

@@ -1,4 +1,4 @@
-"""The claims of the replies that a process writes, renewed together."""
+"""The claims of the replies that a process is writing are renewed together."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many queries each renewal took; one follows at once on the other."""
+    """Renew claims without a pause. Return a list with the number of queries of each renewal."""
     counts: list[int] = []
 
     def renew(texts: Sequence[tuple[Attempt, str]]) -> set[UUID]:
@@ -60,13 +60,15 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 async def one_more(rounds: list[int]) -> None:
-    """From its beginning to its end: one may be under way."""
+    """Wait until one more renewal has begun and ended, because another renewal may already be
+    running."""
     seen = len(rounds)
     await until(lambda: len(rounds) > seen + 2)
 
 
 async def writer_of(attempt: Attempt, text: str) -> "asyncio.Task[None]":
-    """Somebody who has come so far with this reply, and hangs there."""
+    """Start a task that holds the claim of this attempt with this text, and that never ends by
+    itself."""
 
     async def write() -> None:
         with keep_claim(attempt, LiveReply([text])):
@@ -90,7 +92,8 @@ def test_it_takes_as_many_queries_for_three_replies_as_for_one(
         await one_more(rounds)
 
     in_time(scenario)
-    # A savepoint, a look at the rows, the renewal, and the savepoint's end.
+    # The four queries are a savepoint, the reading of the rows, the renewal, and the savepoint's
+    # end.
     assert rounds[-1] == 4
     for number, (attempt, lease) in enumerate(zip(attempts, leases, strict=True)):
         attempt.refresh_from_db()
@@ -156,7 +159,7 @@ def test_who_writes_a_reply_that_was_kept_elsewhere_is_cancelled(rounds: list[in
     keeping = Attempt.objects.get(pk=attempt.pk)
 
     def stop_and_keep() -> None:
-        # In one piece, so that no renewal sees the stop alone.
+        # Both steps run in one call, so that no renewal happens between them.
         stop_attempt(keeping, partial_text="I step")
         keeping.refresh_from_db()
         assert commit_attempt(start_keeping(keeping), "I step")

@@ -1,4 +1,4 @@
-"""The threads that streaming code asks the database in."""
+"""Tests of the threads in which streaming code queries the database."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ from agents.running.database import in_database, open_connection
 
 
 class Opened:
-    """A connection of each thread that is not open yet, and may never be."""
+    """A stand-in for a thread's database connection, which opens or fails as the test says."""
 
     connection = None
 
@@ -55,7 +55,8 @@ def test_a_database_that_hangs_at_the_start_leaves_a_thread_to_say_so(
 
     async def start_and_ask() -> str:
         opening = asyncio.create_task(open_connection())
-        # It has asked for its thread first, as it has at the start.
+        # The pause lets the opening of the connection take its thread first, as it does when the
+        # program starts.
         await asyncio.sleep(0)
         try:
             return await asyncio.wait_for(in_database(lambda: "told"), 30)

@@ -1,4 +1,4 @@
-"""A reply beside those who follow it: stopped, left, met in another process, reset."""
+"""Tests of a reply and its readers: a stop, a reader that leaves, another process, a reset."""
 
 import asyncio
 import gc
@@ -134,7 +134,7 @@ def test_what_is_refused_reaches_the_client_and_leaves_nothing_behind(
         async with asyncio.timeout(20):
             while asyncio.all_tasks() != others:
                 await asyncio.sleep(0)
-        # What nobody has asked for is told when it goes.
+        # asyncio logs an unread error when the task that has it is collected.
         gc.collect()
 
     async_to_sync(run)()

@@ -1,4 +1,4 @@
-"""A disk that gets full while a reply is written: its words wait for room, and are told so."""
+"""When the disk gets full during a reply, the reply waits for room, and its readers are told."""
 
 import asyncio
 import sqlite3
@@ -31,7 +31,7 @@ REPLY = "I step in, and close the door."
 
 
 class Disk:
-    """Of the database: no write gets through while it is full."""
+    """A stand-in for the database's disk, which lets no write through while it is full."""
 
     is_full = False
 
@@ -52,7 +52,7 @@ def _of_this_database() -> Exception:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     monkeypatch.setattr(database, "FULL_PAUSE_SECONDS", 0.01)
-    # It waits however often it was in vain.
+    # The list of pauses is empty, because a reply on a full disk waits without a limit.
     monkeypatch.setattr(database, "PAUSES", ())
     monkeypatch.setattr(claims, "FLUSH_SECONDS", 0.01)
     disk = Disk()
@@ -66,7 +66,10 @@ def chapter() -> Session:
 
 
 async def reply_that_meets_it(chapter: Session, provider: ScriptedProvider, disk: Disk) -> Attempt:
-    """Until whoever follows it was told; all of its words are shown by then."""
+    """Start a reply, let the disk get full, and wait until a reader is told of it.
+
+    All words of the reply are shown by then.
+    """
     gate = asyncio.Event()
     provider.enqueue(Script(REPLY, gate=gate, gate_at=2))
     opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
@@ -103,7 +106,7 @@ def test_whoever_takes_it_for_dead_meanwhile_does_not_cut_its_words(
     chapter: Session, provider: ScriptedProvider, disk: Disk
 ) -> None:
     def take_for_dead() -> None:
-        # Before the reply's own process tries again.
+        # The row is recovered before the reply's own process tries to write again.
         disk.is_full = False
         Attempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1), partial_text="I")
         assert recover_dead_attempts() == 1
@@ -120,8 +123,8 @@ def test_whoever_takes_it_for_dead_meanwhile_does_not_cut_its_words(
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no bound to be set")
 def test_sqlite_itself(chapter: Session, provider: ScriptedProvider) -> None:
-    """Its file may not grow: so it says of a disk that is full, too."""
-    # More than one page takes.
+    """SQLite reports a file that may not grow in the same way as a full disk."""
+    # The words do not fit into one page of the file.
     words = "The lamp goes out. " * 250
     with connection.cursor() as cursor:
         cursor.execute("VACUUM")

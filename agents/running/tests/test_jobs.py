@@ -1,8 +1,8 @@
-"""Jobs are claimed once, kept by a lease, and found again after a crash."""
+"""A job is claimed once, kept by a lease, and found again after a crash."""
 
 import uuid
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -17,14 +17,16 @@ from agents.running.jobs import (
     JOB_LEASE,
     MAX_ATTEMPTS,
     claim,
+    due_jobs,
     finish,
+    postpone,
     queue_job,
     renew,
     requeue_expired,
 )
 from agents.running.recovery import recover
 from agents.running.work import work_on
-from agents.sweeping import sweep
+from agents.sweeping import sweep, unheard_jobs
 from memory.models import MemoryBlock
 from sessions.models import Attempt, Session
 from sessions.states import State
@@ -39,7 +41,7 @@ def chapter() -> Session:
 
 
 def refuse_notices(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What the broker was asked for, which is away."""
+    """Make the broker refuse every notice, and return the list of the refused notices."""
     asked: list[object] = []
 
     def refuse(*_args: object, **kwargs: object) -> None:
@@ -72,6 +74,41 @@ def test_a_worker_whose_clock_is_wrong_takes_no_job_from_another(
     job.refresh_from_db()
     assert job.lease_until is not None
     assert timedelta(0) < job.lease_until - right() <= JOB_LEASE
+
+
+@pytest.mark.parametrize("wrong_by", [-timedelta(hours=1), timedelta(hours=1)])
+def test_a_process_whose_clock_is_wrong_neither_hurries_nor_delays_a_job(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch, wrong_by: timedelta
+) -> None:
+    right: Callable[[], datetime] = timezone.now
+
+    def due() -> list[str]:
+        return sorted(due_jobs().values_list("key", flat=True))
+
+    def elsewhere() -> None:
+        there.setattr(timezone, "now", lambda: right() + wrong_by)
+
+    with monkeypatch.context() as there:
+        elsewhere()
+        for key in ("queued", "again", "later", "lost"):
+            queue_job(chapter.pk, Job.Kind.NARRATE, key)
+    assert due() == ["again", "later", "lost", "queued"]
+    again, later, lost = (claim(Job.objects.get(key=key).pk) for key in ("again", "later", "lost"))
+    assert again is not None
+    assert later is not None
+    assert lost is not None
+    expire(lost)
+    with monkeypatch.context() as there:
+        elsewhere()
+        assert postpone(again, seconds=0)
+        assert postpone(later, seconds=600)
+        assert requeue_expired().requeued == [lost.pk]
+        assert due() == ["again", "lost", "queued"]
+        assert unheard_jobs(9) == []
+        assert len(unheard_jobs(9, after=timedelta(0))) == 3
+    assert due() == ["again", "lost", "queued"]
+    later.refresh_from_db()
+    assert timedelta(seconds=500) < later.run_after - right() <= timedelta(seconds=600)
 
 
 def test_a_worker_that_lost_its_lease_may_not_write(chapter: Session) -> None:

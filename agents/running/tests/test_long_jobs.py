@@ -1,4 +1,4 @@
-"""A job that hangs, whatever it hangs on, is ended."""
+"""A job that hangs is ended, no matter where it hangs."""
 
 import asyncio
 from collections.abc import Iterator

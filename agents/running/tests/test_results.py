@@ -1,4 +1,4 @@
-"""A late result is worked out once its turn has come, and taken by the next run that begins."""
+"""A late result is worked out in the order of the turns, and taken by the next run that begins."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,16 +17,25 @@ from agents.flows.ending import request_end
 from agents.flows.tests.playing import play
 from agents.models import Job
 from agents.modes import Mode, find_mode
-from agents.providers.exceptions import ProviderTimeout
+from agents.prompting.forms.schemas import InvalidReply
+from agents.providers.exceptions import ProviderRefused, ProviderTimeout
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.job_kinds import JobKind
-from agents.running.jobs import claim, fail, latest_jobs, requeue_expired
-from agents.running.results import ask_for_result, finish_with_result, waiting_results
+from agents.running.jobs import MAX_ATTEMPTS, claim, fail, latest_jobs, requeue_expired
+from agents.running.recovery import recover
+from agents.running.results import (
+    ask_for_result,
+    finish_with_result,
+    void_results,
+    waiting_results,
+)
+from agents.running.unforeseen import ProgramFailed
 from agents.running.watch import Watch
 from agents.tests.replies import world_lock
 from agents.tests.second_mode import install
 from memory.tests.factories import add_lock
-from sessions.models import Attempt, Session
+from sessions.exceptions import WrongState
+from sessions.models import Attempt, Change, Session
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
 from sessions.world import changes_that_count
 
@@ -34,15 +43,28 @@ pytestmark = pytest.mark.django_db
 
 
 async def run(job: Job, watch: Watch) -> None:
-    """These tests finish their jobs themselves."""
+    """Do nothing, because the tests finish their jobs themselves."""
 
 
 def tidal(**fields: Any) -> Mode:
-    """The Game Master's way to play with a kind of job."""
+    """Make a mode like the Game Master's with a kind of job of its own."""
     mode = find_mode("gamemaster")
     assert mode is not None
-    kinds = {"simulate": JobKind(run, lambda job, error: None)}
-    return replace(mode, name="tidal", job_kinds=kinds, **fields)
+    kinds = dict.fromkeys(("simulate", "measure"), JobKind(run))
+    changes = {"change_kinds": frozenset({"tide"}), "job_kinds": kinds}
+    return replace(mode, name="tidal", **{**changes, **fields})
+
+
+def sea(level: int, change: Change) -> int:
+    """The world of the tests of void results is the level of the sea."""
+    if change.kind != "tide":
+        return level
+    if "at" in change.payload:
+        raise LookupError
+    return level + int(change.payload["level"])
+
+
+FOLD: dict[str, Any] = {"initial_state": lambda chapter: 0, "apply_change": sea}
 
 
 @pytest.fixture
@@ -250,3 +272,138 @@ def test_the_end_asks_again_for_what_was_cancelled(chapter: Session) -> None:
     choose_reply(chapter.pk, 1, asker.pk)
     request_end(chapter.pk)
     assert status_of(waiting) == Job.Status.QUEUED
+
+
+class TestVoid:
+    """A result that can never be taken: play goes on, and it is tried no more."""
+
+    @pytest.fixture(autouse=True)
+    def _fold(
+        self, chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
+    ) -> Iterator[None]:
+        """A world in which a tide has a level."""
+        install(monkeypatch, settings, tidal=tidal(**FOLD))
+        yield
+        monkeypatch.undo()
+        install(monkeypatch, settings)
+
+    @pytest.mark.parametrize(
+        ("result_kind", "payload", "reason"),
+        [
+            # It fails its model.
+            ("tide", {"level": "high"}, "cannot take it into its world (ValueError)"),
+            ("tide", {}, "cannot take it into its world (KeyError)"),
+            # What it refers to is gone.
+            ("tide", {"level": 3, "at": "the quay"}, "cannot take it into its world (LookupError)"),
+            # It can be stored as no change.
+            ("weather", {"wind": "north"}, "cannot take it into its world (ValueError)"),
+            ("tide", {"level": 3, "told": "a" * 30_000}, "has more than 20,000 characters"),
+            ("person", {"name": ""}, "name"),
+        ],
+    )
+    def test_what_the_world_cannot_take_is_void_and_play_goes_on(
+        self, chapter: Session, result_kind: str, payload: dict[str, object], reason: str
+    ) -> None:
+        asker = latest(chapter)
+        job, good = ask(asker, result_kind), ask_for_result(asker, "measure", "tide")
+        finish(job, **payload)
+        finish(good, level=7)
+        assert play(chapter).status == Attempt.Status.COMMITTED
+        assert status_of(job) == Job.Status.VOID
+        assert reason in job.error
+        assert taken(chapter) == [("tide", {"level": 7}, "result")]
+        # It is neither tried again nor asked for again.
+        assert play(chapter).status == Attempt.Status.COMMITTED
+        assert ask(asker, result_kind) == job
+        assert (status_of(job), len(taken(chapter))) == (Job.Status.VOID, 1)
+        assert list(void_results(chapter)) == [job]
+
+    def test_it_waits_again_when_another_attempt_is_chosen(self, chapter: Session) -> None:
+        job = ask(latest(chapter))
+        finish(job, level="high")
+        play(chapter)
+        assert status_of(job) == Job.Status.VOID
+        edit_reply(chapter.pk, 2, "By hand.")
+        assert (status_of(job), job.error) == (Job.Status.DONE, "")
+        assert play(chapter).status == Attempt.Status.COMMITTED
+        assert status_of(job) == Job.Status.VOID
+
+    def test_a_world_that_fails_without_it_voids_none(
+        self, chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
+    ) -> None:
+        def fail(_chapter: Session) -> None:
+            raise KeyError("The lamp is dark.")
+
+        job = ask(latest(chapter))
+        finish(job, level=3)
+        install(monkeypatch, settings, tidal=tidal(**{**FOLD, "initial_state": fail}))
+        assert play(chapter).status == Attempt.Status.FAILED
+        assert status_of(job) == Job.Status.DONE
+
+    @pytest.mark.parametrize("value", [{1, 2}, float("nan")], ids=repr)
+    def test_what_no_database_stores_is_void_at_once(self, chapter: Session, value: object) -> None:
+        claimed = claim(ask(latest(chapter)).pk)
+        assert claimed is not None
+        assert finish_with_result(claimed, {"level": value})
+        assert status_of(claimed) == Job.Status.VOID
+        assert claimed.error == "What was worked out is no JSON object that can be stored."
+        assert not finish_with_result(claimed, {"level": 3})
+
+    @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite stores it")
+    def test_a_text_that_the_database_refuses_is_void_too(self, chapter: Session) -> None:
+        claimed = claim(ask(latest(chapter)).pk)
+        assert claimed is not None
+        assert finish_with_result(claimed, {"level": "a\0b"})
+        assert status_of(claimed) == Job.Status.VOID
+
+    def test_an_error_of_the_program_voids_it_and_none_waits_for_it(self, chapter: Session) -> None:
+        first = ask(latest(chapter))
+        add_prompts(chapter, 1)
+        second = ask(latest(chapter))
+        claimed = claim(first.pk)
+        assert claimed is not None
+        error = ProgramFailed(KeyError("The lamp is dark."))
+        assert fail(claimed, str(error), cause=error)
+        assert (status_of(first), first.error) == (Job.Status.VOID, str(error))
+        finish(second, level=3)
+        play(chapter)
+        assert status_of(first) == Job.Status.VOID
+        assert taken(chapter) == [("tide", {"level": 3}, "result")]
+
+    def test_unusable_answers_void_it_after_as_many_runs_as_a_job_may_have(
+        self, chapter: Session
+    ) -> None:
+        job = ask(latest(chapter))
+        for runs in range(1, MAX_ATTEMPTS + 1):
+            claimed = claim(job.pk)
+            assert claimed is not None
+            assert claimed.attempts == runs
+            assert fail(claimed, "It lacks a level.", cause=InvalidReply("It lacks a level."))
+            play(chapter)
+        assert (status_of(job), job.error) == (Job.Status.VOID, "It lacks a level.")
+
+    def test_one_that_ends_every_worker_is_void_in_the_end(self, chapter: Session) -> None:
+        job = ask(latest(chapter))
+        for _ in range(MAX_ATTEMPTS):
+            claimed = claim(job.pk)
+            assert claimed is not None
+            expire(claimed)
+            recover()
+        assert status_of(job) == Job.Status.VOID
+        play(chapter)
+        assert status_of(job) == Job.Status.VOID
+
+    @pytest.mark.parametrize("error", [ProviderRefused("A bad key."), WrongState("No consent.")])
+    def test_where_no_model_answers_it_is_asked_for_as_often_as_it_takes(
+        self, chapter: Session, error: Exception
+    ) -> None:
+        job = ask(latest(chapter))
+        for _ in range(MAX_ATTEMPTS + 1):
+            claimed = claim(job.pk)
+            assert claimed is not None
+            assert fail(claimed, str(error), cause=error)
+            assert status_of(job) == Job.Status.FAILED
+            play(chapter)
+        finish(job, level=3)
+        play(chapter)
+        assert taken(chapter) == [("tide", {"level": 3}, "result")]

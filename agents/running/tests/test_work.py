@@ -1,4 +1,4 @@
-"""A worker that is stopped gives its jobs back; what ends a job otherwise is told apart."""
+"""Tests of a worker that is stopped and gives its jobs back, and of the other ends of a job."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ from sessions.tests.factories import add_prompts, make_active_chapter, make_chap
 pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
-# Longer than any test may take.
+# No test takes as long as this.
 LONG = 30.0
 GONE = [ProviderUnreachable("No connection."), StreamBroken("It broke off.")]
 
@@ -70,7 +70,7 @@ START: dict[str, tuple[Callable[[], tuple[Session, Job]], State]] = {
 
 
 def stop_in_the_middle(provider: ScriptedProvider) -> None:
-    """The next call is told of the worker's end when its first word is out, and hangs."""
+    """Make the next call stop the worker after the first word of its answer, and then hang."""
 
     class Gate(asyncio.Event):
         async def wait(self) -> bool:  # type: ignore[override]
@@ -293,7 +293,7 @@ def test_a_database_that_is_away_leaves_the_job_to_its_lease(
 
 
 def _unforeseen() -> Exception:
-    """What says a text of the story twice, itself and by its cause."""
+    """Make an error that has words of the story in itself and in its cause."""
     error = KeyError("The lamp is dark.")
     error.__cause__ = ValueError("No number: the lamp.")
     return error

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -214,6 +214,13 @@ def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
     return left
 
 
+def look(clock: Callable[[], datetime]) -> None:
+    """As a process does whose clock is right."""
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr(timezone, "now", clock)
+        recover()
+
+
 def let_lease_run_out() -> None:
     late = timezone.now() - importing.IMPORT_LEASE - timedelta(seconds=1)
     Session.everything.filter(state=State.IMPORTING).update(updated_at=late)
@@ -244,6 +251,26 @@ class TestHalfAnImport:
         let_lease_run_out()
         recover()
         assert counts() == before
+
+    @pytest.mark.parametrize("wrong_by", [-timedelta(hours=1), timedelta(hours=1)])
+    def test_a_process_whose_clock_is_wrong_neither_loses_nor_removes_one(
+        self, half_way: Session, monkeypatch: pytest.MonkeyPatch, wrong_by: timedelta
+    ) -> None:
+        content = export_chapter(Session.objects.get().pk).to_json()
+        right = timezone.now
+        with monkeypatch.context() as there:
+            there.setattr(timezone, "now", lambda: right() + wrong_by)
+            recover()
+            assert Session.everything.filter(pk=half_way.pk).exists()
+            # Others look while each piece is stored.
+            there.setattr(importing, "let_others_write", lambda _seconds: look(right))
+            copy = import_chapter(content)
+        assert Session.objects.filter(pk=copy.pk).exists()
+        let_lease_run_out()
+        with monkeypatch.context() as there:
+            there.setattr(timezone, "now", lambda: right() + wrong_by)
+            recover()
+        assert not Session.everything.filter(pk=half_way.pk).exists()
 
     def test_whoever_stood_still_for_too_long_stores_no_more(
         self, before: list[int], monkeypatch: pytest.MonkeyPatch

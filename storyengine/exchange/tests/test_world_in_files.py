@@ -341,10 +341,6 @@ def went_nowhere_and_broke(content: Any) -> None:
     content["unanswered_attempts"][0]["changes"][1]["payload"] = {"to": None}
 
 
-def result_of_nowhere(content: Any) -> None:
-    content["results"][1]["kind"] = "went"
-
-
 def no_seed(content: Any) -> None:
     content["seed"] = "luck"
 
@@ -375,7 +371,6 @@ def no_seed(content: Any) -> None:
         (went_nowhere, "turns[1].attempts[1].changes[1].payload is nothing that harbour can take"),
         (went_nowhere_unchosen, "turns[1].attempts[0].changes[1].payload is nothing that harbour"),
         (went_nowhere_and_broke, "unanswered_attempts[0].changes[1].payload is nothing that har"),
-        (result_of_nowhere, "results[1].payload is nothing that harbour can take"),
     ],
 )
 def test_what_does_not_fit_together(
@@ -387,6 +382,19 @@ def test_what_does_not_fit_together(
         import_chapter(json.dumps(file).encode())
     assert refusal in str(caught.value)
     assert Session.everything.count() == 1
+
+
+def test_a_result_that_waits_and_that_the_world_cannot_take_is_void_in_the_copy(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    file = json.loads(export_chapter(chapter.pk).to_json())
+    file["chapter"]["results"][1]["kind"] = "went"
+    copy = import_chapter(json.dumps(file).encode())
+    assert play(copy).status == Attempt.Status.COMMITTED
+    job = copy.jobs.get(status=Job.Status.VOID)
+    assert (job.result_kind, job.error) == (
+        *("went", "The way to play cannot take it into its world (KeyError)."),
+    )
 
 
 def test_a_setup_with_which_no_world_begins(chapter: Session) -> None:

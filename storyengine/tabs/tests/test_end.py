@@ -1,6 +1,7 @@
 """The end of a chapter on Tab 2: asked first, waited for, retried, taken back."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -8,9 +9,9 @@ from django.test import Client
 from agents.flows.ending import request_end
 from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import ScriptedProvider
-from sessions.models import Session
+from sessions.models import Attempt, Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.factories import add_attempt, add_prompts, make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, get_page, read
 
@@ -53,6 +54,85 @@ class TestFailedEnd:
         for tab in ("play", "draft"):
             assert not all_of(get_page(htmx, unended, tab), "div", "message-error")
         assert htmx.post(address(unended, "retry-memory")).status_code == 409
+
+
+class TestUnfinished:
+    """A prompt that got no whole reply, as the chapter ends."""
+
+    @pytest.fixture
+    def broken(self, chapter: Session) -> Attempt:
+        return add_attempt(chapter, status=Attempt.Status.STOPPED, partial_text="I hear")
+
+    @pytest.fixture
+    def broken_reroll(self, chapter: Session) -> Attempt:
+        turn = chapter.turns.get(number=8)
+        again: dict[str, Any] = {"kind": Attempt.Kind.REROLL, "turn": turn}
+        return add_attempt(chapter, status=Attempt.Status.STOPPED, words="beat 8", **again)
+
+    def asked(self, client: Client, chapter: Session) -> list[str]:
+        """What the dialog says of it, and what the page says."""
+        names = ("play", "confirm-end")
+        said = [by_id(get_page(client, chapter, one), "end-unfinished") for one in names]
+        return ["" if "hidden" in one.attributes else one.words for one in said]
+
+    def test_the_question_says_what_becomes_of_a_prompt(
+        self, client: Client, chapter: Session, broken: Attempt
+    ) -> None:
+        assert (
+            self.asked(client, chapter)
+            == [
+                "Your prompt to Agent Orange, which got no whole reply, is no part of the chapter. "
+                "Its words are kept; if you reopen the chapter, you can retry it."
+            ]
+            * 2
+        )
+
+    def test_the_question_says_what_becomes_of_a_reroll(
+        self, client: Client, chapter: Session, broken_reroll: Attempt
+    ) -> None:
+        assert (
+            self.asked(client, chapter)
+            == [
+                "The other reply to prompt 8, which was not finished, is no part of the chapter; "
+                "the earlier reply stands."
+            ]
+            * 2
+        )
+
+    def test_without_one_the_question_says_nothing_of_it(
+        self, client: Client, chapter: Session
+    ) -> None:
+        assert self.asked(client, chapter) == ["", ""]
+
+    def test_the_dialog_hears_of_it_with_each_change_of_the_page(
+        self, htmx: Client, chapter: Session, broken: Attempt
+    ) -> None:
+        html = htmx.post(address(chapter, "show-replies"), {"all": "1"}).content.decode()
+        assert by_id(html, "end-unfinished").words.startswith("Your prompt to Agent Orange")
+        html = htmx.post(address(chapter, "set-aside")).content.decode()
+        assert "hidden" in by_id(html, "end-unfinished").attributes
+
+    def test_an_ended_chapter_does_not_say_that_it_may_count_yet(
+        self, client: Client, chapter: Session, broken: Attempt
+    ) -> None:
+        assert "This prompt does not count yet." in get_page(client, chapter, "play")
+        Session.objects.filter(pk=chapter.pk).update(is_ending=True)
+        ending = by_id(get_page(client, chapter, "play"), "broken").words
+        Session.objects.filter(pk=chapter.pk).update(is_ending=False, state=State.ENDED)
+        ended = by_id(get_page(client, chapter, "play"), "broken").words
+        for words in (ending, ended):
+            assert "does not count yet" not in words
+            assert "This prompt is no part of the chapter." in words
+        assert "Its words are kept; reopen the chapter to retry it." in ended
+        assert "Retry" not in ended
+
+    def test_reopened_it_can_be_retried_as_the_question_said(
+        self, htmx: Client, chapter: Session, broken: Attempt, run_jobs: Callable[[], int]
+    ) -> None:
+        htmx.post(address(chapter, "end"))
+        run_jobs()
+        htmx.post(address(chapter, "reopen"))
+        assert "Retry" in by_id(get_page(htmx, chapter, "play"), "broken").words
 
 
 class TestEnd:

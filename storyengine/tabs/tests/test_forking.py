@@ -75,6 +75,13 @@ class TestQuestion:
         assert "7 later prompts" in early
         assert "later" not in by_id(ask(client, chapter, 8).content.decode(), "main").words
 
+    def test_it_says_what_a_ruling_is(self, client: Client, chapter: Session) -> None:
+        words = by_id(ask(client, chapter, 7).content.decode(), "main").words
+        assert (
+            "your rulings by then: what you have corrected in memory, and how you have answered "
+            "its questions."
+        ) in words
+
     def test_it_says_that_an_act_counts_and_closes_the_turn(
         self, client: Client, chapter: Session
     ) -> None:
@@ -206,7 +213,9 @@ class TestSpending:
         self, client: Client, chapter: Session, fork: Session
     ) -> None:
         words = by_id(ask(client, chapter, 3).content.decode(), "main").words
-        assert "The 12,345 tokens that this chapter has used count towards the caps" in words
+        assert "This chapter has used 12,345 tokens, the pieces of words by which" in words
+        assert "set how much one chapter may use or cost, a fork does not start afresh." in words
+        assert "caps" not in words
 
     def test_the_meter_has_what_was_inherited_and_the_page_says_which_part_it_is(
         self, client: Client, fork: Session

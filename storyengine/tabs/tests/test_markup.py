@@ -75,6 +75,16 @@ def _with_turn(status: Attempt.Status) -> str:
     return address(chapter, "play")
 
 
+def a_prompt_set_aside() -> str:
+    return _with_turn(Attempt.Status.SET_ASIDE)
+
+
+def an_edit() -> str:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 2)
+    return address(chapter, "edit", 2)
+
+
 def an_untouched_example() -> str:
     chapter = fill_example(create_chapter().pk)
     Session.objects.filter(pk=chapter.pk).update(state=State.ACTIVE, tab1_locked=True)
@@ -188,7 +198,7 @@ def the_library() -> str:
 NOWHERE = "/nothing/here"
 PAGES: list[Callable[[], str]] = [
     *(a_draft, a_locked_one, a_question, a_lock, play, a_choice, a_running_reply, a_broken_reply),
-    *(an_ended_one, a_chapter, a_build, a_transcript, the_library),
+    *(a_prompt_set_aside, an_edit, an_ended_one, a_chapter, a_build, a_transcript, the_library),
     *(an_untouched_example, an_end, a_deletion, a_draft_beside_a_build),
     *(a_memory, a_correction, a_memorys_question),
     *(a_model_call, what_was_used, a_layer_to_change, a_running_trial, a_trial),

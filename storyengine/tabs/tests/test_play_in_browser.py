@@ -113,6 +113,20 @@ class TestPrompt:
         expect(box).to_have_value("A beat that fails.\n\nTyped since.")
         expect(page.locator("#panel-1")).to_be_checked()
 
+    def test_so_can_those_of_a_prompt_that_was_set_aside(
+        self, page: Page, program: ScriptedProgram, chapter: ChapterClient
+    ) -> None:
+        box = send_slowly(page, program, chapter)
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_role("button", name="Set aside").click()
+        expect(page.locator("#broken")).to_have_count(0)
+        expect(page.locator("#announcement")).to_have_text("Set aside. Your words are kept.")
+        page.locator("#panel-3").check()
+        page.get_by_role("link", name="Put the words back").click()
+        expect(box).to_have_value("Slowly.")
+        expect(box).to_be_focused()
+        expect(page.locator("#panel-1")).to_be_checked()
+
     def test_a_panel_chosen_while_a_reply_is_written_stays_chosen(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
@@ -363,6 +377,20 @@ class TestPlayArea:
         page.locator("#panel-7").check()
         expect(row).to_have_css("--fade-start", "40px")
         expect(row).to_have_css("--fade-end", "0px")
+
+    @pytest.mark.parametrize("slot", [4, 6])
+    def test_the_panel_that_comes_next_is_in_view_on_a_phone(
+        self, page: Page, chapter: ChapterClient, slot: int
+    ) -> None:
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.request.post(f"/chapters/{chapter.session_id}/play/panel", form={"agent_slot": slot})
+        open_play(page, chapter)
+        for at in (slot, slot + 1):
+            chosen = page.locator(f".pill:has(#panel-{at}:checked)")
+            expect(chosen).to_be_in_viewport(ratio=1)
+            if at == slot:
+                send(page, "Knock.")
+                expect_turn(page, 1, "Knock.")
 
     def test_a_wait_for_the_first_word_is_counted_for_the_eye_only(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient

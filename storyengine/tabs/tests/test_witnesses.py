@@ -98,6 +98,14 @@ def test_the_choice_is_hidden_where_there_is_one_character(provider: ScriptedPro
     assert "Who can perceive" not in page(alone)
 
 
+def test_the_choice_says_what_it_costs_in_plain_words(chapter: Session) -> None:
+    [choice] = all_of(page(chapter), "details", "witnesses")
+    assert (
+        "each time memory is written, every further group takes one more request to the model. "
+        "That costs time, and money where you pay for the model."
+    ) in choice.words
+
+
 def test_the_page_says_who_perceived_a_turn_that_not_everybody_did(chapter: Session) -> None:
     add_prompts(chapter, 1)
     add_turn(chapter, 2, words="Psst.", reply="Yes.", actor=3, witnesses=[1, 3])

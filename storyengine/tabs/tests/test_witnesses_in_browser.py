@@ -40,3 +40,17 @@ def test_a_prompt_for_some_is_sent_by_the_keys_alone(page: Page, chapter: Chapte
     expect(asked).to_have_text("Who can perceive this: everybody")
     saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
     assert page.evaluate(READ_SELECTION).strip() == saved.strip()
+
+
+def test_once_the_prompt_is_sent_the_choice_makes_room_on_a_phone(
+    page: Page, chapter: ChapterClient
+) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_play(page, chapter)
+    page.locator(".witnesses summary").click()
+    box = page.locator("#prompt-text")
+    box.fill("Whisper.")
+    box.press("Enter")
+    expect_turn(page, 1, "Whisper.")
+    expect(page.get_by_role("checkbox").first).to_be_hidden()
+    expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)

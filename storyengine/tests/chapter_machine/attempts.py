@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from agents.calling.calls import PreparedCall
 from agents.calling.rates import reply_is_over
-from agents.flows import replies
+from agents.flows import committing, replies
 from agents.flows.acting import do_act
 from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.composing import compose_reply
@@ -188,7 +188,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         self, actor: int | None, words: str, who: list[int] | None, key: str
     ) -> Callable[[], OpenedAttempt]:
         return partial(
-            replies._open_prompt,
+            replies.store_prompt,
             self.pk,
             actor=actor,
             words=words,
@@ -254,7 +254,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         one, self.in_flight = self.in_flight, None
         assert one is not None
         text = self.text(data, one.actor)
-        assert replies._commit(one.row, text)
+        assert committing.commit_reply(one.row, text)
         self.choose_committed(one, text)
 
     def choose_committed(self, one: Try, text: str) -> None:
@@ -271,7 +271,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         one = self.trials.pop(0)
         text = self.text(data, one.actor)
         if is_committed:
-            assert replies._commit(one.row, text)
+            assert committing.commit_reply(one.row, text)
             one.events = self.expected.outcome(one, text)
             self.expected.turns[one.turn - 1].tries.append(one)
         else:
@@ -330,7 +330,7 @@ class PlaysAttempts(RuleBasedStateMachine):
     def write_without_a_claim(self, data: st.DataObject) -> None:
         lost = data.draw(st.sampled_from(self.lost))
         assert not store_changes(lost, [NewChange(LIT, {"lamp": "late"})])
-        assert replies._commit(lost, "") is None
+        assert committing.commit_reply(lost, "") is None
 
     # What the user does at the latest turn, and to canon.
 

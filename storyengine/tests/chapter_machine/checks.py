@@ -5,7 +5,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from agents.flows import replies
+from agents.flows import committing, replies
 from agents.flows.acting import do_act
 from agents.flows.composing import compose_reply
 from agents.models import Job
@@ -121,7 +121,7 @@ def play_the_chosen(pk: uuid.UUID, expected: ExpectedChapter) -> uuid.UUID:
                 assert Job.objects.filter(attempt=asker, kind=TIDE).update(**finished) == 1
         who = one.witnesses and [people.get(number, number) for number in one.witnesses]
         sent: dict[str, Any] = {"actor": one.actor, "words": one.words, "witnesses": who}
-        opened = partial(replies._open_prompt, other, submission_key="", **sent)
+        opened = partial(replies.store_prompt, other, submission_key="", **sent)
         attempt = replies._open_and_prepare(opened, replies._prepare, compose_reply)[0].attempt
         for change in one.run.changes:
             if change.kind == TIDE_CAME:
@@ -131,7 +131,7 @@ def play_the_chosen(pk: uuid.UUID, expected: ExpectedChapter) -> uuid.UUID:
             if change.kind == PERSON:
                 [new] = attempt.changes.filter(payload__name=payload["name"])
                 people[int(change.value)] = new.payload["number"]
-        assert replies._commit(attempt, one.text)
+        assert committing.commit_reply(attempt, one.text)
         rows[id(one)] = attempt
         for act in step.acts:
             do_act(other, "refuel", {"litres": act.value})

@@ -3,7 +3,6 @@
 from agents.models import Job
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind
-from agents.running.jobs import fail
 from agents.running.results import ask_for_result, finish_with_result
 from agents.running.watch import Watch
 from sessions.models import Attempt
@@ -22,8 +21,4 @@ async def _work_out(job: Job, watch: Watch) -> None:
     await in_database(finish_with_result, job, {"level": job.from_prompt_index})
 
 
-def _give_up(job: Job, error: Exception) -> None:
-    fail(job, str(error), cause=error)
-
-
-TIDE_JOB = JobKind(run=_work_out, give_up=_give_up)
+TIDE_JOB = JobKind(run=_work_out)

@@ -1,0 +1,89 @@
+"""Commits replies, and asks in the same transaction for what follows: late results, memory, and who
+acts next without a prompt."""
+
+import logging
+import uuid
+
+from django.db import Error as DatabaseError
+from django.db import transaction
+
+from agents.flows.choosing import follow_choice
+from agents.flows.composing import read_ahead
+from agents.flows.summarizing import queue_due_summary
+from agents.models import Job
+from agents.modes import mode_of, outcome_of
+from agents.running.jobs import queue_job
+from agents.running.unforeseen import traceback_of
+from sessions.attempts import Writer
+from sessions.breaking import extend_broken_text
+from sessions.committing import commit_attempt
+from sessions.models import Attempt, Event
+
+logger = logging.getLogger(__name__)
+
+# A summary that a reply made due begins after this pause, so that a prompt that follows at once
+# does not have to share the machine with it.
+SUMMARY_PAUSE_SECONDS = 1.0
+
+_ACTS_AFTER = "after "
+
+
+@transaction.atomic
+def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[Event] | None:
+    """Commit the attempt, and ask for what follows. Nobody acts next by itself after a kept text.
+
+    Returns None if the run may no longer write; the text is kept in the attempt then.
+    """
+    events = commit_attempt(attempt, outcome_of(attempt, text))
+    if events is None:
+        leave_ended(attempt, text)
+        return None
+    if attempt.is_trial:
+        return events
+    mode_of(attempt.session).after_commit(attempt)
+    if attempt.kind == Attempt.Kind.PROMPT:
+        queue_due_summary(attempt.session, notice_after=SUMMARY_PAUSE_SECONDS)
+    else:
+        follow_choice(attempt.session_id)
+    if not is_kept and who_acts_after(attempt):
+        queue_job(attempt.session_id, Job.Kind.GO_ON, str(attempt.pk), attempt=attempt)
+    transaction.on_commit(lambda: read_ahead(attempt.session), robust=True)
+    return events
+
+
+def leave_ended(attempt: Attempt, text: str) -> None:
+    logger.info("attempt %s ended elsewhere; its reply is not committed", attempt.pk)
+    extend_broken_text(attempt, text)
+
+
+def key_after(attempt_id: uuid.UUID) -> str:
+    """Return the submission key of the attempt that follows this one without a prompt."""
+    return f"{_ACTS_AFTER}{attempt_id}"
+
+
+def who_acts_after(attempt: Attempt) -> Writer | None:
+    """Return who acts after this attempt without a prompt, or None.
+
+    Nobody does if the attempt is not chosen at the latest turn, or if as many turns without a
+    prompt as the mode allows came last.
+    """
+    chapter = attempt.session
+    mode = mode_of(chapter)
+    turns = chapter.turns.select_related("chosen").order_by("-number")
+    latest = [turn.chosen for turn in turns[: mode.most_turns_alone]]
+    if not latest or latest[0] != attempt:
+        return None
+    are_alone = (not one.words and one.submission_key.startswith(_ACTS_AFTER) for one in latest)
+    if len(latest) == mode.most_turns_alone and all(are_alone):
+        return None
+    try:
+        return mode.acts_next(chapter)
+    except DatabaseError:
+        raise
+    except Exception as error:  # noqa: BLE001  (or the reply before would be lost)
+        logger.error(
+            "who acts after attempt %s met an error of the program:\n%s",
+            attempt.pk,
+            traceback_of(error),
+        )
+        return None

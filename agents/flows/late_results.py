@@ -1,0 +1,52 @@
+"""Late results in play: a run takes those that wait, a prompt asks for those that are lacking."""
+
+from django.db import Error as DatabaseError
+from django.db import transaction
+
+from agents.modes import check_changes, find_mode, mode_of, world_of
+from agents.running.results import ask_again_for_results, make_void, waiting_results
+from sessions.attempts import find_latest_turn
+from sessions.exceptions import InvalidInput
+from sessions.models import Attempt, Session
+from sessions.world import LateResult, NewChange, take_results
+
+
+def take_waiting_results(attempt: Attempt) -> None:
+    """Take the finished results that wait for the attempt, as the first changes of its run.
+
+    A result that cannot be stored, or that the world cannot take, becomes void instead.
+    """
+    if not mode_of(attempt.session).job_kinds or not (waiting := waiting_results(attempt)):
+        return
+    # If the world before them fails already, none of them is to blame.
+    world_of(attempt)
+    for result in waiting:
+        if reason := _take(attempt, result):
+            make_void(result.result_id, reason)
+
+
+def _take(attempt: Attempt, result: LateResult) -> str:
+    """Take one result, and return why it could not be taken; "" if it was."""
+    try:
+        with transaction.atomic():
+            check_changes(attempt.session, [NewChange(result.kind, result.payload)])
+            take_results(attempt, [result])
+            world_of(attempt)
+    except DatabaseError:
+        raise
+    except InvalidInput as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001  (or each further prompt would fail at this)
+        return f"The way to play cannot take it into its world ({type(error).__name__})."
+    return ""
+
+
+def ask_for_lacking_results(chapter: Session) -> None:
+    """Ask for the late results that are missing after a choice, a failure, an edit or an import."""
+    mode = find_mode(chapter.mode)
+    if mode is None or not mode.job_kinds:
+        return
+    ask_again_for_results(chapter.pk)
+    latest = find_latest_turn(chapter)
+    if latest is not None:
+        mode.after_commit(latest.chosen)

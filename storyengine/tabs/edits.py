@@ -1,0 +1,48 @@
+"""The latest reply edited by hand, which makes another attempt that is then chosen."""
+
+import uuid
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.flows.choosing import edit_reply
+from sessions.access import get_chapter
+from sessions.attempts import check_changeable
+from sessions.committing import find_turn, reply_of
+from sessions.limits import REPLY_CHAR_LIMIT
+from storyengine.tabs.play import answer_play, read_attempt_id
+from storyengine.web.header import header_context
+from storyengine.web.render import HttpRequest, show
+
+# The namespace of submission keys that are made of a form's key and its text.
+_EDITS = uuid.UUID("0d6f1c55-9b0e-4b0a-a3f0-6a3c2c6f7e1d")
+
+
+@require_safe
+def show_edit(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
+    """Show the form with the text of the chosen reply, below the transcript or as a page."""
+    chapter = get_chapter(session_id)
+    chosen = find_turn(chapter, number).chosen
+    check_changeable(chapter, number)
+    reply = reply_of(chosen)
+    context = header_context(chapter, "play") | {
+        "number": number,
+        "attempt_id": chosen.pk,
+        "text": reply.text,
+        "speaker": chapter.character(reply.agent_slot) if reply.agent_slot else None,
+        "limit": REPLY_CHAR_LIMIT,
+        "submission_key": str(uuid.uuid4()),
+        "is_in_play": request.htmx,
+    }
+    return show(request, "play/_edit.html" if request.htmx else "play/edit.html", context)
+
+
+@require_POST
+def save_edit(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
+    get_chapter(session_id)
+    text = request.POST.get("text", "")
+    # A form that is sent twice makes one attempt, and one whose text was changed since another.
+    key = uuid.uuid5(_EDITS, f"{request.POST.get('submission_key', '')}\n{text}")
+    attempt_id = read_attempt_id(request)
+    edit_reply(session_id, number, text, submission_key=str(key), attempt_id=attempt_id)
+    return answer_play(request, session_id, has_chosen=True, is_edited=True)

@@ -1,0 +1,136 @@
+"""Prompts that were set aside: the page says so, and offers their words again."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from sessions.models import Attempt, Session
+from sessions.states import State
+from sessions.tests.factories import add_attempt, add_prompts
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
+
+pytestmark = pytest.mark.django_db
+
+
+def break_prompt(chapter: Session, **fields: Any) -> Attempt:
+    return add_attempt(chapter, **{"status": Attempt.Status.STOPPED, **fields})
+
+
+def break_reroll(chapter: Session) -> Attempt:
+    turn = chapter.turns.get(number=8)
+    again: dict[str, Any] = {"kind": Attempt.Kind.REROLL, "turn": turn, "submission_key": "again"}
+    return break_prompt(chapter, partial_text="I hear", words="beat 8", **again)
+
+
+def set_aside(client: Client, chapter: Session) -> str:
+    return client.post(address(chapter, "set-aside")).content.decode()
+
+
+def notices(html: str) -> list[Element]:
+    return all_of(html, "div", "set-aside")
+
+
+class TestNotice:
+    def test_it_names_the_character_and_what_was_kept(self, htmx: Client, chapter: Session) -> None:
+        break_prompt(chapter, partial_text="I hear")
+        assert not notices(get_page(htmx, chapter, "play"))
+        for html in (set_aside(htmx, chapter), get_page(htmx, chapter, "play")):
+            [notice] = notices(html)
+            assert notice.words.startswith("Your prompt to Agent Orange is set aside")
+            assert "Its words, and the reply as far as it was written, are kept" in notice.words
+            [kept] = [one for one in all_of(html, "a") if one.words == "below the whole transcript"]
+            response = htmx.get(kept.attributes["href"])
+            assert by_id(response.content.decode(), "set-aside")
+
+    def test_where_nothing_had_been_written_it_speaks_of_the_words_alone(
+        self, htmx: Client, chapter: Session
+    ) -> None:
+        break_prompt(chapter)
+        [notice] = notices(set_aside(htmx, chapter))
+        assert "Its words are kept" in notice.words
+
+    def test_those_who_cannot_see_it_hear_of_it(self, htmx: Client, chapter: Session) -> None:
+        break_prompt(chapter)
+        said = by_id(set_aside(htmx, chapter), "announcement").words
+        assert said == "Set aside. Your words are kept."
+
+    def test_a_reroll_that_is_set_aside_leaves_the_reply_and_no_notice(
+        self, htmx: Client, chapter: Session
+    ) -> None:
+        break_reroll(chapter)
+        html = set_aside(htmx, chapter)
+        assert not notices(html)
+        assert by_id(html, "announcement").words == "Set aside. The earlier reply stands."
+
+    def test_a_prompt_that_another_one_set_aside_is_named_until_that_is_answered(
+        self, client: Client, chapter: Session
+    ) -> None:
+        break_prompt(chapter, status=Attempt.Status.SET_ASIDE)
+        add_attempt(chapter, submission_key="next", words="Another.", actor=3)
+        [notice] = notices(get_page(client, chapter, "play"))
+        assert notice.words.startswith("Your prompt to Agent Orange is set aside")
+        chapter.attempts.filter(submission_key="next").delete()
+        add_prompts(chapter, 1)
+        assert not notices(get_page(client, chapter, "play"))
+
+    def test_an_ended_chapter_takes_no_words_and_offers_none(
+        self, client: Client, chapter: Session
+    ) -> None:
+        break_prompt(chapter, status=Attempt.Status.SET_ASIDE)
+        Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
+        assert not notices(get_page(client, chapter, "play"))
+
+
+class TestWords:
+    def test_they_are_put_back_without_scripts_with_those_who_perceive_them(
+        self, client: Client, chapter: Session
+    ) -> None:
+        words = "\nThe <b>ice</b>\ncracks."
+        break_prompt(chapter, status=Attempt.Status.SET_ASIDE, words=words, witnesses=[2])
+        html = get_page(client, chapter, "play")
+        [link] = [one for one in all_of(html, "a") if "data-puts-back" in one.attributes]
+        assert link.attributes["data-puts-back"] == "2"
+        query, _, place = link.attributes["href"].partition("?")[2].partition("#")
+        assert place == "prompt-text"
+        html = get_page(client, chapter, "play", words=query.removeprefix("words="))
+        assert by_id(html, "prompt-text").text == f"\n{words}"
+        ticks = all_of(html, "input", name="witnesses", type="checkbox")
+        assert ["checked" in one.attributes for one in ticks] == [False, True, False]
+
+    def test_scripts_find_them_beside_the_link(self, client: Client, chapter: Session) -> None:
+        break_prompt(chapter, status=Attempt.Status.SET_ASIDE, witnesses=[2])
+        html = get_page(client, chapter, "play")
+        [notice] = notices(html)
+        kept = [one for one in all_of(html, "textarea") if notice in one.parents]
+        assert [one.text for one in kept] == ["\nThe ice cracks."]
+        slots = [one for one in all_of(html, "input", name="witnesses") if notice in one.parents]
+        assert [one.attributes["value"] for one in slots] == ["2"]
+
+
+def test_the_list_names_whom_each_was_addressed_to(client: Client, chapter: Session) -> None:
+    aside = Attempt.Status.SET_ASIDE
+    break_prompt(chapter, status=aside, partial_text="I hear")
+    break_prompt(chapter, status=aside, submission_key="nobody", words="Wind.", actor=None)
+    break_reroll(chapter)
+    chapter.attempts.filter(submission_key="again").update(status=aside)
+    html = get_page(client, chapter, "transcript")
+    listed = [
+        one.text for one in all_of(html, "p", "entry") if by_id(html, "set-aside") in one.parents
+    ]
+    assert listed == [
+        "To Agent Orange: The ice cracks.",
+        "I hear",
+        "Wind.",
+        "Prompt 8 again, Agent Orange: beat 8",
+        "I hear",
+    ]
+    everything = client.get(address(chapter, "download-everything")).content.decode()
+    assert "A prompt to Agent Orange that was not answered" in everything
+
+
+def test_a_reroll_says_which_prompt_it_writes_again(client: Client, chapter: Session) -> None:
+    html = get_page(client, chapter, "play")
+    [form] = all_of(html, "form", action=address(chapter, "reroll"))
+    assert form.words == "Re-roll reply to prompt 8"
