@@ -13,6 +13,7 @@ from django.template.loader import get_template
 
 from agents.modes import Fault, Mode, all_agents, installed
 from agents.prompting.declarations import ENGINE_AGENTS
+from memory.block_kinds import ENGINE_BLOCK_KINDS
 from sessions.models import DEFAULT_MODE
 
 
@@ -25,6 +26,8 @@ def check_modes(
     faults += _faults_of_tools(loaded.modes)
     faults += _faults_of_kinds("event", (mode.event_kinds for mode in loaded.modes))
     faults += _faults_of_kinds("change", (mode.change_kinds for mode in loaded.modes))
+    kinds_of_blocks = (mode.block_kinds for mode in loaded.modes)
+    faults += _faults_of_kinds("memory block", (ENGINE_BLOCK_KINDS, *kinds_of_blocks))
     faults += _faults_of_setups(loaded.modes)
     faults += _faults_of_stretches(loaded.modes)
     faults += _faults_of_templates(loaded.modes)

@@ -4,10 +4,8 @@
 code reaches a mode through this module.
 """
 
-import json
 import math
 import random
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,28 +15,24 @@ from types import ModuleType
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from django.utils.module_loading import module_has_submodule
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel
 
-from agents.exceptions import BadSetup
 from agents.prompting.declarations import ENGINE_AGENTS, Agent
 from agents.prompting.escaping import guard_elements
-from agents.prompting.forms.schemas import InvalidReply, check_storable
 from agents.prompting.layers import Layer, Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject, compose
 from agents.prompting.tools import ToolArguments
 from agents.providers.exceptions import EmptyReply
 from agents.running.job_kinds import JobKind, declare_job_kind
+from memory.block_kinds import ENGINE_BLOCK_KINDS, BlockKind, declare_block_kind
 from memory.stretches import StretchRule, declare_stretches
 from sessions import chance
-from sessions.access import get_chapter, lock_chapter
 from sessions.attempts import Writer
-from sessions.chapters import SetupChange, create_chapter, save_setup
+from sessions.chapters import create_chapter
 from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
-from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, MODE_SETUP_CHAR_LIMIT
+from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT
 from sessions.models import DEFAULT_MODE, PERSON, SAID, THOUGHT, Attempt, Change, Session
 from sessions.world import NewChange, changes_that_count, fold_world
 
@@ -88,11 +82,11 @@ class Mode:
     """A way to play.
 
     `title` and `sentence` are for the page that offers the mode. `answers` returns who answers a
-    prompt to this member of the cast, or to nobody, and raises InvalidInput if no one does. `given`
-    returns the pieces of a request that only this attempt knows, by the names of their layers.
-    `cues` returns texts at which a small model is stopped, because it leaves its role there.
-    `readable` returns all that the tools of the attempt's agent may know. It is called again in
-    each step, where the ORM may be used. `outcome` returns the events of a text, at least one.
+    prompt to this member of the cast, or to nobody, and raises InvalidInput if no one does.
+    `own_pieces` returns the pieces of a request that only this attempt knows, by the names of their
+    layers. `cues` returns texts at which a small model is stopped, because it leaves its role
+    there. `readable` returns all that the tools of the attempt's agent may know. It is called again
+    in each step, where the ORM may be used. `outcome` returns the events of a text, at least one.
     """
 
     name: str
@@ -100,7 +94,7 @@ class Mode:
     sentence: str
     agents: tuple[Agent, ...]
     answers: Callable[[Session, int | None], Writer]
-    given: Callable[[Attempt], Mapping[str, Sequence[Piece]]]
+    own_pieces: Callable[[Attempt], Mapping[str, Sequence[Piece]]]
     cues: Callable[[Attempt], list[str]] = lambda attempt: []
     readable: Callable[[Attempt], Mapping[str, Any]] = lambda attempt: {}
     outcome: Callable[[Attempt, str], Sequence[NewEvent]] = reply
@@ -111,10 +105,13 @@ class Mode:
     elements: frozenset[str] = frozenset()
     change_kinds: frozenset[str] = frozenset()
     event_kinds: frozenset[str] = frozenset()
+    block_kinds: Mapping[str, BlockKind] = field(default_factory=dict)
     job_kinds: Mapping[str, JobKind] = field(default_factory=dict)
     stretches: StretchRule = field(default_factory=StretchRule)
     # The model of what the mode adds to Tab 1; each of its fields has a default.
     setup: type[BaseModel] | None = None
+    # The model of what a prompt may carry beside its words; see `given_of` in agents.mode_fields.
+    given: type[ToolArguments] | None = None
     # Two templates: the mode's cells on Tab 1, and its panel on Tab 2 with the world and the acts.
     cells: str = ""
     panel: str = ""
@@ -142,6 +139,11 @@ class Mode:
     def all_change_kinds(self) -> frozenset[str]:
         """Its own kinds of change and the engine's."""
         return self.change_kinds | {PERSON}
+
+    @property
+    def all_block_kinds(self) -> frozenset[str]:
+        """Its own kinds of memory block and the engine's."""
+        return ENGINE_BLOCK_KINDS | self.block_kinds.keys()
 
 
 @dataclass(frozen=True)
@@ -221,62 +223,6 @@ def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
             "Nothing was made."
         )
     return create_chapter(title, mode=mode, is_in_play=Stage.LOCK not in declared.stages)
-
-
-def setup_of(chapter: Session) -> BaseModel | None:
-    """Return what the mode adds to the chapter's Tab 1; None if it adds nothing.
-
-    Raises BadSetup if the stored setup does not fit the mode's present model, and WrongState.
-    """
-    return check_setup(mode_of(chapter), chapter.tab1.mode_setup)
-
-
-@transaction.atomic
-def save_mode_setup(
-    session_id: uuid.UUID, content: dict[str, Any] | Callable[[dict[str, Any]], None]
-) -> Session:
-    """Save the mode's setup on Tab 1; a field that is left out gets its default.
-
-    A function changes the present setup, with all its fields, while the chapter's row is locked.
-    Raises BadSetup, without saving anything, and WrongState once Tab 1 is frozen.
-    """
-    lock_chapter(session_id)
-    chapter = get_chapter(session_id)
-    if callable(content):
-        change, content = content, present_setup(chapter)
-        change(content)
-    setup = check_setup(mode_of(chapter), content)
-    stored = setup.model_dump(mode="json") if setup else {}
-    return save_setup(session_id, SetupChange(mode_setup=stored))
-
-
-def present_setup(chapter: Session) -> dict[str, Any]:
-    """Return the mode's setup as JSON with all its fields, or as it is stored if it does not fit
-    the mode's present model. Raises WrongState."""
-    try:
-        setup = setup_of(chapter)
-    except BadSetup:
-        return dict(chapter.tab1.mode_setup)
-    return setup.model_dump(mode="json") if setup else {}
-
-
-def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
-    """Return the content as an instance of the mode's model. Raises BadSetup."""
-    try:
-        check_storable(content)
-    except InvalidReply as error:
-        raise BadSetup([((), str(error))]) from None
-    if len(json.dumps(content, ensure_ascii=False)) > MODE_SETUP_CHAR_LIMIT:
-        raise BadSetup([((), f"it is longer than {MODE_SETUP_CHAR_LIMIT:,} characters of JSON")])
-    if mode.setup is None:
-        if content:
-            raise BadSetup([((), f"{mode.title} adds nothing to Tab 1")])
-        return None
-    try:
-        return mode.setup.model_validate(content)
-    except ValidationError as error:
-        found: list[ErrorDetails] = error.errors(include_url=False, include_input=False)
-        raise BadSetup([(one["loc"], one["msg"]) for one in found]) from None
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:
@@ -392,6 +338,8 @@ def load_modes(apps: tuple[str, ...]) -> Loaded:
             modes[app] = mode
             guard_elements(mode.elements)
             declare_stretches(mode.name, mode.stretches)
+            for name, kind in mode.block_kinds.items():
+                declare_block_kind(name, kind)
             faults += _declare_jobs(mode)
     return Loaded(modes, tuple(faults))
 

@@ -6,8 +6,8 @@ from agents.prompting.declarations import Agent, instructions, memory_layer
 from agents.prompting.layer_sources import (
     character_memory,
     file_piece,
-    given,
     identity,
+    own_pieces,
     prompt_file,
     recent_context,
     speaker,
@@ -47,7 +47,7 @@ CHARACTER_LAYERS = (
         floor=1,
         is_kept=True,
     ),
-    LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
+    LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT")),
 )
 
 CHARACTERS = tuple(

@@ -9,6 +9,6 @@ MODE = Mode(
     sentence="You tell a character what happens, and it answers.",
     agents=CHARACTERS,
     answers=answers,
-    given=words_of,
+    own_pieces=words_of,
     cues=others_cues,
 )

@@ -121,6 +121,34 @@ def make_delta(
 
 
 @transaction.atomic
+def write_own_block(
+    attempt: Attempt, kind: str, payload: dict[str, Any], audience: Collection[int]
+) -> None:
+    """Store a block about the attempt's turn, of a kind that a way to play declares.
+
+    It counts while the attempt is chosen, and moves no pointer. Whoever stores it sees to it that
+    the audience knows all that it tells. A second block of the kind is not stored, so that the
+    function can be called again for the attempt, as `Mode.after_commit` is.
+    """
+    assert attempt.turn is not None, "A block is about a committed attempt."
+    if MemoryBlock.objects.filter(attempt=attempt, type=kind).exists():
+        return
+    readers, number = sorted(audience), attempt.turn.number
+    tell_readers_apart(attempt.session, readers)
+    # What is kept of requests is composed anew.
+    Session.objects.filter(pk=attempt.session_id).update(updated_at=timezone.now())
+    MemoryBlock.objects.create(
+        session_id=attempt.session_id,
+        type=kind,
+        attempt=attempt,
+        from_prompt_index=number,
+        to_prompt_index=number,
+        audience=readers,
+        json_payload=payload,
+    )
+
+
+@transaction.atomic
 def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
     """Store all deltas of one stretch, from `make_delta`, and move the summary pointer.
 

@@ -19,13 +19,15 @@ class MemoryBlock(AppendOnly):
     """
 
     class Type(models.TextChoices):
+        """The engine's own kinds of block; see memory.block_kinds for those of ways to play."""
+
         WORLD_CHAPTER_LOCK = "world_chapter_lock"
         TURN_DELTA = "turn_delta"
         CANON_CORRECTION = "canon_correction"
 
     block_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="memory_blocks")
-    type = models.CharField(max_length=20, choices=Type)
+    type = models.CharField(max_length=40)
     # The attempt at the block's last turn. The block counts while that attempt is chosen. It is
     # None for the lock and for rulings, which always count.
     attempt = models.ForeignKey(

@@ -66,14 +66,15 @@ def open_prompt(
     words: str,
     submission_key: str,
     witnesses: Sequence[int] | None = None,
+    given: dict[str, Any] | None = None,
     answers: Answers = _addressed,
 ) -> OpenedAttempt:
     """Store the user's prompt as the attempt in flight; `answers` says who writes it.
 
     A prompt that is sent again under the same key is the same attempt: a committed attempt is
-    returned, and a broken attempt runs again. Raises TurnInFlight while the attempt runs,
-    WrongState once it was set aside, KeyReused if the key came with other words or another actor,
-    and another ChapterError if the prompt is refused.
+    returned, and a broken attempt runs again, with the `given` that it has. Raises TurnInFlight
+    while the attempt runs, WrongState once it was set aside, KeyReused if the key came with other
+    words, another `given` or another actor, and another ChapterError if the prompt is refused.
     """
     words = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     chapter = get_chapter_to_change(session_id)
@@ -90,8 +91,10 @@ def open_prompt(
         agent=writer.agent,
         words=_words_for(writer, words),
         witnesses=_with_actor(witnesses, writer.actor),
+        given=given,
     )
-    return _open(chapter, prompt, said=("words", "actor", "witnesses"))
+    said = ["words", "actor", "witnesses", *([] if given is None else ["given"])]
+    return _open(chapter, prompt, said=said)
 
 
 @transaction.atomic
@@ -102,6 +105,7 @@ def open_reroll(
     actor: int | None = None,
     words: str | None = None,
     witnesses: Sequence[int] | None = None,
+    given: dict[str, Any] | None = None,
     answers: Answers = _addressed,
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn as the attempt in flight.
@@ -129,20 +133,21 @@ def open_reroll(
         agent=writer.agent,
         words=_words_for(writer, like.words if words is None else words),
         witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, writer.actor),
+        given=like.given if given is None else given,
     )
-    given = {"words": words, "actor": actor, "witnesses": witnesses}
-    return _open(chapter, reroll, said=[name for name, one in given.items() if one is not None])
+    sent = {"words": words, "actor": actor, "witnesses": witnesses, "given": given}
+    return _open(chapter, reroll, said=[name for name, one in sent.items() if one is not None])
 
 
 @transaction.atomic
 def open_trial(
-    session_id: uuid.UUID, *, source: Attempt, given: dict[str, object], submission_key: str
+    session_id: uuid.UUID, *, source: Attempt, changed_layer: dict[str, object], submission_key: str
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn that runs beside play and is committed unchosen.
 
-    `source` is a committed attempt at that turn, and `given` says what is changed in its request.
-    A broken trial runs again under the same key. Raises KeyReused if the key came with another
-    change, and WrongState if no attempt at the turn could be chosen.
+    `source` is a committed attempt at that turn, and `changed_layer` says what is changed in its
+    request. A broken trial runs again under the same key. Raises KeyReused if the key came with
+    another change, and WrongState if no attempt at the turn could be chosen.
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
@@ -159,9 +164,10 @@ def open_trial(
         agent=source.agent,
         words=source.words,
         witnesses=source.witnesses,
-        given=given,
+        given=source.given,
+        changed_layer=changed_layer,
     )
-    return _open(chapter, trial, said=("given",))
+    return _open(chapter, trial, said=("changed_layer",))
 
 
 def start_keeping(attempt: Attempt) -> Attempt:

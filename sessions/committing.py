@@ -135,6 +135,7 @@ def edit_reply(
         agent=source.agent,
         words=source.words,
         witnesses=source.witnesses,
+        given=source.given,
         lease_until=timezone.now(),
         committed_at=timezone.now(),
     )

@@ -22,6 +22,8 @@ SUBMISSION_KEY_CHAR_LIMIT = 100
 CHANGE_NAME_CHAR_LIMIT = 60
 # What a way to play adds to Tab 1, as JSON.
 MODE_SETUP_CHAR_LIMIT = 100_000
+# What a prompt carries for its way to play beside its words, as JSON.
+GIVEN_CHAR_LIMIT = 20_000
 # The payload of a change as JSON.
 CHANGE_CHAR_LIMIT = 20_000
 MAX_ATTEMPTS_OF_A_TURN = 50

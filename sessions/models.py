@@ -299,8 +299,10 @@ class Attempt(models.Model):
     # The name of the agent who writes the attempt.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT, default=DEFAULT_AGENT)
     words = models.TextField()
-    # For a trial: which layer was changed, and how.
+    # What the prompt carries beside its words: the fields of the model `Mode.given`.
     given = models.JSONField(null=True, blank=True)
+    # For a trial: which layer was changed, and how.
+    changed_layer = models.JSONField(null=True, blank=True)
     # The numbers of those who can perceive the events; None is everybody at the commit.
     witnesses = models.JSONField(null=True, blank=True)
     # The text so far of the latest run that brought any text.

@@ -20,8 +20,8 @@ def cues_of(attempt: Attempt) -> list[str]:
 def compose_reply(attempt: Attempt) -> list[Layer]:
     """Compose the attempt's request from the turns before its own and from its words."""
     before = attempt.turn.number if attempt.turn else None
-    given = mode_of(attempt.session).given(attempt)
-    subject = Subject(attempt.session, attempt.actor, before, attempt, given=given)
+    pieces = mode_of(attempt.session).own_pieces(attempt)
+    subject = Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
     return _compose(agent_of(attempt), subject)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from agents.calling.call_records import CallRecord, agent_label, shared_with_latest_call
 from agents.calling.calls import fit_prompt
@@ -12,6 +13,7 @@ from agents.exceptions import PromptTooLong
 from agents.facts.model_list import Price
 from agents.facts.prices import FREE, price_of
 from agents.flows.composing import answer_to, compose_reply
+from agents.mode_fields import given_to_store
 from agents.modes import agent_of
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import Agent
@@ -75,6 +77,7 @@ def look_ahead(
     agent_slot: int | None,
     user_text: str,
     witnesses: Sequence[int] | None = None,
+    given: dict[str, Any] | None = None,
 ) -> DryRun:
     """Compose the request for these words, without asking for consent, rates or budget.
 
@@ -87,6 +90,7 @@ def look_ahead(
     text = clean_text(user_text, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     attempt = answer_to(chapter, agent_slot, text)
     check_cast(chapter, attempt.actor, witnesses)
+    attempt.given = given_to_store(chapter.pk, given)
     agent = agent_of(attempt)
     model, facts = model_name(agent), known_facts(agent)
     limit = output_limit(agent, facts)

@@ -82,7 +82,9 @@ def _store(job: Job, payload: dict[str, Any]) -> None:
 
 
 def _compose(chapter: Session) -> list[Layer]:
-    subject = Subject(chapter, given={"FORMAT": format_pieces(WORLD_SUMMARY, WorldChapterLock)})
+    subject = Subject(
+        chapter, own_pieces={"FORMAT": format_pieces(WORLD_SUMMARY, WorldChapterLock)}
+    )
     return compose_for(WORLD_SUMMARY, subject, tier_of(WORLD_SUMMARY))
 
 

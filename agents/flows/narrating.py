@@ -252,7 +252,7 @@ def scene_layers(job: Job, material: Material, number: int, finished: list[str])
     earlier scenes."""
     scene, count = material.scenes[number - 1], len(material.scenes)
     definition = job.inputs["definition_text"] or "(none: third person, past tense)"
-    given: dict[str, Sequence[Piece]] = {
+    pieces: dict[str, Sequence[Piece]] = {
         "NARRATIVE_AGENT_DEFINITION": [Piece(definition)],
         TRANSCRIPT: material.transcript_of(scene),
     }
@@ -262,15 +262,15 @@ def scene_layers(job: Job, material: Material, number: int, finished: list[str])
     else:
         if finished:
             cast = [one.name for one in material.everybody]
-            given[SCENE_BEFORE] = [Piece(without_cues(_ending(finished[-1]), cast))]
+            pieces[SCENE_BEFORE] = [Piece(without_cues(_ending(finished[-1]), cast))]
         task = render_prompt(
             "narrator_scene",
             scene_number=str(number),
             scene_count=str(count),
             target_words=target,
         )
-    given["TASK"] = [Piece(task)]
-    subject = Subject(material.chapter, given=given)
+    pieces["TASK"] = [Piece(task)]
+    subject = Subject(material.chapter, own_pieces=pieces)
     return compose_for(NARRATOR, subject, tier_of(NARRATOR))
 
 

@@ -20,6 +20,7 @@ from agents.flows.composing import compose_reply, cues_of
 from agents.flows.late_results import ask_for_lacking_results, take_waiting_results
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
+from agents.mode_fields import given_to_store
 from agents.modes import agent_of, check_changes, mode_of, who_answers
 from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer
@@ -73,6 +74,7 @@ async def start_prompt(
     words: str,
     submission_key: str,
     witnesses: Sequence[int] | None = None,
+    given: dict[str, Any] | None = None,
 ) -> OpenedAttempt:
     """Store the user's prompt as `open_prompt` does, and start the reply in this process."""
     return await store_and_start(
@@ -83,6 +85,7 @@ async def start_prompt(
             words=words,
             submission_key=submission_key,
             witnesses=witnesses,
+            given=given,
         ),
         _prepare,
     )
@@ -95,17 +98,18 @@ async def start_reroll(
     actor: int | None = None,
     words: str | None = None,
     witnesses: Sequence[int] | None = None,
+    given: dict[str, Any] | None = None,
 ) -> OpenedAttempt:
     """Store a re-roll as `open_reroll` does, and start its reply in this process."""
     return await store_and_start(
         partial(
-            open_reroll,
+            _open_reroll,
             session_id,
             submission_key=submission_key,
             actor=actor,
             words=words,
             witnesses=witnesses,
-            answers=who_answers,
+            given=given,
         ),
         _prepare,
     )
@@ -163,13 +167,25 @@ def finished_text(agent: Agent, reply: Reply) -> str:
     return end_at_sentence(text) if reply.was_cut else text
 
 
+def _open_reroll(
+    session_id: uuid.UUID, *, given: dict[str, Any] | None, **sent: Any
+) -> OpenedAttempt:
+    given = given_to_store(session_id, given)
+    return open_reroll(session_id, given=given, answers=who_answers, **sent)
+
+
 @transaction.atomic
 def store_prompt(
-    session_id: uuid.UUID, *, answers: Answers = who_answers, **sent: Any
+    session_id: uuid.UUID,
+    *,
+    given: dict[str, Any] | None = None,
+    answers: Answers = who_answers,
+    **sent: Any,
 ) -> OpenedAttempt:
     """Store the prompt, and ask for the memory and late results that a choice or an import left
     missing."""
-    opened = open_prompt(session_id, answers=answers, **sent)
+    given = given_to_store(session_id, given)
+    opened = open_prompt(session_id, given=given, answers=answers, **sent)
     chapter = opened.attempt.session
     # Memory that catches up with accepted calls goes on at each commit instead.
     if opened.must_run:

@@ -272,12 +272,14 @@ def compose_summary(
     `waiting` are deltas of the stretch that all of the audience know and that are not stored yet.
     `transcript_pieces` explains `last_attempt`.
     """
-    given: dict[str, Sequence[Piece]] = {"FORMAT": format_pieces(CONTEXT_SUMMARY, TurnDelta)}
+    pieces: dict[str, Sequence[Piece]] = {"FORMAT": format_pieces(CONTEXT_SUMMARY, TurnDelta)}
     # The attempt counts as chosen, so that people of another attempt are not in the request.
     attempts = chapter.attempts.select_related("turn")
     attempt = attempts.get(pk=last_attempt) if last_attempt else None
-    subject = Subject(chapter, attempt=attempt, audience=audience, waiting=waiting, given=given)
-    given[CHUNK] = told_pieces(chapter, stretch, audience, last_attempt, subject.everybody)
+    subject = Subject(
+        chapter, attempt=attempt, audience=audience, waiting=waiting, own_pieces=pieces
+    )
+    pieces[CHUNK] = told_pieces(chapter, stretch, audience, last_attempt, subject.everybody)
     return compose_for(CONTEXT_SUMMARY, subject, tier_of(CONTEXT_SUMMARY))
 
 

@@ -132,20 +132,20 @@ class Trial:
 
     @property
     def layer_number(self) -> int:
-        return int(given_of(self.attempt)["layer"])
+        return int(changed_layer_of(self.attempt)["layer"])
 
     @property
     def layer_name(self) -> str:
-        return str(given_of(self.attempt)["layer_name"])
+        return str(changed_layer_of(self.attempt)["layer_name"])
 
     @property
     def text_before(self) -> str:
-        return str(given_of(self.attempt)["text_before"])
+        return str(changed_layer_of(self.attempt)["text_before"])
 
     @property
     def text(self) -> str:
         """The layer's text in this trial; empty where the layer was left out."""
-        return str(given_of(self.attempt)["text"])
+        return str(changed_layer_of(self.attempt)["text"])
 
 
 def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> str:
@@ -280,7 +280,7 @@ def _open_trial(
             "Change it, or have the reply written again on Tab 2."
         )
     check_allowed(session_id)
-    given: dict[str, object] = {
+    changed_layer: dict[str, object] = {
         "call_id": str(tried.call.artifact.pk),
         "layer": layer_number,
         "layer_name": changed.name,
@@ -291,7 +291,9 @@ def _open_trial(
     with contextlib.suppress(ModelNotReady):
         _prepare(tried.attempt, _with_change(tried.layers, layer_number, text))
     try:
-        return open_trial(session_id, source=tried.attempt, given=given, submission_key=key)
+        return open_trial(
+            session_id, source=tried.attempt, changed_layer=changed_layer, submission_key=key
+        )
     except TurnInFlight:
         # The same trial was sent twice at once, and the other request has stored it.
         return OpenedAttempt(trials.get(), must_run=False)
@@ -300,10 +302,10 @@ def _open_trial(
 def _answer_again(trial: Attempt, call_id: str, layer_number: int, text: str) -> OpenedAttempt:
     """Return the trial that was sent before, even if play has gone on. Raises KeyReused if its
     text differs."""
-    given = given_of(trial)
+    change = changed_layer_of(trial)
     # Browsers may send the same line break as CR and LF.
     sent = (layer_number, with_line_feeds(text))
-    if sent != (given["layer"], given["text"]) or call_id not in ("", given.get("call_id")):
+    if sent != (change["layer"], change["text"]) or call_id not in ("", change.get("call_id")):
         raise KeyReused(
             "This trial was sent already, with another text. "
             "Nothing was changed; send yours again under an id of its own."
@@ -312,28 +314,28 @@ def _answer_again(trial: Attempt, call_id: str, layer_number: int, text: str) ->
 
 
 def _prepare_trial(attempt: Attempt) -> PreparedCall:
-    given = given_of(attempt)
+    change = changed_layer_of(attempt)
     base = _base_of(attempt)
     if base is None:
         raise WrongState("The call that this trial was made from is gone.")
     layers = _layers_of(base)
-    changed = _with_change(layers, given["layer"], given["text"])
+    changed = _with_change(layers, change["layer"], change["text"])
     return _prepare(attempt, changed, attempt_id=attempt.pk)
 
 
 def _compose_trial(trial: Attempt) -> list[Layer]:
     """The layers as any reply of an agent with tools has them now, with one text replaced."""
-    base, given = _base_of(trial), given_of(trial)
+    base, change = _base_of(trial), changed_layer_of(trial)
     if base is None:
         raise WrongState("The call that this trial was made from is gone.")
-    sent = _layers_of(base)[: given["layer"]]
+    sent = _layers_of(base)[: change["layer"]]
     # An agent may have several layers of one name.
     at = sum(one.sent.name == sent[-1].sent.name for one in sent) - 1
     layers = compose_reply(trial)
     same = [place for place, one in enumerate(layers) if one.name == sent[-1].sent.name]
     if at >= len(same):
         raise WrongState("The layer that was changed is no longer in this prompt.")
-    text = given["text"]
+    text = change["text"]
     layers[same[at] : same[at] + 1] = [sent[-1].changed_to(text)] if text else []
     return layers
 
@@ -377,16 +379,16 @@ def _layers_of(artifact: LLMArtifact) -> list[TriedLayer]:
     return [TriedLayer(number, layer) for number, layer in enumerate(sent, start=1)]
 
 
-def given_of(trial: Attempt) -> dict[str, Any]:
+def changed_layer_of(trial: Attempt) -> dict[str, Any]:
     """Return the layer that the trial changes, both of its texts, and the id of the source's
     call."""
-    given: dict[str, Any] = trial.given or {}
-    return given
+    changed: dict[str, Any] = trial.changed_layer or {}
+    return changed
 
 
 def _base_of(trial: Attempt) -> LLMArtifact | None:
     """Return the call that the trial started from; None for an imported trial."""
-    call_id = given_of(trial).get("call_id")
+    call_id = changed_layer_of(trial).get("call_id")
     return calls_of(trial.session).filter(pk=call_id).first() if call_id else None
 
 

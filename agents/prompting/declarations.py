@@ -6,8 +6,8 @@ from typing import Literal
 
 from agents.prompting.layer_sources import (
     chapter_text,
-    given,
     memory_so_far,
+    own_pieces,
     present_memory,
     process_map,
     prompt_file,
@@ -104,7 +104,7 @@ def memory_layer(
 
 _SESSION_STATE = LayerDeclaration("SESSION_STATE", session_state)
 
-_FORMAT = LayerDeclaration("FORMAT", given("FORMAT"))
+_FORMAT = LayerDeclaration("FORMAT", own_pieces("FORMAT"))
 
 WORLD_SUMMARY = Agent(
     0,
@@ -139,7 +139,9 @@ CONTEXT_SUMMARY = Agent(
         ),
         memory_layer("STRUCTURED_MEMORY_SO_FAR", memory_so_far),
         _SESSION_STATE,
-        LayerDeclaration("RECENT_CONTEXT_CHUNK", given("RECENT_CONTEXT_CHUNK"), trim=Trim.SHORTEN),
+        LayerDeclaration(
+            "RECENT_CONTEXT_CHUNK", own_pieces("RECENT_CONTEXT_CHUNK"), trim=Trim.SHORTEN
+        ),
         _FORMAT,
     ),
     reasoning_effort="low",
@@ -162,7 +164,7 @@ NARRATOR = Agent(
             "Narration, as Agent 9",
             prompt_file("protocol_narrator", minimal=""),
         ),
-        LayerDeclaration("NARRATIVE_AGENT_DEFINITION", given("NARRATIVE_AGENT_DEFINITION")),
+        LayerDeclaration("NARRATIVE_AGENT_DEFINITION", own_pieces("NARRATIVE_AGENT_DEFINITION")),
         LayerDeclaration(
             "STRUCTURED_MEMORY",
             whole_memory,
@@ -177,9 +179,11 @@ NARRATOR = Agent(
         ),
         # A small model would mention the numbers of this layer in its prose.
         LayerDeclaration("SESSION_STATE", session_state, tiers=("full", "medium")),
-        LayerDeclaration("FULL_CHAPTER_CONTEXT", given("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN),
-        LayerDeclaration("END_OF_THE_SCENE_BEFORE", given("END_OF_THE_SCENE_BEFORE")),
-        LayerDeclaration("TASK", given("TASK")),
+        LayerDeclaration(
+            "FULL_CHAPTER_CONTEXT", own_pieces("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN
+        ),
+        LayerDeclaration("END_OF_THE_SCENE_BEFORE", own_pieces("END_OF_THE_SCENE_BEFORE")),
+        LayerDeclaration("TASK", own_pieces("TASK")),
     ),
     is_background=True,
     is_narrator=True,

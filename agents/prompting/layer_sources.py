@@ -18,7 +18,7 @@ from memory.fold.records import Fold
 from memory.keeping import KeptRecent
 from memory.stretches import Audience, recent_context_start
 from memory.telling.prompt_memory import recall, recall_lock
-from memory.telling.rendering import render_delta
+from memory.telling.rendering import render
 from memory.telling.session_state import Detail, cast_lines, memory_lines, play_lines
 from sessions.models import Event, Session
 from sessions.record import chosen_events
@@ -65,9 +65,9 @@ def process_map(here: str) -> Source:
     return read
 
 
-def given(name: str) -> Source:
-    """Return a source for the pieces that only the call itself has."""
-    return lambda subject, tier: subject.given.get(name, ())
+def own_pieces(name: str) -> Source:
+    """Return a source for the pieces of this layer that only one request has."""
+    return lambda subject, tier: subject.own_pieces.get(name, ())
 
 
 def identity(subject: Subject, tier: Tier) -> list[Piece]:
@@ -120,7 +120,7 @@ def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
         return pieces
     blocks = recall(subject.chapter, before=subject.before, readers=subject.readers)
     told = [block.full for block in blocks if block.is_delta]
-    told += map(render_delta, subject.waiting)
+    told += map(render, subject.waiting)
     return [*pieces, *(Piece(newest, must_stay=True) for newest in told[-1:])]
 
 

@@ -28,8 +28,8 @@ class Subject:
     for memory the last one of its stretch. `before` leaves out that prompt and later ones, for
     another attempt. `audience` are the characters for whom memory is written, and `waiting` are
     deltas of the same stretch that they know and that are not stored yet. `budget_tokens` is the
-    room for the whole request, for sources that need it. `given` are the pieces that only this call
-    has, by layer.
+    room for the whole request, for sources that need it. `own_pieces` are the pieces that only
+    this request has, by layer.
     """
 
     chapter: Session
@@ -39,7 +39,7 @@ class Subject:
     budget_tokens: int | None = None
     audience: Audience | None = None
     waiting: Sequence[MemoryBlock] = ()
-    given: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
+    own_pieces: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
 
     @property
     def last_prompt(self) -> int:

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from agents.modes import AddedLayer, Mode, Stage, agents_of, load_modes
 from agents.prompting.declarations import Agent
-from agents.prompting.layer_sources import given, world_text
+from agents.prompting.layer_sources import own_pieces, world_text
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import LayerDeclaration
 from sessions.attempts import Writer
@@ -25,7 +25,7 @@ NARRATOR = Agent(
     temperature=0.5,
     layers=(
         LayerDeclaration("WORLD_TEXT", world_text, role="system"),
-        LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
+        LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT")),
     ),
 )
 
@@ -44,7 +44,7 @@ EXPLORER = Mode(
     sentence="You look around in a world that a narrator tells.",
     agents=(NARRATOR,),
     answers=answers,
-    given=words_of,
+    own_pieces=words_of,
     stages=frozenset({Stage.SET_UP, Stage.PLAY, Stage.MEMORY}),
 )
 

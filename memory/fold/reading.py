@@ -4,7 +4,7 @@ A model returned the payload, so keys may be missing and values may have any typ
 cannot be understood is skipped, except that canon keeps every text.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from memory.fold.names import (
@@ -38,6 +38,8 @@ from memory.fold.records import (
 )
 
 RecordT = TypeVar("RecordT", bound=Record)
+# Returns what a payload of these prompts adds to the fold.
+Reader = Callable[[dict[str, Any], Prompts], Fold]
 
 # Stored payloads are never nested deeper.
 _MAX_DEPTH = 20
@@ -62,16 +64,9 @@ _SETTINGS = (
 
 def read_block(block: Block) -> Fold:
     """Read a block. If its type is unknown or its payload is no object, the fold is empty."""
-    prompts = Prompts(block.from_prompt, block.to_prompt)
     payload = block.payload if isinstance(block.payload, dict) else {}
-    match str(block.type):
-        case "world_chapter_lock":
-            return _read_lock(payload, prompts)
-        case "turn_delta":
-            return _read_delta(payload, prompts)
-        case "canon_correction":
-            return _read_correction(payload, prompts)
-    return Fold()
+    reader = block_readers.get(str(block.type))
+    return reader(payload, Prompts(block.from_prompt, block.to_prompt)) if reader else Fold()
 
 
 def _read_lock(payload: dict[str, Any], prompts: Prompts) -> Fold:
@@ -155,6 +150,14 @@ def _read_correction(payload: dict[str, Any], prompts: Prompts) -> Fold:
         new = Truth(ruling.canon, prompts, prompts, Ruling.TRUE, is_worded_by_gm=True)
         _add(truths, ruling.canon, new)
     return Fold(truths=truths, corrections=(ruling,))
+
+
+# The readers by type of block; memory.block_kinds adds those of ways to play.
+block_readers: dict[str, Reader] = {
+    "world_chapter_lock": _read_lock,
+    "turn_delta": _read_delta,
+    "canon_correction": _read_correction,
+}
 
 
 def _read_truths(

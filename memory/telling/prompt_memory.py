@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from memory.blocks import counting_blocks, knows
 from memory.models import MemoryBlock
-from memory.telling.rendering import render_delta_brief, render_memory
+from memory.telling.rendering import render, render_delta_brief
 from sessions.models import Session
 
 
@@ -43,10 +43,9 @@ def recall_lock(chapter: Session) -> str:
 def _render(block_id: uuid.UUID) -> Recollection:
     """Render a block once per process, as blocks never change and every request needs them."""
     block = MemoryBlock.objects.get(pk=block_id)
-    (full,) = render_memory([block])
     is_delta = block.type == MemoryBlock.Type.TURN_DELTA
     return Recollection(
-        full,
+        render(block),
         render_delta_brief(block) if is_delta else "",
         is_delta,
         is_lock=block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK,

@@ -5,7 +5,7 @@ a block depends on that block alone. A block is therefore always sent in the sam
 prefix caches reuse them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,40 +40,28 @@ class ReadableBlock:
     sections: list[Section]
 
 
-def render_lock(payload: Any, roster: Sequence[Character] = ()) -> str:
-    """Render the lock; with `roster` the characters' names come from it, not from the lock."""
-    return _compact("World and chapter", _lock_sections(payload, roster))
+@dataclass(frozen=True)
+class BlockForm:
+    """How blocks of a type are told: in `sections`, under a heading in requests, and with a title
+    and a badge on pages. The roster has the characters' names, and is empty for requests."""
+
+    sections: Callable[[Any, Sequence[Character]], list[Section]]
+    heading: Callable[[MemoryBlock], str]
+    title: Callable[[MemoryBlock], str]
+    badge: Callable[[MemoryBlock, list[Section]], str] = lambda block, sections: ""
 
 
-def render_delta(block: MemoryBlock) -> str:
-    return _compact(_prompts(block), _delta_sections(block.json_payload))
+def render(block: MemoryBlock) -> str:
+    """Return the block's text for requests."""
+    form = _form_of(block)
+    return _compact(form.heading(block), _filled(form.sections(block.json_payload, ())))
 
 
 def render_delta_brief(block: MemoryBlock) -> str:
     """Render only what outlives the scene, for old blocks in a small window."""
     payload = block.json_payload
     lasting = [_changes(payload), _threads(payload), _canon(payload)]
-    return _compact(_prompts(block), _filled(lasting))
-
-
-def render_correction(block: MemoryBlock) -> str:
-    return _compact(
-        f"Correction after prompt {block.to_prompt_index}, overrules what stands above",
-        _correction_sections(block.json_payload),
-    )
-
-
-def render_memory(blocks: Iterable[MemoryBlock], roster: Sequence[Character] = ()) -> list[str]:
-    """Return one text for each block, in the order of the blocks."""
-    texts = []
-    for block in blocks:
-        if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
-            texts.append(render_lock(block.json_payload, roster))
-        elif block.type == MemoryBlock.Type.TURN_DELTA:
-            texts.append(render_delta(block))
-        else:
-            texts.append(render_correction(block))
-    return texts
+    return _compact(prompts_of(block), _filled(lasting))
 
 
 def known_to(block: MemoryBlock, roster: Sequence[Character]) -> str:
@@ -86,17 +74,20 @@ def known_to(block: MemoryBlock, roster: Sequence[Character]) -> str:
 
 
 def readable_block(block: MemoryBlock, roster: Sequence[Character] = ()) -> ReadableBlock:
-    payload, known = block.json_payload, known_to(block, roster)
-    if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
-        return ReadableBlock("World and chapter", "locked", _lock_sections(payload, roster))
-    if block.type == MemoryBlock.Type.TURN_DELTA:
-        sections = _delta_sections(payload)
-        return ReadableBlock(f"{_prompts(block)}{known}", _badge(sections), sections)
-    return ReadableBlock(
-        f"Correction of canon{known}",
-        f"after prompt {block.to_prompt_index}",
-        _correction_sections(payload),
-    )
+    form = _form_of(block)
+    sections = _filled(form.sections(block.json_payload, roster))
+    title = f"{form.title(block)}{known_to(block, roster)}"
+    return ReadableBlock(title, form.badge(block, sections), sections)
+
+
+def _form_of(block: MemoryBlock) -> BlockForm:
+    return block_forms.get(str(block.type), _UNKNOWN)
+
+
+def prompts_of(block: MemoryBlock) -> str:
+    """Return the block's prompts as a title, such as "Prompts 8-14"."""
+    first, last = block.from_prompt_index, block.to_prompt_index
+    return f"Prompt {first}" if first == last else f"Prompts {first}-{last}"
 
 
 def _lock_sections(payload: Any, roster: Sequence[Character]) -> list[Section]:
@@ -107,59 +98,80 @@ def _lock_sections(payload: Any, roster: Sequence[Character]) -> list[Section]:
         (_text(entry, "slot"), _text(entry, "color"), _text(entry, "name"))
         for entry in _entries(payload, "agents")
     ]
-    return _filled(
-        [
-            Section("World", [_join("; ", kind)]),
-            Section("Themes", [_join(", ", _texts(world, "themes"))]),
-            Section("Rules", _texts(world, "rules_of_reality")),
-            Section("Powers", _texts(world, "factions_or_powers")),
-            Section("Lore", _texts(world, "key_lore")),
-            Section("Boundaries", _texts(world, "safety_or_boundaries")),
-            Section("Chapter", [_text(chapter, "premise")]),
-            Section("Scene", [_join("; ", scene)]),
-            Section("Threats", _texts(chapter, "active_threats")),
-            Section("Mysteries", _texts(chapter, "open_mysteries")),
-            Section("Goals", _texts(chapter, "chapter_goals")),
-            Section(
-                "Characters",
-                [_join(", ", [_join(" ", one) for one in cast if one[-1]])],
-            ),
-            _canon(payload),
-            Section("Assumed", _texts(payload, "assumptions")),
-        ]
-    )
+    return [
+        Section("World", [_join("; ", kind)]),
+        Section("Themes", [_join(", ", _texts(world, "themes"))]),
+        Section("Rules", _texts(world, "rules_of_reality")),
+        Section("Powers", _texts(world, "factions_or_powers")),
+        Section("Lore", _texts(world, "key_lore")),
+        Section("Boundaries", _texts(world, "safety_or_boundaries")),
+        Section("Chapter", [_text(chapter, "premise")]),
+        Section("Scene", [_join("; ", scene)]),
+        Section("Threats", _texts(chapter, "active_threats")),
+        Section("Mysteries", _texts(chapter, "open_mysteries")),
+        Section("Goals", _texts(chapter, "chapter_goals")),
+        Section(
+            "Characters",
+            [_join(", ", [_join(" ", one) for one in cast if one[-1]])],
+        ),
+        _canon(payload),
+        Section("Assumed", _texts(payload, "assumptions")),
+    ]
 
 
 def _delta_sections(payload: Any) -> list[Section]:
     place = _entry(payload, "location_updates")
     shifts = [_shift(entry) for entry in _entries(payload, "relationship_shifts")]
     finds = [_find(entry) for entry in _entries(payload, "items_clues_discovered")]
-    return _filled(
-        [
-            Section("Where", [_text(place, "where")]),
-            Section("Around", _texts(place, "notable_environment_changes")),
-            Section("Events", [_event(entry) for entry in _entries(payload, "major_events")]),
-            Section("Deeds", [_deed(entry) for entry in _entries(payload, "character_actions")]),
-            _changes(payload),
-            Section("Between them", shifts),
-            Section("Found", finds),
-            _threads(payload),
-            _canon(payload),
-            Section("Unclear", _texts(payload, "contradictions_or_questions")),
-        ]
-    )
+    return [
+        Section("Where", [_text(place, "where")]),
+        Section("Around", _texts(place, "notable_environment_changes")),
+        Section("Events", [_event(entry) for entry in _entries(payload, "major_events")]),
+        Section("Deeds", [_deed(entry) for entry in _entries(payload, "character_actions")]),
+        _changes(payload),
+        Section("Between them", shifts),
+        Section("Found", finds),
+        _threads(payload),
+        _canon(payload),
+        Section("Unclear", _texts(payload, "contradictions_or_questions")),
+    ]
 
 
 def _correction_sections(payload: Any) -> list[Section]:
-    return _filled(
-        [
-            Section("Question", _texts(payload, "answers")),
-            Section("Answer", [_ANSWERS.get(_text(payload, "answer"), "")]),
-            Section("Now true", _texts(payload, "canon")),
-            Section("No longer true", _texts(payload, "replaces")),
-            Section("Why", _texts(payload, "reason")),
-        ]
-    )
+    return [
+        Section("Question", _texts(payload, "answers")),
+        Section("Answer", [_ANSWERS.get(_text(payload, "answer"), "")]),
+        Section("Now true", _texts(payload, "canon")),
+        Section("No longer true", _texts(payload, "replaces")),
+        Section("Why", _texts(payload, "reason")),
+    ]
+
+
+# The forms by type of block; memory.block_kinds adds those of ways to play.
+block_forms: dict[str, BlockForm] = {
+    "world_chapter_lock": BlockForm(
+        _lock_sections,
+        heading=lambda block: "World and chapter",
+        title=lambda block: "World and chapter",
+        badge=lambda block, sections: "locked",
+    ),
+    "turn_delta": BlockForm(
+        lambda payload, roster: _delta_sections(payload),
+        heading=prompts_of,
+        title=prompts_of,
+        badge=lambda block, sections: _badge(sections),
+    ),
+    "canon_correction": BlockForm(
+        lambda payload, roster: _correction_sections(payload),
+        heading=lambda block: (
+            f"Correction after prompt {block.to_prompt_index}, overrules what stands above"
+        ),
+        title=lambda block: "Correction of canon",
+        badge=lambda block, sections: f"after prompt {block.to_prompt_index}",
+    ),
+}
+# Tells a block whose way to play is not installed any more.
+_UNKNOWN = BlockForm(lambda payload, roster: [], heading=prompts_of, title=prompts_of)
 
 
 def _canon(payload: Any) -> Section:
@@ -219,11 +231,6 @@ def _badge(sections: list[Section]) -> str:
     counts = {section.label: len(section.lines) for section in sections}
     parts = [("open threads", counts.get(OPEN)), ("canon", counts.get(CANON))]
     return " \N{MIDDLE DOT} ".join(f"{name}: {count}" for name, count in parts if count)
-
-
-def _prompts(block: MemoryBlock) -> str:
-    first, last = block.from_prompt_index, block.to_prompt_index
-    return f"Prompt {first}" if first == last else f"Prompts {first}-{last}"
 
 
 def _compact(heading: str, sections: list[Section]) -> str:

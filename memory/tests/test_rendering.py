@@ -6,14 +6,7 @@ from hypothesis import strategies as st
 
 from memory.fold.answers import Answer, answer_payload, correction_payload
 from memory.models import MemoryBlock
-from memory.telling.rendering import (
-    readable_block,
-    render_correction,
-    render_delta,
-    render_delta_brief,
-    render_lock,
-    render_memory,
-)
+from memory.telling.rendering import readable_block, render, render_delta_brief
 from sessions.roster import Character
 
 LOCK: dict[str, Any] = {
@@ -90,7 +83,7 @@ def lock_block(payload: Any) -> MemoryBlock:
 
 class TestRenderLock:
     def test_it_is_compact_text_without_empty_fields(self) -> None:
-        assert render_lock(LOCK) == (
+        assert render(lock_block(LOCK)) == (
             "World and chapter\n"
             "World: ghost story; quiet dread\n"
             "Themes: memory, guilt\n"
@@ -106,15 +99,10 @@ class TestRenderLock:
             "Canon, must not change: the keeper is missing"
         )
 
-    def test_the_roster_of_the_chapter_wins_over_the_payload(self) -> None:
-        text = render_lock(LOCK, [Character(1, "red", "Mara Venn")])
-        assert "Characters: 1 red Mara Venn\n" in text
-        assert "Tom" not in text
-
 
 class TestRenderDelta:
     def test_it_is_compact_text_without_empty_fields(self) -> None:
-        assert render_delta(block(DELTA)) == (
+        assert render(block(DELTA)) == (
             "Prompts 8-14\n"
             "Where: the ferry\n"
             "Around: fog lifts\n"
@@ -149,17 +137,17 @@ class TestRenderDelta:
             "unresolved_threads": [{"thread": "THREAD-84", "stakes": ""}],
             "canon_locks": ["CANON-84: " + "c" * 60],
         }
-        assert len(render_delta(block(payload))) < 1_250
+        assert len(render(block(payload))) < 1_250
 
     def test_a_single_prompt_is_named_as_one(self) -> None:
-        assert render_delta(block(DELTA, first=8, last=8)).startswith("Prompt 8\n")
+        assert render(block(DELTA, first=8, last=8)).startswith("Prompt 8\n")
 
     def test_with_nothing_new_it_says_so(self) -> None:
-        assert render_delta(block({})) == "Prompts 8-14: nothing new"
+        assert render(block({})) == "Prompts 8-14: nothing new"
 
     def test_what_is_said_twice_stands_once(self) -> None:
         payload = {"canon_locks": ["The door is shut", "the door is shut"]}
-        assert render_delta(block(payload)).casefold().count("the door is shut") == 1
+        assert render(block(payload)).casefold().count("the door is shut") == 1
 
 
 class TestRenderDeltaBrief:
@@ -175,7 +163,7 @@ class TestRenderDeltaBrief:
 
     @given(payload=json_values)
     def test_it_is_never_longer_than_the_full_text(self, payload: Any) -> None:
-        assert len(render_delta_brief(block(payload))) <= len(render_delta(block(payload)))
+        assert len(render_delta_brief(block(payload))) <= len(render(block(payload)))
 
 
 class TestRenderCorrection:
@@ -183,7 +171,7 @@ class TestRenderCorrection:
         payload = correction_payload(
             canon="The keeper is alive.", replaces="the keeper drowned", reason="He waved."
         )
-        assert render_correction(block(payload, "canon_correction", 9, 9)) == (
+        assert render(block(payload, "canon_correction", 9, 9)) == (
             "Correction after prompt 9, overrules what stands above\n"
             "Now true: The keeper is alive.\n"
             "No longer true: the keeper drowned\n"
@@ -202,7 +190,7 @@ class TestRenderCorrection:
         self, answer: Answer, words: str
     ) -> None:
         payload = answer_payload("Is he alive?", answer)
-        assert render_correction(block(payload, "canon_correction", 9, 9)) == (
+        assert render(block(payload, "canon_correction", 9, 9)) == (
             "Correction after prompt 9, overrules what stands above\n"
             f"Question: Is he alive?\nAnswer: {words}"
         )
@@ -216,17 +204,13 @@ class TestRenderMemory:
             block({"canon": "x"}, "canon_correction", 9, 9),
             block(None),
         ]
-        texts = render_memory(blocks)
+        texts = [render(one) for one in blocks]
         assert [text.splitlines()[0] for text in texts] == [
             "World and chapter",
             "Prompts 1-7",
             "Correction after prompt 9, overrules what stands above",
             "Prompts 8-14: nothing new",
         ]
-
-    def test_an_older_text_does_not_change_when_blocks_arrive(self) -> None:
-        blocks = [lock_block(LOCK), block(DELTA, first=1, last=7)]
-        assert render_memory([*blocks, block(DELTA)])[:2] == render_memory(blocks)
 
 
 class TestReadableBlock:
@@ -261,7 +245,7 @@ class TestOddPayloads:
     @pytest.mark.parametrize("kind", MemoryBlock.Type.values)
     def test_any_json_is_rendered(self, kind: str, payload: Any) -> None:
         odd = block(payload, kind)
-        assert len(render_memory([odd])) == 1
+        assert render(odd)
         assert readable_block(odd).title
 
     @given(
@@ -273,20 +257,20 @@ class TestOddPayloads:
     ) -> None:
         payload, key = at
         changed = block({**payload, key: value}, payload["memory_type"])
-        assert render_memory([changed])[0]
+        assert render(changed)
         assert all(section.lines for section in readable_block(changed).sections)
 
     @given(value=json_values)
     def test_any_value_inside_an_entry_is_rendered(self, value: Any) -> None:
         entry = dict.fromkeys(["event", "cause", "participants", "thread", "between", "key"], value)
         keys = ["major_events", "unresolved_threads", "relationship_shifts", "state_changes"]
-        assert render_delta(block({key: [entry, value] for key in keys}))
+        assert render(block({key: [entry, value] for key in keys}))
 
     def test_scalars_are_said_and_a_single_text_stands_for_a_list(self) -> None:
         payload = {
             "canon_locks": "one truth",
             "state_changes": {"key": "door", "before": False, "after": True, "notes": 3},
         }
-        assert render_delta(block(payload)) == (
+        assert render(block(payload)) == (
             "Prompts 8-14\nChanged: door: false -> true (3)\nCanon, must not change: one truth"
         )

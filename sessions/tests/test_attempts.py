@@ -365,7 +365,7 @@ def test_a_turn_has_fifty_attempts_at_most(
         open_reroll(chapter.pk, submission_key="s")
     source = chapter.turns.get().chosen
     with pytest.raises(WrongState, match="2 replies"):
-        open_trial(chapter.pk, source=source, given={}, submission_key="t")
+        open_trial(chapter.pk, source=source, changed_layer={}, submission_key="t")
     assert chapter.attempts.count() == 2
 
 

@@ -173,7 +173,9 @@ def test_a_text_that_cannot_be_a_reply_changes_nothing(
 
 def test_a_trial_runs_beside_play_and_is_committed_unchosen(chapter: Session) -> None:
     source = chapter.turns.get(number=2).chosen
-    trial = open_trial(chapter.pk, source=source, given={"layer": 1}, submission_key="t").attempt
+    trial = open_trial(
+        chapter.pk, source=source, changed_layer={"layer": 1}, submission_key="t"
+    ).attempt
     prompt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
     assert commit_attempt(prompt, "I go.")
     assert commit_attempt(trial, "Another way.")
@@ -189,7 +191,7 @@ def test_a_trial_sets_no_broken_attempt_aside(chapter: Session) -> None:
     broken = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
     fail_attempt(broken, error="No answer.", partial_text="I g")
     source = chapter.turns.get(number=2).chosen
-    trial = open_trial(chapter.pk, source=source, given={}, submission_key="t").attempt
+    trial = open_trial(chapter.pk, source=source, changed_layer={}, submission_key="t").attempt
     assert commit_attempt(trial, "Another way.")
     again = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
     assert (again.attempt.pk, again.must_run) == (broken.pk, True)
@@ -202,7 +204,7 @@ def test_trials_and_edits_are_perceived_by_those_who_perceived_their_source(
         chapter.pk, actor=1, words="Psst.", submission_key="k", witnesses=[2]
     ).attempt
     assert commit_attempt(source, "I whisper.")
-    trial = open_trial(chapter.pk, source=source, given={}, submission_key="t").attempt
+    trial = open_trial(chapter.pk, source=source, changed_layer={}, submission_key="t").attempt
     assert commit_attempt(trial, "I whisper low.")
     edit = edit_reply(chapter.pk, 3, "I whisper lower.")
     reroll = open_reroll(chapter.pk, submission_key="r").attempt

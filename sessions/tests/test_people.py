@@ -191,7 +191,7 @@ def test_only_the_program_gives_a_number(chapter: Session, told: dict[str, Any])
 
 def test_a_trial_beside_play_gives_no_number_twice(chapter: Session) -> None:
     source = play(chapter)
-    trial = open_trial(chapter.pk, source=source, given={}, submission_key="t").attempt
+    trial = open_trial(chapter.pk, source=source, changed_layer={}, submission_key="t").attempt
     store_changes(trial, [person("Ann")])
     play(chapter, "Jon", key="k2")
     assert present(chapter) == {N + 1: "Jon"}

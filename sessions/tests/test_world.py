@@ -283,7 +283,7 @@ class TestActs:
     def test_an_act_closes_its_turn(self, chapter: Session) -> None:
         first = play(chapter, "a")
         chosen = play_again(chapter, "b")
-        trial = open_trial(chapter.pk, source=chosen, given={}, submission_key="t").attempt
+        trial = open_trial(chapter.pk, source=chosen, changed_layer={}, submission_key="t").attempt
         act(chapter.pk, note("c"))
         # A trial that runs may end, but can no longer be chosen.
         assert commit_attempt(trial, "Another way.")
@@ -292,7 +292,7 @@ class TestActs:
             lambda: choose_attempt(chapter.pk, 1, trial.pk),
             lambda: edit_reply(chapter.pk, 1, "By hand."),
             lambda: open_reroll(chapter.pk, submission_key="r"),
-            lambda: open_trial(chapter.pk, source=chosen, given={}, submission_key="t2"),
+            lambda: open_trial(chapter.pk, source=chosen, changed_layer={}, submission_key="t2"),
         ]
         for refuse in refused:
             with pytest.raises(WrongState, match="you have acted in the world since"):

@@ -201,7 +201,7 @@ class Play(RuleBasedStateMachine):
                 open_trial(
                     self.pk,
                     source=self.latest.chosen.row,
-                    given={},
+                    changed_layer={},
                     submission_key=self.name("key"),
                 ).attempt
             ),

@@ -62,6 +62,7 @@ class Tab1Body(Body):
 _WITNESSES = (
     "The slots of those who can perceive it; left out: everybody. The one addressed always can."
 )
+_GIVEN = "What the way to play lets a prompt carry beside its words, as its own model has it."
 
 
 class PromptBody(Body):
@@ -73,6 +74,7 @@ class PromptBody(Body):
         "without."
     )
     witnesses: list[int] | None = Field(None, description=_WITNESSES)
+    given: dict[str, Any] | None = Field(None, description=_GIVEN)
 
 
 class RerollBody(Body):
@@ -81,6 +83,7 @@ class RerollBody(Body):
     agent_slot: int | None = Field(None, description="The character that answers.")
     user_text: str | None = Field(None, description="What happens; 1 to 5,000 characters.")
     witnesses: list[int] | None = Field(None, description=_WITNESSES)
+    given: dict[str, Any] | None = Field(None, description=_GIVEN)
 
 
 class ActBody(Body):

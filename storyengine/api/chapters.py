@@ -8,7 +8,8 @@ from django.urls import reverse
 from ninja import Body, Query, Router
 from ninja.responses import Status
 
-from agents.modes import begin_chapter, save_mode_setup, setup_of
+from agents.mode_fields import save_mode_setup, setup_of
+from agents.modes import begin_chapter
 from sessions.access import get_chapter
 from sessions.chapters import (
     SetupChange,

@@ -69,7 +69,10 @@ class ChangeDocument(Document):
 class MemoryBlockDocument(Document):
     block_id: UUID
     session_id: UUID
-    type: Literal["world_chapter_lock", "turn_delta", "canon_correction"]
+    type: str = Field(
+        description="world_chapter_lock, turn_delta, canon_correction, or what a way to play calls "
+        "its own."
+    )
     from_prompt_index: int
     to_prompt_index: int
     audience: list[int] | None = Field(
@@ -273,6 +276,7 @@ class AttemptDocument(Document):
     status: Literal["running", "committed", "failed", "stopped", "set_aside"]
     agent_slot: int | None = Field(description="Null where no character acts.")
     words: str
+    given: dict[str, Any] | None = Field(description="What its prompt carried beside its words.")
     events: list[EventDocument] = Field(description="Empty until the attempt is committed.")
     changes: list[ChangeDocument] = Field(
         description="What it did to the world, in order; acts last. They count while it is chosen."

@@ -38,7 +38,8 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         description="At most 100 characters. Sent again under the same key it is the same attempt: "
         "409 while it is in flight, the same answer after success, another try after a failure, "
-        "409 once play went on without it, and 409 for other words or another agent. "
+        "409 once play went on without it, and 409 for other words, another `given` or another "
+        "agent. "
         "Without a key each request is an attempt of its own.",
     ),
 ]
@@ -62,6 +63,7 @@ async def send_prompt(
         actor=body.agent_slot,
         words=body.user_text,
         witnesses=body.witnesses,
+        given=body.given,
         submission_key=idempotency_key,
     )
     return await _answer(request, opened)
@@ -88,6 +90,7 @@ async def reroll(
         actor=body.agent_slot,
         words=body.user_text,
         witnesses=body.witnesses,
+        given=body.given,
         submission_key=idempotency_key,
     )
     return await _answer(request, opened)

@@ -130,6 +130,7 @@ def read_turn(session_id: UUID, number: int, *, with_thoughts: bool = False) -> 
                 status=one.status,
                 agent_slot=one.actor,
                 words=one.words,
+                given=one.given,
                 events=_told(one.events.all(), with_thoughts=with_thoughts),
                 changes=_changes_of(one),
                 witnesses=one.witnesses,

@@ -7,9 +7,9 @@ checks that its parts agree. A file of version 1 is converted to version 2 when 
 import json
 from functools import cached_property
 from itertools import chain
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sessions.limits import (
     MAX_AGENTS,
@@ -86,7 +86,7 @@ class EventEntry(Part):
 
 
 class TrialChange(Part):
-    """The `given` of a trial: the layer of the request that it changed, and both texts."""
+    """The `changed_layer` of a trial: the layer of the request that it changed, and both texts."""
 
     layer: Number
     layer_name: ModelText
@@ -138,12 +138,20 @@ class AttemptEntry(Part):
     actor: Slot | None = Field(description="Null where nobody of the cast acts.")
     agent: AgentName = Field(default=DEFAULT_AGENT, description="The agent who wrote it.")
     words: Words
-    given: Payload | None = Field(description="Of a trial, what it changed.")
+    given: Payload | None = Field(description="What the prompt carried beside its words.")
+    changed_layer: Payload | None = Field(None, description="Of a trial, what it changed.")
     witnesses: Witnesses | None
     submitted_at: Time
     committed_at: Time
     events: Annotated[list[EventEntry], Field(max_length=MAX_EVENTS_OF_AN_ATTEMPT, fail_fast=True)]
     changes: Changes = []
+
+    @model_validator(mode="after")
+    def _read_older_trial(self) -> Self:
+        """In older files a trial has what it changed in `given`."""
+        if self.kind == "trial" and self.changed_layer is None:
+            self.changed_layer, self.given = self.given, None
+        return self
 
 
 class TurnEntry(Part):
@@ -173,6 +181,7 @@ class UnansweredEntry(Part):
     actor: Slot | None = Field(description="Null where nobody of the cast acts.")
     agent: AgentName = Field(default=DEFAULT_AGENT, description="The agent who was to write it.")
     words: Words
+    given: Payload | None = Field(None, description="What the prompt carried beside its words.")
     witnesses: Witnesses | None
     partial_text: ModelText
     changes: Changes = []

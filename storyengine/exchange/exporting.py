@@ -190,7 +190,7 @@ def _turns(
                         attempt,
                         AttemptEntry,
                         source=_place_of(attempt.source_id, places),
-                        given=_given(attempt),
+                        changed_layer=_changed_layer(attempt),
                         events=events[attempt.pk],
                         changes=changes[attempt.pk],
                     )
@@ -255,11 +255,11 @@ def _result(job: Job, places: dict[uuid.UUID, int]) -> ResultEntry:
     )
 
 
-def _given(attempt: Attempt) -> dict[str, Any] | None:
-    """Return the attempt's `given`, without the call of a trial, because calls are not exported."""
-    if not attempt.is_trial or attempt.given is None:
-        return attempt.given
-    return {name: value for name, value in attempt.given.items() if name != "call_id"}
+def _changed_layer(attempt: Attempt) -> dict[str, Any] | None:
+    """Return what a trial changed, without the id of a call, because calls are not exported."""
+    if attempt.changed_layer is None:
+        return None
+    return {name: value for name, value in attempt.changed_layer.items() if name != "call_id"}
 
 
 def _place_of(attempt_id: uuid.UUID | None, places: dict[uuid.UUID, int]) -> int | None:

@@ -179,7 +179,7 @@ class Tab1(Part):
 
 
 class BlockParts(Part):
-    type: Literal["world_chapter_lock", "turn_delta", "canon_correction"]
+    type: Term
     from_prompt_index: Number
     to_prompt_index: Number
     json_payload: Payload

@@ -6,9 +6,10 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
-from agents.modes import Stage, find_agent, has_stage
+from agents.modes import Stage, has_stage
+from sessions.events import reply
 from sessions.limits import MAX_PEOPLE
-from sessions.models import DEFAULT_MODE, PERSON, THOUGHT
+from sessions.models import PERSON, THOUGHT
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,
@@ -21,7 +22,12 @@ from storyengine.exchange.chapter_file import (
     UnansweredEntry,
 )
 from storyengine.exchange.exceptions import refuse
-from storyengine.exchange.mode_rules import all_attempts, check_kinds, check_mode_content
+from storyengine.exchange.mode_rules import (
+    all_attempts,
+    check_kinds,
+    check_mode_content,
+    mode_named,
+)
 
 
 class WithSlots(Protocol):
@@ -47,6 +53,10 @@ def check_invariants(chapter: Chapter) -> None:
     _check_unanswered(chapter)
     covered, prompts = chapter.last_summarized_prompt_index, chapter.prompt_index
     is_remembered = has_stage(chapter.mode, Stage.MEMORY)
+    if covered and not is_remembered:
+        refuse("last_summarized_prompt_index", f"must be 0: {chapter.mode} has no memory")
+    if chapter.narrative_drafts and not has_stage(chapter.mode, Stage.NARRATION):
+        refuse("narrative_drafts", f"must be empty: {chapter.mode} has no narration")
     if chapter.state == "ENDED" and not (prompts > 0 and (covered == prompts or not is_remembered)):
         refuse("state", "is ENDED, but memory does not cover every prompt")
 
@@ -173,17 +183,21 @@ def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: st
             refuse(f"{place}.source", "must be another attempt")
     if attempt.kind == "trial":
         try:
-            TrialChange.model_validate(attempt.given)
+            TrialChange.model_validate(attempt.changed_layer)
         except ValidationError:
             keys = ", ".join(TrialChange.model_fields)
-            refuse(f"{place}.given", f"must be what the trial changed, with the keys {keys}")
+            refuse(
+                f"{place}.changed_layer", f"must be what the trial changed, with the keys {keys}"
+            )
+    elif attempt.changed_layer is not None:
+        refuse(f"{place}.changed_layer", "must be null, since only a trial changes a layer")
 
 
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
     _check_writer(attempt, chapter, place)
     _check_changes(attempt.changes, chapter, f"{place}.changes")
-    # In other ways to play, what somebody does can come to an event of which nobody speaks.
-    may_be_narrated = attempt.actor is None or chapter.mode != DEFAULT_MODE
+    # Where a way to play makes the events, what somebody does can come to one that nobody speaks.
+    may_be_narrated = attempt.actor is None or mode_named(chapter.mode).outcome is not reply
     for at, event in enumerate(attempt.events):
         _check_event(event, chapter, f"{place}.events[{at}]", may_be_narrated=may_be_narrated)
     roles = [event.role for event in attempt.events]
@@ -277,17 +291,18 @@ def _check_blocks(chapter: Chapter) -> None:
 
 def _check_place_of(block: MemoryBlockEntry, chapter: Chapter, place: str) -> None:
     first, last = block.from_prompt_index, block.to_prompt_index
+    is_of_no_attempt = block.type in ("world_chapter_lock", "canon_correction")
     if last > chapter.prompt_index:
         refuse(f"{place}.to_prompt_index", "is beyond the last prompt")
     match block.type:
         case "world_chapter_lock" if first or last:
             refuse(place, "is a world_chapter_lock, which goes from 0 to 0")
-        case "turn_delta" if not 1 <= first <= last:
-            refuse(f"{place}.to_prompt_index", "is before the block's first prompt")
         case "canon_correction" if first != last:
             refuse(place, "is a canon_correction, which covers no prompts")
-    if (block.type == "turn_delta") != (block.attempt is not None):
-        refuse(f"{place}.attempt", "must name an attempt for a turn_delta, and else be null")
+    if not (is_of_no_attempt or 1 <= first <= last):
+        refuse(f"{place}.to_prompt_index", "is before the block's first prompt")
+    if is_of_no_attempt != (block.attempt is None):
+        refuse(f"{place}.attempt", "must be null for a lock and a correction, and else an attempt")
     _check_attempt_of(block.attempt, last, chapter, f"{place}.attempt")
     _check_audience(block, chapter, f"{place}.audience")
 
@@ -316,9 +331,10 @@ def _check_drafts(chapter: Chapter) -> None:
 
 
 def _check_writer(attempt: AttemptEntry | UnansweredEntry, chapter: Chapter, place: str) -> None:
-    agent = find_agent(attempt.agent)
+    mode = mode_named(chapter.mode)
+    agent = next((one for one in mode.agents if one.name == attempt.agent), None)
     if agent is None:
-        refuse(f"{place}.agent", "is no agent that is installed here")
+        refuse(f"{place}.agent", f"is no agent that {mode.name} declares")
     if attempt.actor is not None or agent.is_character:
         check_slot(attempt.actor, chapter, f"{place}.actor")
     _check_witnesses(attempt.witnesses, chapter, f"{place}.witnesses")

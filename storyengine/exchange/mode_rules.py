@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from agents.exceptions import BadSetup
-from agents.modes import Mode, check_setup, find_mode
+from agents.mode_fields import check_given, check_setup
+from agents.modes import Mode, find_mode
+from memory.block_kinds import BlockKind
+from memory.fold.records import Prompts
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Change, Session, Turn
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     Chapter,
+    MemoryBlockEntry,
     UnansweredEntry,
 )
 from storyengine.exchange.exceptions import OTHER_MODE, refuse
@@ -48,7 +52,10 @@ def check_mode_content(chapter: Chapter) -> None:
 
 
 def check_kinds(chapter: Chapter) -> None:
-    """Check that the mode declares each kind of event, change and job. Raises BadChapterFile."""
+    """Check that the mode declares each kind of event, change and job, and what prompts carry.
+
+    Raises BadChapterFile.
+    """
     mode = mode_named(chapter.mode)
 
     def check(kind: str, declared: frozenset[str], place: str, what: str) -> None:
@@ -61,9 +68,31 @@ def check_kinds(chapter: Chapter) -> None:
             check(event.kind, mode.all_event_kinds, f"{place}.events[{at}].kind", "event")
         for at, change in enumerate(attempt.changes):
             check(change.kind, mode.all_change_kinds, f"{place}.changes[{at}].kind", "change")
+        if attempt.given is not None:
+            _check_given(mode, attempt.given, f"{place}.given")
+    for at, block in enumerate(chapter.memory_blocks):
+        check(block.type, mode.all_block_kinds, f"memory_blocks[{at}].type", "memory block")
+        _check_block(mode.block_kinds.get(block.type), block, f"memory_blocks[{at}].json_payload")
     for at, result in enumerate(chapter.results):
         check(result.kind, mode.all_change_kinds, f"results[{at}].kind", "change")
         check(result.job_kind, frozenset(mode.job_kinds), f"results[{at}].job_kind", "job")
+
+
+def _check_given(mode: Mode, given: dict[str, Any], place: str) -> None:
+    try:
+        check_given(mode, given)
+    except InvalidInput:
+        refuse(place, f"is nothing that a prompt of {mode.name} carries")
+
+
+def _check_block(kind: BlockKind | None, block: MemoryBlockEntry, place: str) -> None:
+    if kind is None:
+        return
+    try:
+        kind.read(block.json_payload, Prompts(block.from_prompt_index, block.to_prompt_index))
+        kind.sections(block.json_payload)
+    except _CANNOT_TAKE:
+        refuse(place, f"is nothing that {kind.title} can tell")
 
 
 def all_attempts(chapter: Chapter) -> Iterator[tuple[str, AttemptEntry | UnansweredEntry]]:
@@ -118,6 +147,7 @@ class _Folding:
             actor=entry.actor,
             agent=entry.agent,
             words=entry.words,
+            given=entry.given,
         )
         for at, one in enumerate(entry.changes):
             world = self.take(world, one.kind, one.payload, attempt, f"{place}.changes[{at}]")

@@ -81,6 +81,10 @@ class EventEntry(Part):
     created_at: Time
 
 
+class OldBlock(BlockParts):
+    type: Literal["world_chapter_lock", "turn_delta", "canon_correction"]
+
+
 class UnansweredTurn(Part):
     """A prompt or a re-roll that was not answered."""
 
@@ -102,7 +106,7 @@ class OldChapter(ChapterParts):
     config: Config
     tab1: OldTab1
     events: Annotated[list[EventEntry], *at_most("events")]
-    memory_blocks: Annotated[list[BlockParts], *at_most("memory_blocks")]
+    memory_blocks: Annotated[list[OldBlock], *at_most("memory_blocks")]
     narrative_drafts: Annotated[list[DraftParts], *at_most("narrative_drafts")]
     unanswered_turns: Annotated[list[UnansweredTurn], *at_most("unanswered_attempts")]
 

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from memory.blocks import counting_blocks
 from memory.models import MemoryBlock, NarrativeDraft
-from memory.telling.rendering import known_to
+from memory.telling.rendering import readable_block
 from sessions.access import get_chapter, read_at_one_moment
 from sessions.attempts import attempts_set_aside, pending_attempt
 from sessions.exceptions import UnknownChapter
@@ -108,13 +108,8 @@ def _part(heading: str, text: str) -> str:
 
 
 def _block_name(block: MemoryBlock, roster: Sequence[Character]) -> str:
-    known = known_to(block, roster)
-    if block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK:
-        return "world and chapter"
-    if block.type == MemoryBlock.Type.CANON_CORRECTION:
-        return f"correction of canon, after prompt {block.to_prompt_index}{known}"
-    prompts = f"{block.from_prompt_index}-{block.to_prompt_index}"
-    return f"{block.get_type_display()}, prompts {prompts}{known}"
+    readable = readable_block(block, roster)
+    return ", ".join(filter(None, (readable.title, readable.badge)))
 
 
 def _exact_json(block: MemoryBlock) -> str:

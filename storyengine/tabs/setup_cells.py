@@ -6,7 +6,8 @@ from typing import Any
 from django.http import QueryDict
 
 from agents.exceptions import BadSetup
-from agents.modes import find_mode, present_setup, setup_of
+from agents.mode_fields import present_setup, setup_of
+from agents.modes import find_mode
 from sessions.models import Session
 from sessions.text import with_line_feeds
 

@@ -16,8 +16,9 @@ from django.views.decorators.http import require_POST, require_safe
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.objects import what_the_check_said
 from agents.flows.locking import request_lock
+from agents.mode_fields import save_mode_setup
 from agents.models import Job
-from agents.modes import Stage, has_stage, save_mode_setup
+from agents.modes import Stage, has_stage
 from agents.running.database import in_database
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover

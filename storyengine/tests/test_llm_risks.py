@@ -344,7 +344,7 @@ class TestAgency:
         settings.LLM, settings.MODEL = "openai", MODELS[form]
         settings.OPENAI_BASE_URL, settings.MODEL_BY_AGENT = "http://localhost:9/v1", {}
         world = World(poisoned, seen=HOSTILE)
-        subject = Subject(poisoned, 1, given={"USER_PROMPT": [Piece(HOSTILE)]})
+        subject = Subject(poisoned, 1, own_pieces={"USER_PROMPT": [Piece(HOSTILE)]})
         world.layers = lambda: compose(CHARACTERS[1].layers, subject, "full")
 
         def repeat(request: ModelRequest) -> str:

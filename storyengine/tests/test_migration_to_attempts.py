@@ -335,7 +335,7 @@ def test_trials_are_attempts_that_are_chosen_where_they_were_adopted(old: Old) -
         inputs = dict(old.left[f"{outcome} trial"].inputs)
         assert trial.source is not None
         assert trial.source.events.get(position=1).pk == uuid.UUID(inputs.pop("reply_id"))
-        assert (trial.status, trial.turn, trial.given) == (status, turn, inputs)
+        assert (trial.status, trial.turn, trial.changed_layer) == (status, turn, inputs)
         call = trial.llm_artifacts.get()
         assert (call.raw_output_ref, call.job) == (f"Four, {outcome}", None)
 

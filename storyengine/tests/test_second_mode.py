@@ -16,7 +16,7 @@ from agents.calling.tests.exploring import says, sent_text
 from agents.flows.tests.trying import try_again
 from agents.mode_checks import check_modes
 from agents.models import Job
-from agents.modes import find_mode, world_now
+from agents.modes import find_mode
 from agents.prompting.tools import ToolForm
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import Script, ScriptedProvider
@@ -34,8 +34,18 @@ from storyengine.api.tests.calling import (
     in_loop,
     reply_is_running,
 )
-from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
+from storyengine.tests.playing_the_lighthouse import (
+    act,
+    attempts,
+    changes,
+    chosen,
+    light_of,
+    played,
+    prompt,
+    reroll,
+    written,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
 
@@ -52,47 +62,6 @@ def _installed(settings: Settings) -> None:
 @pytest.fixture
 def chapter() -> Session:
     return make_active_chapter(mode="lighthouse", selected_agent_slots=(1, 2))
-
-
-def prompt(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more: Any) -> Any:
-    key = more.pop("key", None)
-    headers = {"Idempotency_Key": key} if key else {}
-    body = {"agent_slot": slot, "user_text": words, **more}
-    return call("POST", address(chapter, "prompt"), body, **headers)
-
-
-def played(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more: Any) -> Any:
-    """The events of a turn that was committed, thoughts included."""
-    answer = prompt(chapter, slot, words, **more)
-    assert answer.status_code == 201, answer.content
-    return chosen(chapter, answer.json()["prompt_index"])["events"]
-
-
-def attempts(chapter: Session, number: int) -> Any:
-    return call("GET", address(chapter, f"turns/{number}") + "?thoughts=1").json()["attempts"]
-
-
-def chosen(chapter: Session, number: int) -> Any:
-    [attempt] = [one for one in attempts(chapter, number) if one["is_chosen"]]
-    return attempt
-
-
-def changes(chapter: Session, number: int) -> list[tuple[str, Any]]:
-    return [(one["kind"], one["payload"]) for one in chosen(chapter, number)["changes"]]
-
-
-def act(chapter: Session, name: str = "refuel", **arguments: Any) -> Any:
-    return call("POST", address(chapter, "act"), {"act": name, "arguments": arguments})
-
-
-def reroll(chapter: Session, **body: Any) -> Any:
-    answer = call("POST", address(chapter, "reroll"), body)
-    assert answer.status_code == 201, answer.content
-    return answer
-
-
-def light_of(chapter: Session) -> Any:
-    return world_now(Session.objects.get(pk=chapter.pk))
 
 
 def test_its_declaration_is_without_fault() -> None:
@@ -471,7 +440,3 @@ def test_a_copy_from_a_file_has_all_of_it_and_goes_on(
     played(copy)
     # Taken before, it is not taken again.
     assert changes(copy, 3) == []
-
-
-def written(chapter: Session) -> bytes:
-    return export_chapter(chapter.pk).to_json()

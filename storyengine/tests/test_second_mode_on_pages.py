@@ -11,8 +11,9 @@ from pytest_django import Settings
 
 from agents.calling.tests.exploring import says
 from agents.mode_checks import check_modes
+from agents.mode_fields import setup_of
 from agents.models import Job
-from agents.modes import Stage, begin_chapter, setup_of
+from agents.modes import Stage, begin_chapter
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.second_mode import EXPLORER, install
 from sessions.access import get_chapter

@@ -27,7 +27,7 @@ from agents.flows.tests.trying import chapter as chapter
 from agents.flows.trials import (
     LAYER_CHAR_LIMIT,
     adopt_trial,
-    given_of,
+    changed_layer_of,
     read_reply,
     read_trial,
     stop_trial,
@@ -59,7 +59,7 @@ class TestRunning:
     ) -> None:
         attempt = tried(chapter, provider)
         before, after = provider.history[-2:]
-        old = read_reply(chapter.pk).layers[given_of(attempt)["layer"] - 1].text
+        old = read_reply(chapter.pk).layers[changed_layer_of(attempt)["layer"] - 1].text
         assert old in before.messages[-1].content
         expected = [(role, text.replace(old, IDENTITY)) for role, text in contents(before)]
         assert contents(after) == expected != contents(before)
@@ -110,7 +110,7 @@ class TestRunning:
         chapter.refresh_from_db()
         assert chapter.last_summarized_prompt_index == chapter.prompt_index == 7
         attempt = try_again(chapter)
-        old = given_of(attempt)["text_before"]
+        old = changed_layer_of(attempt)["text_before"]
         after = contents(provider.history[-1])
         assert after == [(role, text.replace(old, IDENTITY)) for role, text in before]
         assert read_trial(chapter.pk, attempt.pk).can_adopt
@@ -212,7 +212,7 @@ class TestSentTwice:
 
     def test_also_when_play_has_gone_on(self, chapter: Session, provider: ScriptedProvider) -> None:
         first = try_again(chapter, submission_key="k")
-        number, text = given_of(first)["layer"], IDENTITY.replace("\n", "\r\n")
+        number, text = changed_layer_of(first)["layer"], IDENTITY.replace("\n", "\r\n")
         play(chapter, "On we go.")
         again = try_again(chapter, text, number=number, submission_key="k")
         assert again.pk == first.pk
@@ -236,7 +236,9 @@ class TestSentTwice:
         first = try_again(chapter, submission_key="k")
         play(chapter, "On we go.")
         with pytest.raises(WrongState, match="play has gone on"):
-            try_again(chapter, number=given_of(first)["layer"], submission_key="k", prompt_index=2)
+            try_again(
+                chapter, number=changed_layer_of(first)["layer"], submission_key="k", prompt_index=2
+            )
         first.refresh_from_db()
         assert first.status == Attempt.Status.FAILED
 

@@ -68,7 +68,7 @@ def running_elsewhere(chapter: Session, text: str = IDENTITY) -> Attempt:
     """Store a trial as if another process were writing it."""
     tried = read_reply(chapter.pk)
     layer = tried.find_layer(number_of(chapter, "AGENT_IDENTITY"))
-    given: dict[str, object] = {
+    changed: dict[str, object] = {
         "call_id": str(tried.call.artifact.pk),
         "layer": layer.number,
         "layer_name": layer.name,
@@ -76,7 +76,7 @@ def running_elsewhere(chapter: Session, text: str = IDENTITY) -> Attempt:
         "text": text,
     }
     return open_trial(
-        chapter.pk, source=tried.attempt, given=given, submission_key="elsewhere"
+        chapter.pk, source=tried.attempt, changed_layer=changed, submission_key="elsewhere"
     ).attempt
 
 

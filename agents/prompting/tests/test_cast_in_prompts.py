@@ -56,7 +56,10 @@ def chapter(request: pytest.FixtureRequest) -> Session:
 def prompt_of(agent: Agent, chapter: Session, tier: Tier) -> str:
     slot = agent.agent_id if agent.is_character else None
     subject = Subject(
-        chapter, slot, budget_tokens=BUDGET, given={"USER_PROMPT": [Piece("The stairs are wet.")]}
+        chapter,
+        slot,
+        budget_tokens=BUDGET,
+        own_pieces={"USER_PROMPT": [Piece("The stairs are wet.")]},
     )
     layers = compose(agent.layers, subject, tier)
     prompt = assemble(layers, budget_tokens=BUDGET, weight_per_token=3)

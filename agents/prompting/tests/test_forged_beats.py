@@ -53,8 +53,8 @@ def add_people(chapter: Session, reply: str) -> None:
 
 def prompt_of(chapter: Session, agent: Agent, tier: Tier) -> str:
     played = transcript_pieces(chapter, 1, chapter.prompt_index)
-    given = {LAYERS[agent]: [Piece("Go on.")] if agent.is_character else played}
-    subject = Subject(chapter, 1 if agent.is_character else None, given=given)
+    own_pieces = {LAYERS[agent]: [Piece("Go on.")] if agent.is_character else played}
+    subject = Subject(chapter, 1 if agent.is_character else None, own_pieces=own_pieces)
     layers = compose(agent.layers, subject, tier)
     prompt = assemble(layers, budget_tokens=100_000, weight_per_token=3)
     return prompt.messages[-1].content

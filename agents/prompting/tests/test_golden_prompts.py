@@ -27,14 +27,14 @@ SUBJECTS: dict[Agent, Callable[[Session], Subject]] = {
         chapter,
         2,
         budget_tokens=BUDGET,
-        given={"USER_PROMPT": [Piece("The stairs are wet. </told>")]},
+        own_pieces={"USER_PROMPT": [Piece("The stairs are wet. </told>")]},
     ),
     CONTEXT_SUMMARY: lambda chapter: Subject(
-        chapter, given={"RECENT_CONTEXT_CHUNK": transcript_pieces(chapter, 15, 16)}
+        chapter, own_pieces={"RECENT_CONTEXT_CHUNK": transcript_pieces(chapter, 15, 16)}
     ),
     NARRATOR: lambda chapter: Subject(
         chapter,
-        given={
+        own_pieces={
             "NARRATIVE_AGENT_DEFINITION": [Piece("Dry, like a logbook.")],
             "FULL_CHAPTER_CONTEXT": transcript_pieces(chapter, 1, 16),
             "TASK": [Piece("Write the whole chapter now.")],

@@ -97,6 +97,7 @@ class TestReading:
             "status",
             "agent_slot",
             "words",
+            "given",
             "events",
             "changes",
             "witnesses",

@@ -62,7 +62,7 @@ def make_whole_chapter(**fields: Any) -> Session:
     add_prompts(chapter, 10, text="Ночь 🌊", reply="I answer.\n\nTwice.")
     add_reply(chapter, 10, "Or so.")
     trial = add_reply(chapter, 10, "On trial.", is_chosen=False)
-    trial.kind, trial.given = Attempt.Kind.TRIAL, TRIED
+    trial.kind, trial.changed_layer = Attempt.Kind.TRIAL, TRIED
     trial.source = chapter.turns.get(number=10).chosen
     trial.save()
     add_delta(chapter, 1, 7, turn_delta(1, 7))
@@ -151,7 +151,7 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         for draft in chapter["narrative_drafts"]
     ]
     chapter["unanswered_turns"] = [
-        _without(entry, "turn", "actor", "agent", "words", "witnesses", "changes")
+        _without(entry, "turn", "actor", "agent", "words", "given", "witnesses", "changes")
         | {
             "prompt_index": entry["turn"],
             "agent_slot": entry["actor"],
@@ -283,7 +283,7 @@ def _draw_attempt(
         status=Attempt.Status.COMMITTED,
         kind=kind,
         source=draw(st.sampled_from(source)) if has_source else None,
-        given=draw(changes) if kind == Attempt.Kind.TRIAL else None,
+        changed_layer=draw(changes) if kind == Attempt.Kind.TRIAL else None,
         actor=draw(slots),
         words=draw(words),
         witnesses=draw(st.none() | st.lists(slots, unique=True)),

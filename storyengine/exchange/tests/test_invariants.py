@@ -83,19 +83,31 @@ def prompt_of_another(chapter: Chapter) -> None:
 
 
 def trial_of_nothing_changed(chapter: Chapter) -> None:
-    attempts_at(chapter, 10)[2]["given"] = None
+    attempts_at(chapter, 10)[2]["changed_layer"] = None
 
 
 def trial_of_half_a_change(chapter: Chapter) -> None:
-    del attempts_at(chapter, 10)[2]["given"]["text_before"]
+    del attempts_at(chapter, 10)[2]["changed_layer"]["text_before"]
 
 
 def trial_of_more_than_a_change(chapter: Chapter) -> None:
-    attempts_at(chapter, 10)[2]["given"]["call_id"] = "of another installation"
+    attempts_at(chapter, 10)[2]["changed_layer"]["call_id"] = "of another installation"
 
 
 def trial_of_a_layer_in_words(chapter: Chapter) -> None:
-    attempts_at(chapter, 10)[2]["given"]["layer"] = "two"
+    attempts_at(chapter, 10)[2]["changed_layer"]["layer"] = "two"
+
+
+def prompt_with_a_changed_layer(chapter: Chapter) -> None:
+    attempts_at(chapter, 10)[0]["changed_layer"] = attempts_at(chapter, 10)[2]["changed_layer"]
+
+
+def prompt_that_carries_something(chapter: Chapter) -> None:
+    attempts_at(chapter, 10)[0]["given"] = {}
+
+
+def words_that_carry_something(chapter: Chapter) -> None:
+    chapter["unanswered_attempts"][0]["given"] = {"degrees": 1}
 
 
 def witness_unknown(chapter: Chapter) -> None:
@@ -286,12 +298,33 @@ IN_VERSION_2: list[tuple[Change, str]] = [
     (edit_of_itself, "chapter.turns[9].attempts[2].source must be another attempt"),
     (edit_of_nothing, "chapter.turns[9].attempts[2].source must name an attempt for an edit"),
     (prompt_of_another, "chapter.turns[9].attempts[1].source must name an attempt for an edit"),
-    (trial_of_nothing_changed, "chapter.turns[9].attempts[2].given must be what the trial changed"),
-    (trial_of_half_a_change, "chapter.turns[9].attempts[2].given must be what the trial changed"),
-    (trial_of_more_than_a_change, "turns[9].attempts[2].given must be what the trial changed"),
+    (
+        trial_of_nothing_changed,
+        "chapter.turns[9].attempts[2].changed_layer must be what the trial changed",
+    ),
+    (
+        trial_of_half_a_change,
+        "chapter.turns[9].attempts[2].changed_layer must be what the trial changed",
+    ),
+    (
+        trial_of_more_than_a_change,
+        "turns[9].attempts[2].changed_layer must be what the trial changed",
+    ),
     (
         trial_of_a_layer_in_words,
-        "chapter.turns[9].attempts[2].given must be what the trial changed",
+        "chapter.turns[9].attempts[2].changed_layer must be what the trial changed",
+    ),
+    (
+        prompt_with_a_changed_layer,
+        "chapter.turns[9].attempts[0].changed_layer must be null, since only a trial",
+    ),
+    (
+        prompt_that_carries_something,
+        "chapter.turns[9].attempts[0].given is nothing that a prompt of gamemaster carries",
+    ),
+    (
+        words_that_carry_something,
+        "chapter.unanswered_attempts[0].given is nothing that a prompt of gamemaster carries",
     ),
     (witness_unknown, "chapter.turns[0].attempts[0].witnesses is none of the selected agents"),
     (witness_doubled, "chapter.turns[0].attempts[0].witnesses must name each agent once"),
@@ -307,12 +340,12 @@ IN_VERSION_2: list[tuple[Change, str]] = [
     (other_words, "chapter.turns[0].attempts[0].events[0].text must be the words of the attempt"),
     (speaker_absent, "chapter.turns[0].attempts[0].events[1].agent_slot is none of the selected"),
     (speaking_words, "chapter.turns[0].attempts[0].events[0].agent_slot must be null"),
-    (delta_of_no_attempt, "chapter.memory_blocks[1].attempt must name an attempt for a turn_delta"),
+    (delta_of_no_attempt, "chapter.memory_blocks[1].attempt must be null for a lock"),
     (delta_beyond_attempts, "memory_blocks[1].attempt must be the place of one of the attempts at"),
-    (lock_of_an_attempt, "chapter.memory_blocks[0].attempt must name an attempt for a turn_delta"),
+    (lock_of_an_attempt, "chapter.memory_blocks[0].attempt must be null for a lock"),
     (
         correction_of_an_attempt,
-        "chapter.memory_blocks[2].attempt must name an attempt for a turn_d",
+        "chapter.memory_blocks[2].attempt must be null for a lock",
     ),
     (lock_of_some, "chapter.memory_blocks[0].audience must be null for a world_chapter_lock"),
     (delta_of_nobody_named, "chapter.memory_blocks[1].audience must be null for a world_chapter_"),

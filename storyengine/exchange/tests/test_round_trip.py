@@ -241,7 +241,9 @@ class TestUnsettled:
         chapter = make_whole_chapter()
         turn = chapter.turns.get(number=10)
         kind = Attempt.Kind.TRIAL
-        add_unanswered(chapter, status, kind=kind, turn=turn, source=turn.chosen, given=TRIED)
+        add_unanswered(
+            chapter, status, kind=kind, turn=turn, source=turn.chosen, changed_layer=TRIED
+        )
         file = exported(chapter)["chapter"]
         assert len(file["turns"][9]["attempts"]) == 3
         assert len(file["unanswered_attempts"]) == 2
@@ -264,7 +266,7 @@ class TestAttempts:
         assert reply_of(turn.chosen).text == "Or so."
         assert turn.attempts.count() == 3
         trial = turn.attempts.get(kind=Attempt.Kind.TRIAL)
-        assert (trial.source, trial.given) == (turn.chosen, TRIED)
+        assert (trial.source, trial.changed_layer) == (turn.chosen, TRIED)
 
     def test_who_could_perceive_what_comes_back(self) -> None:
         chapter = make_whole_chapter()
@@ -279,11 +281,19 @@ class TestAttempts:
         chapter = make_whole_chapter()
         call_id = str(uuid.uuid4())
         trial = chapter.attempts.get(kind=Attempt.Kind.TRIAL)
-        Attempt.objects.filter(pk=trial.pk).update(given={**TRIED, "call_id": call_id})
+        Attempt.objects.filter(pk=trial.pk).update(changed_layer={**TRIED, "call_id": call_id})
         content = export_chapter(chapter.pk).to_json()
         assert call_id not in content.decode()
         copied = import_chapter(content).attempts.get(kind=Attempt.Kind.TRIAL)
-        assert copied.given == TRIED
+        assert copied.changed_layer == TRIED
+
+    def test_a_trial_of_an_older_file_says_in_given_what_it_changed(self) -> None:
+        file = json.loads(export_chapter(make_whole_chapter().pk).to_json())
+        for attempt in file["chapter"]["turns"][9]["attempts"]:
+            attempt["given"] = attempt.pop("changed_layer")
+        copied = import_chapter(json.dumps(file).encode()).attempts
+        trial = copied.get(kind=Attempt.Kind.TRIAL)
+        assert (trial.changed_layer, trial.given) == (TRIED, None)
 
     def test_a_trial_that_was_imported_can_be_looked_at(self) -> None:
         copy = import_again(make_whole_chapter())

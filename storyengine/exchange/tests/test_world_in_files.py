@@ -72,7 +72,6 @@ def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[No
     mode = replace(
         game_master,
         name="harbour",
-        agents=(),
         change_kinds=frozenset({"went", "took", "tide"}),
         job_kinds={"harbour.tide": TIDE_JOB},
         initial_state=dock,
@@ -328,6 +327,10 @@ def thought_of_nobody(content: Any) -> None:
     thought.update(role="system", agent_slot=None)
 
 
+def reply_of_nobody(content: Any) -> None:
+    content["turns"][0]["attempts"][0]["events"][1]["agent_slot"] = None
+
+
 def went_nowhere(content: Any) -> None:
     content["turns"][1]["attempts"][1]["changes"][1]["payload"] = {}
 
@@ -368,6 +371,7 @@ def no_seed(content: Any) -> None:
         (undeclared_job, "results[1].job_kind is no kind of job that harbour declares"),
         (thought_that_another_knows, "turns[0].attempts[0].events[2].witnesses must name the one"),
         (thought_of_nobody, "turns[0].attempts[0].events[2].witnesses must name the one"),
+        (reply_of_nobody, "turns[0].attempts[0].events[1].agent_slot is none of the selected"),
         (went_nowhere, "turns[1].attempts[1].changes[1].payload is nothing that harbour can take"),
         (went_nowhere_unchosen, "turns[1].attempts[0].changes[1].payload is nothing that harbour"),
         (went_nowhere_and_broke, "unanswered_attempts[0].changes[1].payload is nothing that har"),

@@ -101,7 +101,7 @@ class TestEverything:
     def test_a_correction_of_canon_is_named_as_one(self, client: Client, chapter: Session) -> None:
         write_correction(chapter.pk, canon="The lamp burns.")
         text = client.get(address(chapter, "download-everything")).content.decode()
-        assert "Memory: correction of canon, after prompt 8" in text
+        assert "Memory: Correction of canon, after prompt 8" in text
         assert "The lamp burns." in text
 
 

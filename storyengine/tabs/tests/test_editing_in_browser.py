@@ -1,7 +1,7 @@
 """The latest reply edited by hand, in a real browser."""
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Dialog, Locator, Page, expect
 
 from bench.chapter_client import ChapterClient
 from storyengine.tabs.tests.in_browser import browser as browser
@@ -67,6 +67,11 @@ def test_changed_words_stay_whatever_happens_beside_them(
     expect(page.locator(".edit-cell .refusal")).to_contain_text("Another reply was chosen")
     expect(field).to_have_value("Half a thought.")
     asked: list[str] = []
-    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+
+    def accept(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    page.on("dialog", accept)
     page.reload()
     assert asked == ["beforeunload"]

@@ -42,7 +42,7 @@ class TestNotice:
             assert "Its words, and the reply as far as it was written, are kept" in notice.words
             [kept] = [one for one in all_of(html, "a") if one.words == "below the whole transcript"]
             response = htmx.get(kept.attributes["href"])
-            assert by_id(response.content.decode(), "set-aside")
+            assert by_id(response.content.decode(), "set-aside").words
 
     def test_where_nothing_had_been_written_it_speaks_of_the_words_alone(
         self, htmx: Client, chapter: Session

@@ -10,7 +10,7 @@ from django.test import AsyncClient, Client
 
 from agents.flows.tests.playing import play, replies_are_over
 from agents.flows.tests.trying import number_of, replies_to, running_elsewhere, trials_of
-from agents.flows.trials import LAYER_CHAR_LIMIT, adopt_trial, given_of, read_reply
+from agents.flows.trials import LAYER_CHAR_LIMIT, adopt_trial, changed_layer_of, read_reply
 from agents.models import LLMArtifact
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
@@ -182,7 +182,7 @@ class TestTheTrial:
         fields = form_of(client, played)
         texts = ["One.", "Two.", "Two."]
         answers = send(played, *[fields | {"text": text} for text in texts])
-        assert [given_of(trial)["text"] for trial in trials_of(played)] == ["One.", "Two."]
+        assert [changed_layer_of(trial)["text"] for trial in trials_of(played)] == ["One.", "Two."]
         assert len({answer.headers["Location"] for answer in answers}) == 2
 
     def test_while_it_runs_the_page_asks_and_can_stop_it(

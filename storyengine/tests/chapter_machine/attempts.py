@@ -222,7 +222,11 @@ class PlaysAttempts(RuleBasedStateMachine):
             not (self.has_ended or self.latest.acts),
             lambda: self.begin(
                 partial(
-                    open_trial, self.pk, source=source.row, given=TRIED, submission_key=self.mark()
+                    open_trial,
+                    self.pk,
+                    source=source.row,
+                    changed_layer=TRIED,
+                    submission_key=self.mark(),
                 )
             ),
         )

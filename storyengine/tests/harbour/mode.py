@@ -2,7 +2,7 @@ from collections.abc import Mapping, Sequence
 
 from agents.modes import Mode, Stage
 from agents.prompting.declarations import Agent
-from agents.prompting.layer_sources import given, prompt_file
+from agents.prompting.layer_sources import own_pieces, prompt_file
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import LayerDeclaration
 from sessions.attempts import Writer
@@ -18,7 +18,7 @@ PILOT = Agent(
     temperature=0.5,
     layers=(
         LayerDeclaration("RULES", prompt_file("harbour.pilot"), role="system"),
-        LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
+        LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT")),
     ),
 )
 
@@ -37,6 +37,6 @@ MODE = Mode(
     sentence="You bring ships in.",
     agents=(PILOT,),
     answers=answers,
-    given=words_of,
+    own_pieces=words_of,
     stages=frozenset({Stage.PLAY}),
 )

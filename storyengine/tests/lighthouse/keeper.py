@@ -1,15 +1,19 @@
 """The two who keep the lighthouse: each is an actor of its own, with the same agent and tools."""
 
+from pydantic import Field
+
+from agents.mode_fields import given_of
 from agents.prompting.declarations import Agent, memory_layer
 from agents.prompting.layer_sources import (
     character_memory,
-    given,
     identity,
+    own_pieces,
     prompt_file,
     recent_context,
 )
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import LayerDeclaration
+from agents.prompting.tools import ToolArguments
 from sessions.attempts import Writer
 from sessions.models import Attempt, Session
 from storyengine.tests.lighthouse.narrator import NARRATOR
@@ -38,7 +42,7 @@ KEEPER = Agent(
         memory_layer("STRUCTURED_MEMORY", character_memory),
         LayerDeclaration("WHAT_IS_HERE", what_is_here),
         LayerDeclaration("RECENT_CONTEXT", recent_context),
-        LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
+        LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT")),
     ),
     tools=TOOLS,
 )
@@ -61,5 +65,16 @@ def acts_next(chapter: Session) -> Writer | None:
     return Writer(2 if latest.actor == 1 else 1, KEEPER.name)
 
 
+class Pointing(ToolArguments):
+    """What a prompt may carry: where the user points."""
+
+    degrees: int = Field(ge=0, lt=360)
+    with_a_lamp: bool = False
+
+
 def words_of(attempt: Attempt) -> dict[str, list[Piece]]:
-    return {"USER_PROMPT": [Piece(attempt.words or "(You go on.)")]}
+    pieces, pointing = [Piece(attempt.words or "(You go on.)")], given_of(attempt)
+    if pointing is not None:
+        how = " with a lamp" if pointing.with_a_lamp else ""
+        pieces.append(Piece(f"(The user points to {pointing.degrees} degrees{how}.)"))
+    return {"USER_PROMPT": pieces}

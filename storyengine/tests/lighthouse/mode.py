@@ -2,8 +2,10 @@
 
 from agents.modes import AddedLayer, Mode, Stage
 from agents.prompting.sandwich import LayerDeclaration
+from sessions.models import Attempt
 from storyengine.tests.lighthouse.acts import REFUEL
-from storyengine.tests.lighthouse.keeper import KEEPER, acts_next, answers, words_of
+from storyengine.tests.lighthouse.keeper import KEEPER, Pointing, acts_next, answers, words_of
+from storyengine.tests.lighthouse.log import LOG, LOG_KIND, enter_signals
 from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.lighthouse.outcome import SIGNAL, outcome
 from storyengine.tests.lighthouse.setup import Tower
@@ -11,13 +13,19 @@ from storyengine.tests.lighthouse.state import CHANGE_KINDS, apply_change, first
 from storyengine.tests.lighthouse.tide import TIDE, TIDE_JOB, ask_for_tide
 from storyengine.tests.lighthouse.tools import readable
 
+
+def follow(attempt: Attempt) -> None:
+    ask_for_tide(attempt)
+    enter_signals(attempt)
+
+
 MODE = Mode(
     name="lighthouse",
     title="Lighthouse",
     sentence="Two people keep a lighthouse.",
     agents=(KEEPER, NARRATOR),
     answers=answers,
-    given=words_of,
+    own_pieces=words_of,
     readable=readable,
     outcome=outcome,
     acts=(REFUEL,),
@@ -25,13 +33,15 @@ MODE = Mode(
     added_layers=(AddedLayer("memory", "FORMAT", LayerDeclaration("LAMP_LOG", what_is_here)),),
     change_kinds=CHANGE_KINDS,
     event_kinds=frozenset({SIGNAL}),
+    block_kinds={LOG: LOG_KIND},
     job_kinds={TIDE: TIDE_JOB},
     initial_state=first_light,
     apply_change=apply_change,
     acts_next=acts_next,
     most_turns_alone=2,
-    after_commit=ask_for_tide,
+    after_commit=follow,
     setup=Tower,
+    given=Pointing,
     cells="lighthouse/cells.html",
     panel="lighthouse/panel.html",
 )

@@ -1,7 +1,7 @@
 """Who tells what can be seen; no member of the cast acts then."""
 
 from agents.prompting.declarations import Agent
-from agents.prompting.layer_sources import given, prompt_file, recent_context
+from agents.prompting.layer_sources import own_pieces, prompt_file, recent_context
 from agents.prompting.sandwich import LayerDeclaration
 from storyengine.tests.lighthouse.state import what_is_here
 
@@ -22,6 +22,6 @@ NARRATOR = Agent(
         ),
         LayerDeclaration("WHAT_IS_HERE", what_is_here),
         LayerDeclaration("RECENT_CONTEXT", recent_context),
-        LayerDeclaration("USER_PROMPT", given("USER_PROMPT")),
+        LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT")),
     ),
 )

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agents.modes import setup_of, world_now, world_of
+from agents.mode_fields import setup_of
+from agents.modes import world_now, world_of
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import Subject
 from sessions.models import Change, Session

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """When a chapter was imported; of those that are here already nobody knows."""
 
-    dependencies = [("story_sessions", "0012_shows_thoughts")]
+    dependencies = [("story_sessions", "0013_given_apart_from_trials")]
 
     operations = [
         migrations.AddField(

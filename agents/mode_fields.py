@@ -1,0 +1,106 @@
+"""What a chapter holds as its mode declares it: its setup on Tab 1, and what prompts carry."""
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.db import transaction
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from agents.exceptions import BadSetup
+from agents.modes import Mode, mode_of
+from agents.prompting.forms.schemas import InvalidReply, check_payload, check_storable
+from sessions.access import get_chapter, lock_chapter
+from sessions.chapters import SetupChange, save_setup
+from sessions.exceptions import InvalidInput
+from sessions.limits import GIVEN_CHAR_LIMIT, MODE_SETUP_CHAR_LIMIT
+from sessions.models import Attempt, Session
+
+
+def setup_of(chapter: Session) -> BaseModel | None:
+    """Return what the mode adds to the chapter's Tab 1; None if it adds nothing.
+
+    Raises BadSetup if the stored setup does not fit the mode's present model, and WrongState.
+    """
+    return check_setup(mode_of(chapter), chapter.tab1.mode_setup)
+
+
+@transaction.atomic
+def save_mode_setup(
+    session_id: uuid.UUID, content: dict[str, Any] | Callable[[dict[str, Any]], None]
+) -> Session:
+    """Save the mode's setup on Tab 1; a field that is left out gets its default.
+
+    A function changes the present setup, with all its fields, while the chapter's row is locked.
+    Raises BadSetup, without saving anything, and WrongState once Tab 1 is frozen.
+    """
+    lock_chapter(session_id)
+    chapter = get_chapter(session_id)
+    if callable(content):
+        change, content = content, present_setup(chapter)
+        change(content)
+    setup = check_setup(mode_of(chapter), content)
+    stored = setup.model_dump(mode="json") if setup else {}
+    return save_setup(session_id, SetupChange(mode_setup=stored))
+
+
+def present_setup(chapter: Session) -> dict[str, Any]:
+    """Return the mode's setup as JSON with all its fields, or as it is stored if it does not fit
+    the mode's present model. Raises WrongState."""
+    try:
+        setup = setup_of(chapter)
+    except BadSetup:
+        return dict(chapter.tab1.mode_setup)
+    return setup.model_dump(mode="json") if setup else {}
+
+
+def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
+    """Return the content as an instance of the mode's model. Raises BadSetup."""
+    try:
+        check_storable(content)
+    except InvalidReply as error:
+        raise BadSetup([((), str(error))]) from None
+    if len(json.dumps(content, ensure_ascii=False)) > MODE_SETUP_CHAR_LIMIT:
+        raise BadSetup([((), f"it is longer than {MODE_SETUP_CHAR_LIMIT:,} characters of JSON")])
+    if mode.setup is None:
+        if content:
+            raise BadSetup([((), f"{mode.title} adds nothing to Tab 1")])
+        return None
+    try:
+        return mode.setup.model_validate(content)
+    except ValidationError as error:
+        found: list[ErrorDetails] = error.errors(include_url=False, include_input=False)
+        raise BadSetup([(one["loc"], one["msg"]) for one in found]) from None
+
+
+def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a prompt carries beside its words, as it is stored. Raises InvalidInput."""
+    payload = dict(given)
+    try:
+        if mode.given is None:
+            raise InvalidReply(f"a prompt of {mode.title} carries nothing but its words")
+        check_payload(payload, mode.given)
+        stored = mode.given.model_validate(payload).model_dump(mode="json")
+        if len(json.dumps(stored, ensure_ascii=False)) > GIVEN_CHAR_LIMIT:
+            raise InvalidReply(f"it is longer than {GIVEN_CHAR_LIMIT:,} characters of JSON")
+    except InvalidReply as invalid:
+        raise InvalidInput(f"given: {invalid}. Nothing was sent.") from None
+    return stored
+
+
+def given_to_store(session_id: uuid.UUID, given: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return what a prompt to this chapter carries, as `check_given` does; None if nothing."""
+    return None if given is None else check_given(mode_of(get_chapter(session_id)), given)
+
+
+def given_of(attempt: Attempt) -> Any:
+    """Return what the attempt's prompt carried as an instance of `Mode.given`; None if nothing.
+
+    A model that a mode changes has to take what attempts have stored before.
+    """
+    model = mode_of(attempt.session).given
+    if model is None or attempt.given is None:
+        return None
+    return model.model_validate(attempt.given)

@@ -1,0 +1,32 @@
+"""The kinds of memory block that ways to play declare, beside the engine's own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from memory.fold.reading import Reader, block_readers
+from memory.models import MemoryBlock
+from memory.telling.rendering import BlockForm, Section, block_forms, prompts_of
+
+ENGINE_BLOCK_KINDS = frozenset(MemoryBlock.Type.values)
+
+
+@dataclass(frozen=True)
+class BlockKind:
+    """A kind of memory block about the turns of a stretch.
+
+    `read` returns what a payload adds to the fold, which characters and narrators are told.
+    `sections` returns the payload's texts under labels, for pages and for large windows.
+    """
+
+    title: str
+    read: Reader
+    sections: Callable[[dict[str, Any]], list[Section]]
+
+
+def declare_block_kind(name: str, kind: BlockKind) -> None:
+    def title(block: MemoryBlock) -> str:
+        return f"{kind.title}, {prompts_of(block).lower()}"
+
+    block_readers[name] = kind.read
+    block_forms[name] = BlockForm(lambda payload, roster: kind.sections(payload), title, title)

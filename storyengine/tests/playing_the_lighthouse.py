@@ -1,0 +1,53 @@
+"""Plays the second way to play through the API."""
+
+from typing import Any
+
+from agents.modes import world_now
+from sessions.models import Session
+from storyengine.api.tests.calling import address, call
+from storyengine.exchange.exporting import export_chapter
+
+
+def prompt(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more: Any) -> Any:
+    key = more.pop("key", None)
+    headers = {"Idempotency_Key": key} if key else {}
+    body = {"agent_slot": slot, "user_text": words, **more}
+    return call("POST", address(chapter, "prompt"), body, **headers)
+
+
+def played(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more: Any) -> Any:
+    """The events of a turn that was committed, thoughts included."""
+    answer = prompt(chapter, slot, words, **more)
+    assert answer.status_code == 201, answer.content
+    return chosen(chapter, answer.json()["prompt_index"])["events"]
+
+
+def attempts(chapter: Session, number: int) -> Any:
+    return call("GET", address(chapter, f"turns/{number}") + "?thoughts=1").json()["attempts"]
+
+
+def chosen(chapter: Session, number: int) -> Any:
+    [attempt] = [one for one in attempts(chapter, number) if one["is_chosen"]]
+    return attempt
+
+
+def changes(chapter: Session, number: int) -> list[tuple[str, Any]]:
+    return [(one["kind"], one["payload"]) for one in chosen(chapter, number)["changes"]]
+
+
+def act(chapter: Session, name: str = "refuel", **arguments: Any) -> Any:
+    return call("POST", address(chapter, "act"), {"act": name, "arguments": arguments})
+
+
+def reroll(chapter: Session, **body: Any) -> Any:
+    answer = call("POST", address(chapter, "reroll"), body)
+    assert answer.status_code == 201, answer.content
+    return answer
+
+
+def light_of(chapter: Session) -> Any:
+    return world_now(Session.objects.get(pk=chapter.pk))
+
+
+def written(chapter: Session) -> bytes:
+    return export_chapter(chapter.pk).to_json()
