@@ -32,7 +32,7 @@ _CLOSED = "you have acted in the world since, so this reply stays as it is."
 
 
 class Writer(NamedTuple):
-    """Who writes an attempt: the member of the cast who acts, if any, and the agent.
+    """The writer of an attempt: the member of the cast who acts, if any, and the agent.
 
     `needs_words` is False for a writer who can also go on from an empty prompt.
     """
@@ -42,7 +42,8 @@ class Writer(NamedTuple):
     needs_words: bool = True
 
 
-# Returns who answers a prompt to this member of the cast; None stands for nobody.
+# A function that takes a chapter and the number of the member of the cast who is addressed, or None
+# for nobody. It returns the writer who answers the prompt.
 Answers = Callable[[Session, int | None], Writer]
 
 
@@ -52,7 +53,7 @@ def _addressed(chapter: Session, actor: int | None) -> Writer:
 
 @dataclass(frozen=True)
 class OpenedAttempt:
-    """An attempt as stored; `must_run` is False if it was committed before."""
+    """A stored attempt. `must_run` is False if it was committed before."""
 
     attempt: Attempt
     must_run: bool
@@ -69,12 +70,14 @@ def open_prompt(
     given: dict[str, Any] | None = None,
     answers: Answers = _addressed,
 ) -> OpenedAttempt:
-    """Store the user's prompt as the attempt in flight; `answers` says who writes it.
+    """Store the user's prompt as the attempt in flight. The function `answers` says who writes it.
 
-    A prompt that is sent again under the same key is the same attempt: a committed attempt is
-    returned, and a broken attempt runs again, with the `given` that it has. Raises TurnInFlight
-    while the attempt runs, WrongState once it was set aside, KeyReused if the key came with other
-    words, another `given` or another actor, and another ChapterError if the prompt is refused.
+    If the same prompt comes again under the same key, no second attempt is stored: a committed
+    attempt is returned, and a broken attempt runs again, with the `given` that is stored with it.
+
+    Raises TurnInFlight while the attempt runs, and WrongState once it was set aside. Raises
+    KeyReused if the key came with other words, another `given` or another actor. Raises another
+    ChapterError if the prompt is refused.
     """
     words = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     chapter = get_chapter_to_change(session_id)
@@ -82,7 +85,7 @@ def open_prompt(
     check_cast(chapter, writer.actor, witnesses)
     key = clean_key(submission_key)
     if not words.strip() and chapter.attempts.filter(submission_key=key, words="").exists():
-        # A stored attempt without words may run again, also if its mode made it by itself.
+        # A stored attempt without words may run again, even if its mode made it without the user.
         writer = writer._replace(needs_words=False)
     prompt = Attempt(
         session=chapter,
@@ -110,13 +113,14 @@ def open_reroll(
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn as the attempt in flight.
 
-    An argument that is None is taken from the chosen attempt. Raises what `open_prompt` raises, and
-    WrongState once the turn has as many attempts as it may have.
+    For each argument that is None the value of the chosen attempt is taken. Raises the errors of
+    `open_prompt`, and WrongState once the turn has as many attempts as it may have.
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
     key = clean_key(submission_key)
-    # A re-roll that is sent again is filled as before, also when another attempt is chosen now.
+    # If the form of a re-roll is sent twice, both are filled alike, even if another attempt was
+    # chosen in between.
     like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
     writer = Writer(like.actor, like.agent, needs_words=bool(like.words))
     if actor is not None:
@@ -143,11 +147,11 @@ def open_reroll(
 def open_trial(
     session_id: uuid.UUID, *, source: Attempt, changed_layer: dict[str, object], submission_key: str
 ) -> OpenedAttempt:
-    """Store another attempt at the latest turn that runs beside play and is committed unchosen.
+    """Store a trial: an attempt at the latest turn that runs beside play and is committed unchosen.
 
-    `source` is a committed attempt at that turn, and `changed_layer` says what is changed in its
-    request. A broken trial runs again under the same key. Raises KeyReused if the key came with
-    another change, and WrongState if no attempt at the turn could be chosen.
+    `source` is a committed attempt at that turn, and `changed_layer` says which layer of its
+    request is changed and how. A broken trial runs again under the same key. Raises KeyReused if
+    the key came with another change. Raises WrongState if no attempt at the turn could be chosen.
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
@@ -173,9 +177,9 @@ def open_trial(
 def start_keeping(attempt: Attempt) -> Attempt:
     """Put a broken attempt with text back in flight, so that its text can be committed.
 
-    The attempt gets a run of its own, so that a process which still writes the old run finds that
-    the old run has ended. The changes of the run that brought the text are copied to the new run.
-    Raises WrongState if the attempt has no text.
+    The attempt gets a new run. A process that still writes the old run then finds that it has
+    ended. The changes of the run that brought the text are copied to the new run. Raises WrongState
+    if the attempt has no text.
     """
     if not attempt.partial_text.strip():
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
@@ -190,7 +194,7 @@ def start_keeping(attempt: Attempt) -> Attempt:
 
 
 def latest_turn(chapter: Session) -> Turn:
-    """Return the latest turn. Raises WrongState before the first one."""
+    """Return the latest turn. Raises WrongState if the chapter has no turn yet."""
     turn = find_latest_turn(chapter)
     if turn is None:
         raise WrongState("There is no reply to write again yet. Send a prompt first.")
@@ -198,14 +202,14 @@ def latest_turn(chapter: Session) -> Turn:
 
 
 def find_latest_turn(chapter: Session) -> Turn | None:
-    """Return the latest turn with its chosen attempt; None before the first one."""
+    """Return the latest turn with its chosen attempt, or None if the chapter has no turn yet."""
     return chapter.turns.select_related("chosen__turn").order_by("-number").first()
 
 
 def check_changeable(chapter: Session, number: int, *, in_flight: bool = False) -> None:
     """Raise WrongState if no other attempt at the turn can be made or chosen.
 
-    Raises TurnInFlight while an attempt is in flight, unless `in_flight` allows that.
+    Raise TurnInFlight while an attempt is in flight, unless `in_flight` is True.
     """
     if reason := why_not_changeable(chapter, number):
         raise WrongState(f"Nothing was changed: {reason}")
@@ -229,7 +233,8 @@ def check_room_for_attempt(turn: Turn) -> None:
 
 
 def why_not_changeable(chapter: Session, number: int) -> str:
-    """Return why no other attempt at this turn can be made or chosen; "" if one can."""
+    """Return the reason why no other attempt at this turn can be made or chosen, or "" if one
+    can."""
     if number != chapter.prompt_index:
         return "play has gone on, and only the latest reply can be replaced."
     if is_closed(chapter, number):
@@ -252,7 +257,7 @@ def pending_attempt(chapter: Session) -> Attempt | None:
 
 
 def attempts_set_aside(chapter: Session) -> list[Attempt]:
-    """Return the attempts that the user went on without, oldest first."""
+    """Return the attempts that the user set aside, oldest first."""
     aside = chapter.attempts.filter(status=Attempt.Status.SET_ASIDE).select_related("turn")
     return list(aside.order_by("submitted_at"))
 
@@ -278,7 +283,7 @@ def set_broken_aside(chapter: Session) -> None:
 
 
 def clean_key(submission_key: str) -> str:
-    """Return the key without surrounding space; a new key if the client sent none."""
+    """Return the key without surrounding space, or a new key if the client sent none."""
     key = clean_line(submission_key, limit=SUBMISSION_KEY_CHAR_LIMIT, label="The submission's id")
     return key or str(uuid.uuid4())
 
@@ -290,7 +295,7 @@ def note_attempt(attempt: Attempt, event: str, **fields: object) -> None:
 
 
 def _open(chapter: Session, new: Attempt, *, said: Sequence[str]) -> OpenedAttempt:
-    """Store the new attempt and start its run, or return the earlier attempt of the same key."""
+    """Store the new attempt and start its run, or return the attempt that already has its key."""
     earlier = _find_earlier(chapter, new, said)
     if earlier is None:
         if new.turn is not None:
@@ -310,9 +315,9 @@ def _open(chapter: Session, new: Attempt, *, said: Sequence[str]) -> OpenedAttem
 
 
 def _find_earlier(chapter: Session, new: Attempt, said: Sequence[str]) -> Attempt | None:
-    """Return the attempt that was stored before under the new attempt's key, if there is one.
+    """Return the attempt that is already stored under the new attempt's key, or None.
 
-    Raises KeyReused if the two differ in a field that `said` names.
+    Raises KeyReused if the two attempts differ in a field that `said` names.
     """
     free_from_dead_attempt(chapter)
     earlier = chapter.attempts.filter(submission_key=new.submission_key).first()
@@ -342,19 +347,23 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     if not attempt.is_trial:
         _claim(chapter, attempt)
         set_broken_aside(chapter)
-    # The text of the earlier run stays until this run brings text of its own.
+    # The text of the earlier run stays until this run has text of its own.
     attempt.status, attempt.error = Attempt.Status.RUNNING, ""
     attempt.run_id = uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = timezone.now(), from_now(LEASE)
     attempt.save()
-    # The row has the database's own time, which is about this one.
+    # The stored lease is counted by the clock of the database. This value is only close to it.
     attempt.lease_until = attempt.submitted_at + LEASE
     note_attempt(attempt, "attempt stored")
     return attempt
 
 
 def _claim(chapter: Session, attempt: Attempt) -> None:
-    """Make the attempt the one in flight. Raises WrongState, or TurnInFlight beside another one."""
+    """Make the attempt the chapter's attempt in flight.
+
+    Raises TurnInFlight if another attempt is in flight, and WrongState if the chapter is not in
+    play.
+    """
     free = Session.objects.filter(
         pk=chapter.pk, state__in=PLAYABLE, is_ending=False, turn_in_flight=None
     )
@@ -382,7 +391,7 @@ def _refusal(chapter: Session) -> ChapterError:
 
 
 def _words_for(writer: Writer, words: str) -> str:
-    """Return the words. Raises InvalidInput if the writer needs words and there are none."""
+    """Return the words. Raises InvalidInput if they are empty although the writer needs words."""
     if words.strip():
         return words
     if writer.needs_words:
@@ -398,7 +407,7 @@ def check_cast(
     before: int | None = None,
 ) -> None:
     """Raise InvalidInput unless the actor is a character of the chapter and each witness takes part
-    and is named once. With `before`, only who takes part before that turn may be a witness."""
+    and is named once. With `before`, a witness must have taken part before that turn."""
     if actor is not None and actor not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {actor} in this chapter. Nothing was sent.")
     if witnesses is not None and not take_part_once(chapter, witnesses, before=before):

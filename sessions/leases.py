@@ -1,7 +1,7 @@
 """Leases on running attempts. A process that does not renew its lease in time counts as dead.
 
-Leases are counted by the clock of the database, because the clocks of processes on several machines
-may differ by more than a lease.
+The clock of the database counts the leases, because the clocks of several machines may differ by
+more than a lease.
 """
 
 import uuid
@@ -17,31 +17,32 @@ from django.utils import timezone
 from sessions.models import Attempt
 from sessions.text import scrub_reply
 
-# The process of a running attempt counts as dead if it has not renewed the lease for so long.
+# The process of a running attempt counts as dead if it has not renewed the lease for this long.
 LEASE = timedelta(seconds=12)
 
 
 def from_now(pause: timedelta) -> Combinable:
-    """Return the time this long after the moment at which the database evaluates it."""
+    """Return an expression for a time. The database evaluates it as its own present time plus
+    `pause`."""
     return ExpressionWrapper(Now() + pause, output_field=DateTimeField())
 
 
 def ran_out() -> Q:
-    """Return the condition that the lease of a row has run out."""
+    """Return a condition for queries: the row's lease has run out."""
     return Q(lease_until__lt=Now())
 
 
 def renew_attempts(texts: Sequence[tuple[Attempt, str]]) -> set[uuid.UUID]:
-    """Store the text so far of each attempt, and renew its lease.
+    """Store the text so far of each of these attempts, and renew its lease.
 
-    Returns the run ids of attempts that another process has ended. A run without text yet keeps the
-    text of the previous run.
+    Returns the run ids of the attempts that another process has ended. While a run has no text, the
+    text of the previous run stays.
     """
     text_of = {attempt.run_id: text for attempt, text in texts}
     known = Attempt.objects.filter(pk__in=[attempt.pk for attempt, _ in texts], run_id__in=text_of)
     running = known.filter(status=Attempt.Status.RUNNING)
     with transaction.atomic():
-        # A row that another transaction has locked is skipped, and renewed the next time.
+        # Rows that another transaction has locked are skipped. They are renewed the next time.
         rows = list(
             running.select_for_update(skip_locked=True)
             .order_by()

@@ -15,7 +15,7 @@ def chosen_events(
     last_attempt: uuid.UUID | None = None,
     with_thoughts: bool = False,
 ) -> "QuerySet[Event]":
-    """Return the events of the chosen attempts at these turns, including both ends.
+    """Return the events of the chosen attempts from one of these turns to the other, both included.
 
     Thoughts are included only with `with_thoughts`. `last_attempt`, a committed attempt at turn
     `to_prompt`, counts as the chosen one there.
@@ -34,7 +34,7 @@ def chosen_events(
 def other_events(
     chapter: Session, *, from_prompt: int, to_prompt: int, with_thoughts: bool = False
 ) -> "QuerySet[Event]":
-    """Return the events of other attempts at these turns, oldest attempt first.
+    """Return the events of attempts that are not chosen at these turns, oldest attempt first.
 
     Thoughts are included only with `with_thoughts`.
     """
@@ -49,8 +49,9 @@ def other_events(
 
 
 def has_thoughts(chapter: Session) -> bool:
-    """Return whether somebody has thought something in a committed attempt of the chapter."""
-    # Nobody but its thinker witnesses a thought, so that readers differ from then on.
+    """Return whether a committed attempt of the chapter has a thought."""
+    # A chapter with a thought has `differs_by_reader` set, because only the thinker witnesses the
+    # thought. This check is cheaper than the query.
     return chapter.differs_by_reader and chapter.events.filter(kind=THOUGHT).exists()
 
 

@@ -1,7 +1,7 @@
-"""Shows records in Django's admin, where nothing can be changed.
+"""Shows records in Django's admin, where nobody can change them.
 
-A chapter changes only through the functions that know its rules, and a form that wrote to the
-tables would break these rules. Apps register their models with RecordAdmin.
+A chapter changes only through functions that know its rules. A form that wrote to the tables would
+break the rules. Apps register their models with RecordAdmin.
 """
 
 import json
@@ -60,7 +60,7 @@ class RecordAdmin(_ModelAdmin):
 
 
 def related_records(record: models.Model) -> SafeString:
-    """Return links to all records that belong to this one, with their numbers."""
+    """Return links to the records of each kind that belong to this one, with their number."""
     links = []
     for relation in record._meta.related_objects:
         related = relation.related_model

@@ -1,7 +1,8 @@
-"""The world of a chapter: the changes that count, folded from the initial state.
+"""The world of a chapter, which is folded from the initial state and the changes that count.
 
-A change is stored at the end of its step. It counts once its run is committed, while its attempt is
-chosen; an act counts at once. Nothing is rolled back, because another attempt has other changes.
+A change is stored at the end of its step. It counts while its attempt is chosen, once the attempt's
+run is committed. The change of an act counts at once. Nothing is ever rolled back, because each
+attempt has changes of its own.
 """
 
 import json
@@ -56,10 +57,11 @@ class LateResult:
 def changes_that_count(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> "QuerySet[Change]":
-    """Return the changes of chosen attempts in the order of turns, with the acts of each turn last.
+    """Return the changes that count, in the order of turns, with the acts after each turn last.
 
-    With `before` only changes of earlier turns are returned. With an `attempt` the changes before
-    the attempt's turn are returned, those of its run even while it runs, and the acts after it.
+    With `before` only the changes of earlier turns are returned. With an `attempt` the changes
+    before its turn are returned, then those of its run, even while it runs, and then the acts after
+    it.
     """
     if attempt is not None and attempt.turn is not None:
         before = attempt.turn.number
@@ -87,9 +89,10 @@ def fold_world(
 def everybody_at(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> tuple[Character, ...]:
-    """Return the cast of Tab 1 and the people who have appeared in play. The people are those of
-    the changes that count; see `changes_that_count`."""
-    # A person who appears did not witness earlier events, so the readers then differ.
+    """Return the members of the cast of Tab 1 and the people who have appeared in play. A person
+    has appeared if the change that says so counts; see `changes_that_count` for the arguments."""
+    # A person who appears in play did not witness earlier events, and sets `differs_by_reader`.
+    # Without it nobody has appeared.
     if not chapter.differs_by_reader:
         return chapter.everybody
     appeared = changes_that_count(chapter, before=before, attempt=attempt).filter(kind=PERSON)
@@ -98,19 +101,23 @@ def everybody_at(
 
 
 def take_part_once(chapter: Session, numbers: Sequence[int], *, before: int | None = None) -> bool:
-    """Return whether all these members take part, at turn `before` if given, each named once."""
+    """Return whether each of these numbers is given once and names a member who takes part.
+
+    With `before`, the member must have taken part before that turn.
+    """
     everybody = {one.number for one in everybody_at(chapter, before=before)}
     return len(set(numbers)) == len(numbers) and set(numbers) <= everybody
 
 
 def is_closed(chapter: Session, number: int) -> bool:
-    """Return whether an act followed the turn, which then allows no other attempt and no choice."""
+    """Return whether the turn is closed by an act. A closed turn allows no other attempt and no
+    choice."""
     return chapter.changes.filter(attempt__chosen_for__number=number, run_id=None).exists()
 
 
 @transaction.atomic
 def store_changes(attempt: Attempt, changes: Sequence[NewChange]) -> bool:
-    """Store the changes of a step of this run, after those of its earlier steps.
+    """Store the changes of one step of the attempt's run, after those of the run's earlier steps.
 
     Returns False and stores nothing if the run may no longer write to the attempt. Raises
     InvalidInput for a change that cannot be stored.
@@ -122,10 +129,10 @@ def store_changes(attempt: Attempt, changes: Sequence[NewChange]) -> bool:
 
 
 def take_results(attempt: Attempt, finished: Iterable[LateResult]) -> bool:
-    """Take the finished results that wait for this attempt, as the first changes of its run.
+    """Store the finished late results that wait for this attempt as the first changes of its run.
 
-    A result waits if the chosen attempt of an earlier turn asked for it and no chosen attempt of an
-    earlier turn took it. Returns what `store_changes` returns.
+    A result waits if the chosen attempt of an earlier turn asked for it, and no chosen attempt of
+    an earlier turn took it. Returns what `store_changes` returns.
     """
     waiting = [
         NewChange(one.kind, one.payload, cause="result", result=one.result_id)
@@ -135,7 +142,8 @@ def take_results(attempt: Attempt, finished: Iterable[LateResult]) -> bool:
 
 
 def pending_results(attempt: Attempt, finished: Iterable[LateResult]) -> list[LateResult]:
-    """Return the results that wait for the attempt, in the order of the turns that asked."""
+    """Return the late results that wait for the attempt, in the order of the turns that asked for
+    them."""
     results = list(finished)
     if not results:
         return []
@@ -148,19 +156,21 @@ def pending_results(attempt: Attempt, finished: Iterable[LateResult]) -> list[La
 
 
 def turns_before(attempt: Attempt) -> "QuerySet[Turn]":
-    """Return the turns before the attempt's own, which is the next one until it is committed."""
+    """Return the turns before the attempt's turn. An attempt without a turn comes after all
+    turns."""
     turns = attempt.session.turns.all()
     return turns.filter(number__lt=attempt.turn.number) if attempt.turn else turns
 
 
 def taken_before(attempt: Attempt) -> "QuerySet[Change]":
-    """Return the changes that count before the attempt's turn and take a late result."""
+    """Return the changes before the attempt's turn that count and took a late result."""
     before = attempt.turn.number if attempt.turn else None
     return changes_that_count(attempt.session, before=before).filter(result__isnull=False)
 
 
 def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
-    """Give the copy's run the changes of this run of the source, with their late results."""
+    """Give the run of `copy` the changes that this run of `source` made, with their late
+    results."""
     fields = ("position", "kind", "payload", "cause", "step", "result")
     changes = source.changes.filter(run_id=run_id).order_by("position").values(*fields)
     to = {"session_id": copy.session_id, "attempt": copy, "run_id": copy.run_id}
@@ -199,8 +209,8 @@ def add_changes(
 
 
 def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
-    """Return the payload of a person who appears, with a number that nobody else has in a run that
-    is committed or may be yet. So a person of another attempt is never mistaken for this one."""
+    """Return the payload of a person who appears. The number is one that nobody else has in a run
+    that is committed or still may be. So two people of different attempts never share a number."""
     is_text = all(isinstance(one, str) for one in told.values())
     if not (is_text and told.keys() <= _TOLD_OF_A_PERSON):
         raise InvalidInput(
@@ -217,6 +227,6 @@ def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> di
         raise InvalidInput(
             f"At most {MAX_PEOPLE_IN_PLAY} people can appear in a chapter. Nobody was added."
         )
-    # A new person has missed all earlier events.
+    # The new person did not witness the earlier events, so the readers differ from now on.
     tell_readers_apart(chapter, ())
     return {"number": number, **person}
