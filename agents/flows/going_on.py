@@ -1,7 +1,9 @@
-"""Somebody acts without a prompt: this is a job, which the commit of the turn before has queued.
+"""Writes the attempt of somebody who acts without a prompt. Each is a job, which the commit of the
+turn before has queued.
 
-A job writes one attempt. The attempt's key names the attempt that the job was queued for, so that
-it is stored once however often the job begins. Its commit queues the next job.
+A job writes one attempt. The attempt's key names the attempt after which the job was queued. So the
+attempt is stored only once, even if the job begins several times. The commit of this attempt may
+queue the next job.
 """
 
 from contextlib import suppress
@@ -31,18 +33,20 @@ _NOT_NOW = "Nobody acts without being asked now."
 async def go_on(job: Job, watch: Watch) -> None:
     """Write the attempt that follows, and leave it to the user if it fails."""
     with suppress(ChapterError):
-        # It is refused if the user was faster or has ended it, and while another process writes it.
+        # The attempt is refused if the user was faster or has ended it, and while another process
+        # writes it.
         await write_to_end(partial(_open_next, job))
     await in_database(_settle, job)
 
 
 def _open_next(job: Job) -> OpenedAttempt:
-    """Store the attempt that follows, or run it again. Raises WrongState if it must not run."""
+    """Store the attempt that follows, or run it again if it is stored. Raises WrongState if it must
+    not run."""
     before = Attempt.objects.select_related("session").get(jobs=job)
     key = key_after(before.pk)
 
     def acts(chapter: Session, _actor: int | None) -> Writer:
-        # The chapter's row is locked here, so that nobody stops the attempt meanwhile.
+        # The chapter's row is locked here, so that nobody can stop the attempt meanwhile.
         attempt = chapter.attempts.filter(submission_key=key).first()
         if attempt is None:
             writer = who_acts_after(before)
@@ -58,7 +62,8 @@ def _open_next(job: Job) -> OpenedAttempt:
 
 @transaction.atomic
 def _settle(job: Job) -> None:
-    """End the job if its attempt has ended. Otherwise try again later, or give up at last."""
+    """End the job if its attempt has ended. Otherwise try the job again later, or give it up at
+    last."""
     assert job.attempt_id is not None, "It is queued for an attempt."
     unfinished = Attempt.objects.filter(
         Q(status=Attempt.Status.RUNNING) | Q(status=Attempt.Status.FAILED, error=INTERRUPTED),

@@ -1,4 +1,5 @@
-"""Late results in play: a run takes those that wait, a prompt asks for those that are lacking."""
+"""Late results in play. A run takes the results that wait, and a prompt asks for those that are
+missing."""
 
 from django.db import Error as DatabaseError
 from django.db import transaction
@@ -18,7 +19,7 @@ def take_waiting_results(attempt: Attempt) -> None:
     """
     if not mode_of(attempt.session).job_kinds or not (waiting := waiting_results(attempt)):
         return
-    # If the world before them fails already, none of them is to blame.
+    # If the world fails before any of these results is taken, none of them is the cause.
     world_of(attempt)
     for result in waiting:
         if reason := _take(attempt, result):
@@ -26,7 +27,7 @@ def take_waiting_results(attempt: Attempt) -> None:
 
 
 def _take(attempt: Attempt, result: LateResult) -> str:
-    """Take one result, and return why it could not be taken; "" if it was."""
+    """Take one result. Return the reason why it could not be taken, or "" if it was taken."""
     try:
         with transaction.atomic():
             check_changes(attempt.session, [NewChange(result.kind, result.payload)])
@@ -42,7 +43,7 @@ def _take(attempt: Attempt, result: LateResult) -> str:
 
 
 def ask_for_lacking_results(chapter: Session) -> None:
-    """Ask for the late results that are missing after a choice, a failure, an edit or an import."""
+    """Ask for late results that a choice, a failure, an edit or an import has left missing."""
     mode = find_mode(chapter.mode)
     if mode is None or not mode.job_kinds:
         return

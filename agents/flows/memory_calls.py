@@ -1,7 +1,8 @@
-"""Asks the GM to accept the calls that memory takes to catch up when it is far behind.
+"""Asks the GM to accept the calls by which memory catches up when it is far behind.
 
-Memory is far behind after an import, or after summaries that failed for long. Once the calls are
-accepted, each prompt has one of them made, and the end of the chapter has all the others made.
+Memory is far behind after an import, or after summaries that failed for a long time. Once the GM
+has accepted the calls, one of them is made after each prompt. All that are left are made when the
+chapter ends.
 """
 
 import math
@@ -38,22 +39,23 @@ from sessions.exceptions import ChapterError
 from sessions.models import Session
 from sessions.record import chosen_events
 
-# The most stretches whose transcript is weighed for an estimate, at equal distances.
+# The most stretches whose transcript is weighed for an estimate. They lie at equal distances.
 _SAMPLES = 5
-# The number of latest calls whose duration is looked at.
+# The number of latest calls of which the duration is read.
 _CALLS_LOOKED_AT = 100
-# The weights (see agents.prompting.budget) of a delta, and of what a delta adds to the memory in
-# later requests, as measured in the long chapter of bench/long_memory.py.
+# The weight (see agents.prompting.budget) of a delta, and the weight that a delta adds to memory in
+# later requests. Both were measured in the long chapter of bench/long_memory.py.
 _DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 330.0
 
 
 @dataclass(frozen=True)
 class MemoryBehind:
-    """Memory lacks the prompts `first` to `last`, and the GM has not accepted the calls yet.
+    """The prompts `first` to `last` are missing in memory, and the GM has not accepted the calls
+    yet.
 
-    `latest` is the stretch after them that only the end of the chapter asks for. `estimate` is None
-    if the model's window is not known or too small. `seconds` is the usual duration of such a call;
-    None if this model has made none lately.
+    `latest` is the stretch after them, which only the end of the chapter asks for. `estimate` is
+    None if the model's window is not known or too small. `seconds` is the usual duration of such a
+    call. It is None if this model has made no such call lately.
     """
 
     first: int
@@ -95,7 +97,8 @@ class CallsNotAccepted(ChapterError):
 
 
 def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | None:
-    """Return what the GM has to accept before memory can go on; None if there is nothing."""
+    """Return the calls that the GM has to accept before memory can go on, or None if there are
+    none."""
     stretches = stretches_to_accept(chapter, is_ending=is_ending)
     if not stretches or not has_stage(chapter.mode, Stage.MEMORY):
         return None
@@ -124,7 +127,8 @@ def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
 
 
 def _seconds_of_a_call() -> int | None:
-    """Return the median duration of this model's latest calls for memory; None if it made none."""
+    """Return the median duration of this model's latest calls for memory, or None if it made
+    none."""
     latest = LLMArtifact.objects.order_by("-created_at").values_list(
         "agent", "model", "error", "duration_ms"
     )[:_CALLS_LOOKED_AT]
@@ -134,10 +138,10 @@ def _seconds_of_a_call() -> int | None:
 
 
 def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
-    """Estimate the calls by the transcripts of some stretches and by how memory grows.
+    """Estimate the calls from the transcripts of some stretches and from the growth of memory.
 
-    Only the longest request is composed, because the requests differ by transcript and memory
-    alone. Memory grows with each delta until its share of the window is full.
+    Only the longest request is composed, because the requests differ only by their transcript and
+    memory. Memory grows with each delta until its share of the window is full.
     """
     agent = CONTEXT_SUMMARY
     facts = model_facts(agent)
@@ -162,7 +166,7 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
 
 
 def _told_weights(chapter: Session, stretch: Stretch) -> dict[Audience, float]:
-    """Return the weight of the events that each audience is told, by one query for all."""
+    """Return the weight of the events that each audience is told. One query reads them all."""
     events = chosen_events(chapter, from_prompt=stretch.first, to_prompt=stretch.last)
     weights: dict[Audience, float] = defaultdict(float)
     for text, witnesses in events.values_list("text", "witnesses"):
