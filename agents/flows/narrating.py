@@ -1,6 +1,6 @@
-"""Builds drafts: agent 9 tells the whole chapter as prose, in one call or scene by scene.
+"""Builds drafts. Agent 9 tells the whole chapter as prose, in one call or scene by scene.
 
-Finished scenes are stored with the job, so that a build that failed goes on after them.
+Finished scenes are stored with the job. If a build fails, the next one continues after them.
 """
 
 import asyncio
@@ -51,14 +51,15 @@ TRANSCRIPT, SCENE_BEFORE = "FULL_CHAPTER_CONTEXT", "END_OF_THE_SCENE_BEFORE"
 DONE_WORD = "DONE"
 # The most continuations of a scene that is shorter than its target.
 MAX_CONTINUATIONS = 5
-# All pauses together are longer than the minute in which calls are counted.
+# How often a call is tried while the cap on calls in a minute is reached, and the pause before each
+# further try. All pauses together are longer than that minute.
 RATE_TRIES, RATE_PAUSE_SECONDS = 5, 15.0
 # The fewest words that a continuation is asked for.
 LEAST_CONTINUED = 80
-# A scene with this part of its target is not continued.
+# A scene that has this part of its target is not continued.
 ENOUGH = 0.92
-# A scene with this part of its target is not continued even if it was cut, because a small model
-# may never end by itself.
+# A scene that has this part of its target is not continued even if it was cut, because a small
+# model may never end by itself.
 MORE_THAN_ENOUGH = 1.15
 # A request has the last paragraphs of an earlier text, with at least ENDING_WORDS words. If they
 # are longer than ENDING_CHARACTERS, it has only their last sentences.
@@ -67,7 +68,8 @@ ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
 
 @dataclass(frozen=True)
 class Material:
-    """The chapter that a build tells, which has ended and does not change, and its scenes."""
+    """The chapter that a build tells, with its scenes. The chapter has ended and does not
+    change."""
 
     chapter: Session
     scenes: list[Scene]
@@ -90,9 +92,9 @@ class Material:
 
 @transaction.atomic
 def request_build(session_id: uuid.UUID) -> Job:
-    """Queue a build of an ended chapter, or go on with a failed build that has the same inputs.
+    """Queue a build of an ended chapter. If a build with the same inputs has failed, continue it.
 
-    Raises WrongState unless the chapter is ended, and what `check_allowed` raises. Raises
+    Raises WrongState unless the chapter is ended, and the errors of `check_allowed`. Raises
     CallsNotAccepted for a chapter in play whose memory is far behind, because its end takes these
     calls.
     """
@@ -117,7 +119,7 @@ def request_build(session_id: uuid.UUID) -> Job:
 
 @transaction.atomic
 def cancel_build(session_id: uuid.UUID) -> Session:
-    """Cancel the build; earlier drafts stay. Raises WrongState if there is no build."""
+    """Cancel the build. Earlier drafts stay. Raises WrongState if there is no build."""
     lock_chapter(session_id)
     get_chapter(session_id)
     move(
@@ -149,8 +151,8 @@ async def write_chapter(job: Job, watch: Watch) -> None:
 
 
 def give_up(job: Job, error: Exception) -> None:
-    """Fail the build with its error. Drafts stay, and the next build goes on after the finished
-    scenes."""
+    """Fail the build with its error. Its drafts and finished scenes stay, so the next build can
+    continue after these scenes."""
     finished = Job.objects.filter(pk=job.pk).values_list("finished_scenes", flat=True).first()
     kept = len(finished or [])
     hint = f" {kept} finished scenes are kept: build again to go on from there." if kept else ""
@@ -216,7 +218,7 @@ async def _call(
 async def _call_when_allowed(
     job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
 ) -> tuple[str, bool]:
-    """Call, after pauses while the cap on calls in a minute is reached.
+    """Make the call, after pauses while the cap on calls in a minute is reached.
 
     The scene is not given up, because its text so far was paid for.
     """
@@ -231,8 +233,8 @@ async def _call_when_allowed(
 def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
     """Return the first request of each unfinished scene, as a call would send it.
 
-    The text of an earlier scene that is not written yet is taken to be as long as it can be. Raises
-    PromptTooLong and ModelNotReady.
+    A scene that is not written yet counts as long as it can be, because the next request has its
+    end. Raises PromptTooLong and ModelNotReady.
     """
     finished: list[str] = list(job.finished_scenes)
     prompts: list[AssembledPrompt] = []
@@ -248,8 +250,10 @@ def fit_scene(job: Job, material: Material, number: int, finished: list[str]) ->
 
 
 def scene_layers(job: Job, material: Material, number: int, finished: list[str]) -> list[Layer]:
-    """Return the layers for scene `number`, which counts from 1; `finished` are the texts of
-    earlier scenes."""
+    """Return the layers for the scene with this number, counted from 1.
+
+    `finished` has the texts of the earlier scenes.
+    """
     scene, count = material.scenes[number - 1], len(material.scenes)
     definition = job.inputs["definition_text"] or "(none: third person, past tense)"
     pieces: dict[str, Sequence[Piece]] = {
@@ -296,7 +300,7 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
 
 
 def _told(text: str) -> tuple[Piece, ...]:
-    """Return the text as one piece for each paragraph. All but its end can be trimmed."""
+    """Return the text with a piece for each paragraph. All pieces but the last can be trimmed."""
     ending = _ending(text)
     earlier = text.removesuffix(ending).rstrip()
     paragraphs = earlier.split("\n\n") if earlier else []
@@ -311,7 +315,7 @@ def _ending(text: str) -> str:
 def _as_long_as_can_be(material: Material, number: int) -> str:
     """Return the scene's transcript, repeated until it is as long as the end of a text can be.
 
-    It stands for the scene's text, which is not written yet and has the same script.
+    It takes the place of the scene's text, which is not written yet and has the same script.
     """
     scene = material.scenes[number - 1]
     words = [word for piece in material.transcript_of(scene) for word in piece.text.split()]
@@ -349,12 +353,13 @@ def plan_build(chapter: Session, weights: Sequence[float], target_words: int) ->
     facts = model_facts(NARRATOR)
     weight_per_token = read_weight_per_token(model_name(NARRATOR), NARRATOR.name)
     limit = output_limit(NARRATOR, facts)
-    # If the limit is lower than the agent asks for, reasoning and prose both get a smaller share.
+    # If the limit is lower than the limit of the agent, reasoning and prose both get a smaller
+    # share.
     reasoning = NARRATOR.reasoning_tokens if facts.reasons else 0
     prose_tokens = limit * NARRATOR.output_tokens / (NARRATOR.output_tokens + reasoning)
     deltas = counting_deltas(chapter)
     return plan_scenes(
-        # Deltas for several audiences have the same stretch.
+        # Deltas for several audiences may have the same stretch, which counts once here.
         list(dict.fromkeys(deltas.values_list("from_prompt_index", "to_prompt_index"))),
         [weight / weight_per_token for weight in weights],
         target_words,
