@@ -1,4 +1,4 @@
-"""Checks who may send a body, by the same rules as the middleware, before any of it is stored."""
+"""Checks who may send a body, before any of it is stored. The rules are those of the middleware."""
 
 from io import BytesIO
 from typing import Any
@@ -31,7 +31,7 @@ _sessions, _login = SessionMiddleware(_no_view), LoginMiddleware(_no_view)
 
 
 async def refuse_before_body(scope: Any) -> HttpResponse | None:
-    """Return the refusal for a sender who may not send a body; None if the body is allowed."""
+    """Return the refusal if the sender may not send a body, or None if he may."""
     try:
         request = ASGIRequest(scope, BytesIO())
     except UnicodeDecodeError:
@@ -46,10 +46,11 @@ async def refuse_before_body(scope: Any) -> HttpResponse | None:
 
 
 def _refuse_other_site(request: HttpRequest) -> HttpResponse | None:
-    """Refuse, where no password is set, a request that a page of another site caused.
+    """Return the refusal of a request that a page of another site caused, if no password is set.
 
-    Without a password, another site could use any browser on this machine. With one, browsers send
-    no session cookie for another site, so the login check refuses such a request.
+    Without a password, another site could use any browser on this machine. With a password this is
+    not needed: browsers send no session cookie for another site, so the login check refuses such a
+    request.
     """
     if settings.PASSWORD or not is_cross_site(request):
         return None
@@ -61,7 +62,7 @@ def _refuse_other_site(request: HttpRequest) -> HttpResponse | None:
 
 async def _refuse_without_login(request: HttpRequest) -> HttpResponse | None:
     if settings.SESSION_COOKIE_NAME not in request.COOKIES:
-        # A stranger must not occupy the threads that ask the database.
+        # No database is asked here, because a stranger must not occupy the threads that ask it.
         return ask_for_login(request)
     try:
         return await in_database(_look_for_login, request)
