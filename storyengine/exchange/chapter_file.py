@@ -1,6 +1,6 @@
-"""The schema of version 2 of a chapter's JSON file, which docs/export.md describes for others.
+"""The schema of version 2 of a chapter's JSON file. docs/export.md describes it for other programs.
 
-storyengine.exchange.limits bounds how much a file may hold, and storyengine.exchange.invariants
+storyengine.exchange.limits bounds how much a file may contain, and storyengine.exchange.invariants
 checks that its parts agree. A file of version 1 is converted to version 2 when it is read.
 """
 
@@ -50,8 +50,8 @@ VERSION: Final = 2
 
 # The engine allows fifty attempts at a turn, but an older chapter may have more.
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
-# The engine stores the user's words and what came of them, at most half as many. A file may also
-# have events of the system.
+# The engine stores at most half as many events, beside the user's words. A file may also have
+# events of the system.
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
 MAX_CHANGES_OF_AN_ATTEMPT: Final = 1_000
 
@@ -95,7 +95,7 @@ class TrialChange(Part):
 
 
 class ChangeEntry(Part):
-    """A change of the world by an attempt, or by an act of the user after it."""
+    """A change of the world. An attempt made it, or an act of the user after the attempt."""
 
     is_act: bool
     kind: Term
@@ -107,7 +107,8 @@ class ChangeEntry(Part):
 
 
 class PersonChange(Part):
-    """The `payload` of a change of the kind `person`: the person who appears in play."""
+    """The `payload` of a change of the kind `person`, which describes the person who appears in
+    play."""
 
     number: Annotated[int, Field(ge=FIRST_NUMBER_IN_PLAY, le=MOST_MEMBERS)]
     name: Annotated[Name, Field(min_length=1)]
@@ -116,7 +117,7 @@ class PersonChange(Part):
 
 
 class ResultEntry(Part):
-    """What an attempt has asked a job beside play for, whether a run has taken it or not."""
+    """A late result that an attempt has asked for. A run may have taken it already."""
 
     job_kind: Annotated[Term, Field(max_length=40)]
     turn: Number
@@ -148,7 +149,8 @@ class AttemptEntry(Part):
 
     @model_validator(mode="after")
     def _read_older_trial(self) -> Self:
-        """In older files a trial has what it changed in `given`."""
+        """Move the layer that a trial changed to its own field, because older files have it in
+        `given`."""
         if self.kind == "trial" and self.changed_layer is None:
             self.changed_layer, self.given = self.given, None
         return self
@@ -219,7 +221,7 @@ class Chapter(ChapterParts):
 
     @cached_property
     def members(self) -> frozenset[int]:
-        """The numbers of the whole cast, with the people who appear in any attempt."""
+        """The numbers of the whole cast. The people who appear in any attempt are included."""
         attempts = [one for turn in self.turns for one in turn.attempts]
         lists = [one.changes for one in attempts] + [
             one.changes for one in self.unanswered_attempts
@@ -236,7 +238,7 @@ class ChapterFile(Part):
     chapter: Chapter
 
     def to_json(self) -> bytes:
-        """Return the file as UTF-8. Reading it again gives the same values."""
+        """Return the file as UTF-8. If it is read again, it gives the same values."""
         text = json.dumps(self.model_dump(), ensure_ascii=False, separators=(",", ":"))
         return text.encode()
 

@@ -1,8 +1,9 @@
-"""Stores a chapter from a file or from another chapter under new ids, wholly or not at all.
+"""Stores a chapter from a file or from another chapter under new ids.
 
-The chapter is stored in pieces and becomes visible when it is complete (sessions.importing). An
-import calls no model and queues no job. Missing memory is written with the next prompt, as in play,
-or after the GM has accepted the calls (agents.flows.memory_calls).
+The chapter is stored in pieces, and becomes visible when it is complete (sessions.importing). If
+anything fails, nothing of it stays. An import calls no model and queues no job. Missing memory is
+written with the next prompt, as in play, or after the GM has accepted the calls
+(agents.flows.memory_calls).
 """
 
 import uuid
@@ -57,7 +58,7 @@ def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session
 
 
 def store_chapter(chapter: Chapter, **fields: Any) -> Session:
-    """Store the chapter under new ids, with `fields` set on its Session.
+    """Store the chapter under new ids. Its Session gets the values in `fields`.
 
     Raises ImportLost, and UnknownChapter if it is a fork whose origin was deleted.
     """
@@ -74,7 +75,7 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
 
 
 class NewNames:
-    """The new ids of turns, attempts and late results, found by number or place in the file."""
+    """The new ids of turns, attempts and late results, by their number or place in the file."""
 
     def __init__(self, turns: Sequence[TurnEntry], results: Sequence[ResultEntry]) -> None:
         self.of_results = _new_ids(results)
@@ -92,7 +93,8 @@ class NewNames:
 
 
 def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
-    """Return ascending ids, which decide the order of entries with the same time or no slot."""
+    """Return new ids in ascending order. Ids decide the order of entries that have the same time or
+    no slot."""
     return sorted(uuid.uuid4() for _ in entries)
 
 
@@ -113,7 +115,7 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
     has_lock = has_stage(chapter.mode, Stage.LOCK)
     state = State(chapter.state)
     if state == State.DRAFT_TAB1 and not has_lock:
-        # Nothing could lock it: without a lock a chapter is in play from its beginning.
+        # A chapter that has no lock is in play from its beginning, because no lock could follow.
         state = State.ACTIVE
     named = {
         "title": chapter.title,
@@ -140,7 +142,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
     attempts = [attempt for turn in chapter.turns for attempt in turn.attempts]
     changes = (one for attempt in attempts for one in attempt.changes)
     events = [event for attempt in attempts for event in attempt.events]
-    # Who appeared in play missed what was before, and a thought is its thinker's alone.
+    # A person who appeared in play missed the earlier events, and only its thinker knows a thought.
+    # So the readers differ.
     if any(one.kind == PERSON for one in changes) or any(one.kind == THOUGHT for one in events):
         return True
     told = (event.witnesses for event in events)
@@ -151,7 +154,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
 def _turns(
     session: Session, turns: Sequence[TurnEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield each turn with its attempts, which name each other, and then events and changes."""
+    """Yield a list with each turn and its attempts, because they refer to each other, and then
+    lists of events and changes."""
     for entry in turns:
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
         attempts = list(zip(ids, entry.attempts, strict=True))
@@ -194,7 +198,8 @@ def _attempt(
 
 
 def _run_of(attempt_id: uuid.UUID) -> uuid.UUID:
-    """Return an id for the run of an imported attempt; it must differ from all other runs."""
+    """Return an id for the run of an imported attempt. It differs from the ids of all other
+    runs."""
     return uuid.uuid5(attempt_id, "run")
 
 
@@ -216,7 +221,8 @@ def _changes(
 
 
 def _results(session: Session, entries: Sequence[ResultEntry], names: NewNames) -> Iterator[Job]:
-    """Yield the jobs. One without its result is cancelled, so that the next prompt queues it."""
+    """Yield the jobs of late results. A job without its result is cancelled, so that the next
+    prompt queues it."""
     for job_id, entry in zip(names.of_results, entries, strict=True):
         is_done = entry.payload is not None
         asker = names.of_attempts(entry.turn)[entry.attempt]
@@ -288,7 +294,7 @@ def _drafts(
 def _unanswered(
     session: Session, attempts: Sequence[UnansweredEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield each attempt with the changes of the run that wrote its text."""
+    """Yield a list with each attempt and the changes of the run that wrote its text."""
     for attempt_id, entry in zip(_new_ids(attempts), attempts, strict=True):
         fields = dict(entry)
         number, changes = fields.pop("turn"), fields.pop("changes")
