@@ -1,1 +1,2 @@
-"""Plays chapters under faults that a seed repeats, while everything around the chapters breaks."""
+"""Plays chapters under faults, which a seed repeats. Processes and servers break while chapters are
+played."""
