@@ -234,7 +234,7 @@ class Client:
 
 
 def _follow(events: Iterator[StreamEvent]) -> tuple[Told, str]:
-    """Return the last event of the stream, and the text that the stream showed."""
+    """Return the answer in the last event of the stream, and the text that the stream showed."""
     shown, told = "", NOTHING
     for event in events:
         data = json.loads(event.data)
