@@ -8,7 +8,7 @@ from agents.providers.guard import allow_real_calls, forbid_real_calls
 
 @pytest.fixture
 def small_window(settings: Settings) -> None:
-    """Set the window to one in which a model cannot write 5,000 words in one call."""
+    """Set a window so small that a model cannot write 5,000 words in one call."""
     settings.LLM = "openai"
     settings.MODEL = "a-model-nobody-knows"
     settings.MODEL_BY_AGENT = {}

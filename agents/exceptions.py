@@ -36,7 +36,7 @@ class BudgetSpent(ChapterError):
 
 
 class BadSetup(InvalidInput):
-    """The fields that a mode adds to Tab 1 do not fit the mode's model of them.
+    """The fields that a mode adds to Tab 1 have values that the mode's model does not accept.
 
     Each entry of `problems` names a wrong field, by the keys and indexes that lead to it, and says
     what is wrong with it.

@@ -100,7 +100,7 @@ def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
 def given_to_store(session_id: uuid.UUID, given: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return the fields that a prompt to this chapter carries, or None if it carries none.
 
-    `check_given` says which form and errors they have.
+    They have the form that `check_given` returns. Raises the errors of `check_given`.
     """
     return None if given is None else check_given(mode_of(get_chapter(session_id)), given)
 
@@ -109,7 +109,8 @@ def given_of(attempt: Attempt) -> Any:
     """Return the fields of the attempt's prompt as an instance of `Mode.given`, or None if it has
     none.
 
-    If a mode changes this model, the model still has to take the fields that are stored.
+    Attempts are stored for a long time. So if a mode changes this model, it still has to accept the
+    fields of old attempts.
     """
     model = mode_of(attempt.session).given
     if model is None or attempt.given is None:

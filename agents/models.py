@@ -39,8 +39,9 @@ class LLMArtifact(AppendOnly):
     # 0.
     estimated_input = models.PositiveIntegerField(default=0)
     estimated_output = models.PositiveIntegerField(default=0)
-    # The layers of the request in order. Each has a name, a role, the hashes of its texts, and how
-    # many of its pieces were kept, shortened or dropped; see agents.calling.stored_prompts.
+    # The layers of the request in order. Each has a name, a role, and the hashes of its texts. It
+    # also has the numbers of its pieces that were kept, shortened or dropped; see
+    # agents.calling.stored_prompts.
     layers = models.JSONField(default=list)
     raw_output_ref = models.TextField(blank=True, help_text="The reply as it came")
     tool_calls = models.JSONField(
@@ -56,8 +57,8 @@ class LLMArtifact(AppendOnly):
         verbose_name = "LLM artifact"
         indexes: ClassVar = [
             models.Index(fields=["created_at"], name="artifact_created"),
-            # This index has all columns that the sum of a chapter's tokens needs, and each call
-            # needs the sum. Reading the rows instead would be slow, because they are long.
+            # This index has all columns that the sum of a chapter's tokens needs. Each call needs
+            # the sum, and to read it from the long rows would be slow.
             models.Index(
                 fields=["session", "model", "token_counts", "estimated_input", "estimated_output"],
                 name="artifact_spending",
@@ -69,7 +70,7 @@ class LLMArtifact(AppendOnly):
 
 
 class PromptText(AppendOnly):
-    """A text of requests. A chapter stores it once, even if many requests have it."""
+    """A text that requests have. A chapter stores it once, even if many requests have it."""
 
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, related_name="prompt_texts", db_index=False
@@ -107,11 +108,11 @@ class AdmittedCall(models.Model):
 
 
 class Job(models.Model):
-    """Work in the background. The row decides what is done. The broker only gives notice of it.
+    """Work in the background.
 
-    Repeated requests have the same `key`, so they make only one job. A worker claims the job by a
-    conditional UPDATE, which gives the worker a lease and a token. The worker may write only while
-    it has both.
+    The row decides what is done, and the broker only gives notice of it. Repeated requests have the
+    same `key`, so they make only one job. A worker claims the job by a conditional UPDATE, which
+    gives the worker a lease and a token. The worker may write only while it has both.
     """
 
     class Kind(models.TextChoices):
@@ -191,7 +192,7 @@ class Job(models.Model):
 
     @property
     def stretch(self) -> Stretch:
-        """The prompts that a summary tells."""
+        """The prompts that the summary tells. Only a summary has them."""
         return Stretch(self.from_prompt_index, self.to_prompt_index)
 
     @property

@@ -51,7 +51,7 @@ class Stage(StrEnum):
 class AddedLayer:
     """A layer that a mode adds to an agent of the engine or of another mode.
 
-    `before` names the layer of that agent in front of which the added layer is placed.
+    `before` names a layer of that agent. The added layer is placed in front of it.
     """
 
     agent: str
@@ -126,14 +126,14 @@ class Mode:
     initial_state: Callable[[Session], Any] = _adds_nothing
     apply_change: Callable[[Any, Any], Any] = lambda state, change: state
     # A function that returns who acts next without a prompt, or None to wait for the user. It is
-    # called in the transaction of the commit, and again when the worker begins. At most
-    # `most_turns_alone` such turns follow each other.
+    # called in the transaction of the commit, and again when the worker begins. There are at most
+    # `most_turns_alone` turns without a prompt in a row.
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
     most_turns_alone: int = 0
-    # A function that may ask for late results. It is called in the transaction that commits the
-    # attempt. It is called again for the chosen attempt whenever a later prompt or a retry is
-    # stored or the chapter ends, because an edited attempt is committed without this call. So it
-    # has to be idempotent: `ask_for_result` makes only one job of each result.
+    # A function that may ask for late results. The transaction that commits the attempt calls it.
+    # It is called again for the chosen attempt whenever a later prompt or a retry is stored or the
+    # chapter ends, because an edited attempt is committed without this call. So it has to be
+    # idempotent. With `ask_for_result` it is, because a second request makes no second job.
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
     @property
@@ -182,8 +182,8 @@ def all_modes() -> tuple[Mode, ...]:
 
 
 def modules_of_modes(name: str) -> dict[str, ModuleType]:
-    """Return the modules with this name, such as `urls`, by the name of the mode that each belongs
-    to."""
+    """Return the modules with this name, such as `urls`. The key of each is the name of its
+    mode."""
     return {
         mode.name: import_module(f"{app}.{name}")
         for app, mode in installed().by_app.items()
@@ -278,7 +278,7 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
 
 
 def check_changes(chapter: Session, changes: Sequence[NewChange]) -> Sequence[NewChange]:
-    """Return the changes unchanged. Raises ValueError for a kind that the chapter's mode does not
+    """Return these changes. Raises ValueError for a kind that the chapter's mode does not
     declare."""
     declared = mode_of(chapter).all_change_kinds
     _check_kinds("change", (one.kind for one in changes), declared)
@@ -291,8 +291,8 @@ def all_agents() -> tuple[Agent, ...]:
 
 
 def find_agent(name: str, number: int | None = None) -> Agent | None:
-    """Return the agent with this name, or None. All characters have one name and differ by
-    `number`."""
+    """Return the agent with this name, or None. All characters have the same name, and `number`
+    tells them apart."""
     named = [agent for agent in all_agents() if agent.name == name]
     numbered = (agent for agent in named if agent.agent_id == number)
     return next(numbered, named[0] if named else None)
@@ -321,7 +321,7 @@ def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:
 
 
 def compose_for(agent: Agent, subject: Subject, tier: Tier) -> list[Layer]:
-    """Compose the layers of the agent's request about this subject."""
+    """Compose the layers of the agent's request. The subject says what the request is about."""
     return compose(layers_of(agent, subject.chapter), subject, tier)
 
 

@@ -1,4 +1,4 @@
-"""The sweep, which every worker makes. It works even without the broker."""
+"""The sweep. Every worker makes it, and it needs no broker."""
 
 import logging
 import threading
@@ -20,11 +20,11 @@ from sessions.leases import from_now
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 15.0
-# If a job was due for this long although a worker was free, its notice was lost or never given. The
-# time is shorter than the pause between two sweeps, so that the next sweep takes up the jobs that
-# this sweep has queued again.
+# The time after which a due job is taken up if a worker is free. Its notice was then lost or never
+# given. The time is shorter than the pause between two sweeps, so that the next sweep takes up the
+# jobs that this sweep has queued again.
 UNHEARD_AFTER = timedelta(seconds=10)
-# The seconds for which the end of a worker waits for each job of its sweep to be given back.
+# The most seconds that a worker waits at its end for each job of its sweep to be given back.
 _LETTING_GO_SECONDS = 5.0
 
 
@@ -40,8 +40,7 @@ def sweep() -> bool:
 
 
 def unheard_jobs(hands: int, *, after: timedelta = UNHEARD_AFTER) -> list[uuid.UUID]:
-    """Return the oldest due jobs that no worker has claimed. They are at most one for each free
-    thread."""
+    """Return the oldest due jobs that no worker has claimed, at most one for each free thread."""
     free = max(0, hands - len(AT_WORK))
     unheard = due_jobs().filter(run_after__lte=from_now(-after))
     return list(unheard.order_by("run_after").values_list("pk", flat=True)[:free])
@@ -71,8 +70,8 @@ class SweepThread(threading.Thread):
     def let_go(self) -> None:
         """End the thread, and wait until the jobs that it has taken up are given back."""
         self.is_over.set()
-        # The lock waits until a sweep has listed all jobs that it takes up. It does not wait for
-        # the rest of the sweep, which may be asking a server that does not answer.
+        # This lock waits until a sweep has listed all jobs that it takes up. The rest of the sweep
+        # is not waited for, because it may be asking a server that does not answer.
         with self._taking_up:
             working = list(self._working)
         for thread in working:
@@ -81,12 +80,13 @@ class SweepThread(threading.Thread):
     def _look(self, *, takes_up: bool = True) -> None:
         try:
             if takes_up:
-                # These jobs come before the notices, because notices are slow without a broker.
+                # These jobs are taken up before notices are given, because notices are slow without
+                # a broker.
                 self._take_up(unheard_jobs(self.hands))
             if not sweep():
-                # Here no worker has got a notice. The next sweep would be too late for the job of a
-                # dead worker, because its lease and the broker's time-out have taken half a minute
-                # already.
+                # No worker has got a notice here, so the jobs are taken up at once. The next sweep
+                # would be too late for the job of a dead worker: its lease and the broker's
+                # time-out have taken half a minute already.
                 self._take_up(unheard_jobs(self.hands, after=timedelta(0)))
         except DatabaseError as error:
             logger.warning("the sweep was cut short: %s", describe(error))

@@ -1,4 +1,5 @@
-"""A Django program that only relays a model's words. The engine's delay is compared with its delay.
+"""A Django program that only relays a model's words. The delay of the engine is compared with its
+delay.
 
 python -m bench.bare_relay PORT [--pool] serves POST /api/session/<id>/prompt as server-sent events.
 The relay stores the prompt, sends the model only the prompt, passes each piece on, and stores the

@@ -1,4 +1,5 @@
-"""Makes the figures of a chapter on the embedded model: when its replies begin, and why then."""
+"""Makes the figures of a chapter on the embedded model: the times until replies begin, and the
+causes of these times."""
 
 from collections.abc import Sequence
 from statistics import mean, median
@@ -13,8 +14,8 @@ MOST_SECONDS = 6.0
 MOST_WARM_SECONDS = 3.0
 WARM_PAUSE_SECONDS = 10.0
 CHARACTERS = 3
-# The target for the cached part of requests. Only the end of a character's request changes, so far
-# more than half of it is in the cache.
+# The target for the part of a request that is in the cache. Only the end of a character's request
+# changes, so far more than half of it should be there.
 LEAST_CACHED = 0.5
 
 

@@ -10,8 +10,8 @@ from bench.replay import PROBE_MODEL, TARGET_WORDS, PlayedSession, PromptTiming
 
 CHARACTER_AGENTS = range(1, 8)
 CHUNK = 7
-# How many times as long as the bare relay the engine may take. The bare relay shows how quick the
-# machine is.
+# The most times as long as the bare relay that the engine may take. The bare relay shows how quick
+# the machine is.
 RELAY_FACTOR = 2.5
 
 

@@ -1,5 +1,5 @@
-"""A JSON client that measures times. Before the time of a call begins, it opens a connection for
-the call."""
+"""A JSON client that measures times. Each call has a connection of its own, which is opened before
+its time begins."""
 
 import http.client
 import json

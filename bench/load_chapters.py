@@ -17,8 +17,8 @@ from bench.tab2_chapters import CHUNK, build_chapter, count_queries
 if TYPE_CHECKING:
     from sessions.models import Session
 
-# Each chapter begins with this number of prompts, or with some more. So each soon needs a summary,
-# but not all chapters at once.
+# The number of prompts that each chapter has at least. With this number or a few more, each chapter
+# soon needs a summary, but not all at once.
 PROMPTS_BEFORE = 8
 
 

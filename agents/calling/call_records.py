@@ -33,7 +33,7 @@ class Outcome(TextChoices):
     WARM_UP = "warm-up"
 
 
-# The name of an agent, and the number by which characters differ.
+# The name of an agent. All characters share a name, so the number tells them apart.
 _Caller = tuple[str, int | None]
 _IS_WARM_UP = (
     Q(raw_output_ref="", attempt=None, job=None)
@@ -51,8 +51,8 @@ OUTCOME = Case(
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call with its outcome. `use` says in words what its text was used for; "" if for
-    nothing."""
+    """A call with its outcome. `use` says in words for which text the call was used, or is "" if
+    for none."""
 
     artifact: LLMArtifact
     outcome: Outcome
@@ -118,8 +118,8 @@ class SentPrompt:
 
     layers: Sequence[SentLayer]
     characters: int
-    # The number of characters at its start that the previous request had too; None if this agent
-    # had no earlier call in the chapter.
+    # The number of characters at the start that both requests have; None if this agent had no
+    # earlier call in the chapter.
     shared_characters: int | None
     previous: CallRecord | None
 
@@ -146,8 +146,8 @@ def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
     calls_by_attempt: dict[uuid.UUID | None, list[LLMArtifact]] = defaultdict(list)
     for one in artifacts:
         calls_by_attempt[one.attempt_id].append(one)
-    # The chosen attempt comes last, because an edited reply and its source share a call, and the
-    # later entry counts.
+    # The chosen attempt comes last. An edited reply shares its call with its source, and of two
+    # entries for a call the later one counts.
     committed = sorted(attempts_at(turn), key=lambda one: one.pk == turn.chosen_id)
     replies = [one for one in committed if not one.is_trial or one.pk == turn.chosen_id]
     uses = {one.pk: ("A trial", False) for one in artifacts if one.attempt and one.attempt.is_trial}
@@ -193,9 +193,9 @@ def read_sent_prompt(chapter: Session, call: CallRecord) -> SentPrompt:
 def shared_with_latest_call(
     chapter: Session, agent: Agent, messages: Sequence[Message]
 ) -> tuple[int | None, CallRecord | None]:
-    """Compare these messages with the request of the agent's latest call.
+    """Return how many characters at the start of these messages the agent's latest request has too.
 
-    Returns how many characters at their start are the same, and the record of that call.
+    Also returns the record of that latest call.
     """
     before = _call_before(chapter, (agent.name, agent.agent_id))
     if before is None:
@@ -215,7 +215,8 @@ def read_recent_calls(
 def _with_prompts(
     chapter: Session, newest_first: Sequence[LLMArtifact]
 ) -> list[tuple[CallRecord, SentPrompt]]:
-    """Return each call with its request, and with what it shares with the agent's previous call."""
+    """Return each call with its request, and with the length of the start that the agent's previous
+    request has too."""
     before: dict[uuid.UUID, LLMArtifact] = {}
     latest: dict[_Caller, LLMArtifact] = {}
     for one in reversed(newest_first):
@@ -278,7 +279,8 @@ def _call_that_wrote(
 ) -> LLMArtifact | None:
     """Return the call that wrote the reply of a committed attempt.
 
-    This is the last call of the runs that brought text. An edited reply has the call of its source.
+    This is the last call of the run from which the text came. An edited reply has the call of its
+    source.
     """
     origin = attempt
     while origin.kind == Attempt.Kind.EDIT and origin.source is not None:

@@ -1,4 +1,5 @@
-"""Makes every call of a model: checks, composes, sends, validates and records it.
+"""Makes every call of a model. It checks, composes and sends the call, and validates and records
+the reply.
 
 No other module calls a model.
 """
@@ -64,7 +65,7 @@ Compose = Callable[[], Sequence[Layer]]
 OnText = Callable[[str], None]
 IsEnough = Callable[[str], bool]
 
-# The error that the artifact has if the GM or the end of the program stopped the call.
+# The error in the record of a call that was stopped. The GM or the end of the program stopped it.
 STOPPED = "Stopped before the end."
 
 # The part by which a reply has to grow before `is_enough` is asked again. If it were asked at each
@@ -103,19 +104,20 @@ class PreparedCall:
 
 @dataclass
 class _Outcome:
-    """Everything that is known of a call when it ends, with or without an error."""
+    """The result of a call at its end, which may be an error."""
 
     parts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: Finished | None = None
-    # The usage that the provider reported. It is None if the report cannot be true.
+    # The usage that the provider reported; None if there is no report or it cannot be true.
     usage: Usage | None = None
     error: str = ""
     # The name of the error's class. Only the log has it.
     failure: str = ""
     started: float = field(default_factory=time.perf_counter)
     first_token_ms: int | None = None
-    # True if the provider may charge for the call although it reported no tokens.
+    # True if the provider may charge for the call. A call may cost something although no tokens
+    # were reported.
     may_cost: bool = True
 
     @property
@@ -203,7 +205,7 @@ def prepare_call(
 def fit_prompt(
     agent: Agent, facts: ModelFacts, compose: Compose, *, beside: float = 0
 ) -> AssembledPrompt:
-    """Fit the request into the window, as for a call that is sent. Raises PromptTooLong.
+    """Compose the request, and fit it into the window as if it were sent. Raises PromptTooLong.
 
     `beside` is the weight of everything that is sent outside of the messages. The weight of the
     result includes it.
@@ -234,8 +236,8 @@ async def make_call(
     async with _recorded(call) as outcome:
         await _stream(call, outcome, on_text, is_enough)
         if validate is not None:
-            # This runs in a thread, because mending a long malformed reply may take longer than the
-            # lease of the job. The lease has to be renewed meanwhile.
+            # The check runs in a thread, because mending a long malformed reply may take longer
+            # than the lease of the job. The lease has to be renewed meanwhile.
             await asyncio.to_thread(validate, outcome.text)
     was_cut = outcome.finished is not None and outcome.finished.was_cut
     return Reply(outcome.text, was_cut, tuple(outcome.tool_calls))
@@ -249,7 +251,8 @@ async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> N
     prepare = partial(prepare_call, agent, session_id, compose, output_tokens=1)
     call = await in_database(let_through, session_id, prepare)
     async with _recorded(call) as outcome:
-        # Only models without cost are warmed. The next call counts the tokens of the request.
+        # Only models that cost nothing are warmed. The tokens of this request are counted with the
+        # next call.
         outcome.may_cost = False
         async with aclosing(call.provider.stream(call.request)) as parts:
             await anext(parts, None)
@@ -284,7 +287,7 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
 
 
 def check_allowed(session_id: uuid.UUID) -> None:
-    """Raise a refusal if the chapter may not call a model now. No call is counted.
+    """Raise a refusal if the chapter may not call a model now. No call is counted here.
 
     Raises ConsentMissing, RateLimited and BudgetSpent.
     """
@@ -308,9 +311,9 @@ def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> P
 
 
 def let_reply_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-    """Check and prepare the call of a reply with fewer queries than `let_through` makes.
+    """Check and prepare the call of a reply. This makes fewer queries than `let_through`.
 
-    The call counts until the caller calls `rates.reply_is_over`.
+    The call counts as one that is being made until the caller calls `rates.reply_is_over`.
     """
     check_consent()
     check_budget(session_id)
@@ -353,8 +356,9 @@ async def _stream(
 def _record(call: PreparedCall, outcome: _Outcome) -> None:
     """Store the call's artifact unless its chapter was reset meanwhile."""
     now = time.perf_counter()
-    # This is done before the transaction, so that other writers do not have to wait for it. No
-    # stored text can disappear meanwhile, because texts are deleted only with their chapter.
+    # The texts are prepared before the transaction, so that other writers do not have to wait for
+    # this. Texts that are stored already cannot disappear meanwhile, because they are deleted only
+    # with their chapter.
     layers, texts = pack_layers(call.session_id, call.prompt.layers)
     input_hash = hash_messages(call.request.messages)
     with transaction.atomic():
@@ -415,7 +419,8 @@ def _token_counts(usage: Usage | None) -> dict[str, int]:
 
 
 def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
-    """Estimate the tokens of a call without a report. Hidden reasoning is not estimated.
+    """Return estimates for the tokens of a call that has no report. Hidden reasoning is not
+    estimated.
 
     A server that ignores its limits may send more tokens, but no estimate is above the limits.
     """

@@ -57,8 +57,9 @@ def provider_host() -> str:
 def model_name(agent: Agent) -> str:
     """Return the name of the agent's model.
 
-    This is the embedded model, else the model that the environment names, else the agent's own. The
-    function makes no query: the embedded model is the one that this process last saw running.
+    This is the embedded model if that is the provider. Otherwise it is the model that the
+    environment names, or else the agent's own. The function makes no query: the embedded model is
+    the one that this process last saw running.
     """
     if settings.LLM == "embedded":
         return f"embedded:{served_model()}"
@@ -67,10 +68,10 @@ def model_name(agent: Agent) -> str:
 
 
 def model_facts(agent: Agent) -> ModelFacts:
-    """Return the facts of the agent's model. If the window that its server reports counts, the
-    facts have this window.
+    """Return the facts of the agent's model.
 
-    Raises ModelNotReady while the window of the embedded model is not known.
+    If its server reports a window, and this report counts more than the other sources, the facts
+    have that window. Raises ModelNotReady while the window of the embedded model is not known.
     """
     if settings.LLM == "embedded" and _substitute is None:
         # The row of the server is read first, because the server may run another model than before.
@@ -123,9 +124,10 @@ def unknown_models() -> list[UnknownModels]:
 
 
 def known_facts(agent: Agent) -> ModelFacts:
-    """Return the facts of the agent's model as far as they are known.
+    """Return the facts of the agent's model that are known now.
 
-    Other than `model_facts`, this also works while the embedded model is not ready.
+    `model_facts` raises ModelNotReady while the embedded model is not ready. This function does
+    not.
     """
     try:
         return model_facts(agent)
@@ -172,11 +174,11 @@ def substitute_provider(provider: Provider) -> Iterator[Provider]:
 
 
 def _may_server_tell(facts: ModelFacts) -> bool:
-    """Return whether the server's report counts more than settings and files.
+    """Return whether the server's report of a window counts more than the other sources.
 
-    A window that the GM has set always counts more. A file counts more too, unless the server is on
-    this machine or the model has open weights. In these two cases the server may run with another
-    window than the file says.
+    A window that the GM has set always counts more than the report. A window in a file also counts
+    more, unless the server is on this machine or the model has open weights. In these two cases the
+    server may run with another window than the file says.
     """
     if settings.LLM != "openai" or _substitute is not None:
         return False
@@ -219,7 +221,8 @@ def _ready_server() -> EmbeddedServer:
     return server
 
 
-# Each process has only one provider for each address, so that connections stay open between calls.
+# Each process makes only one provider for each address, so that connections stay open between
+# calls.
 @cache
 def _openai_provider(base_url: str, api_key: str) -> Provider:
     return OpenAICompatibleProvider(base_url=base_url, api_key=api_key)

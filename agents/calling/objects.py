@@ -22,7 +22,8 @@ from agents.running.watch import Watch
 
 logger = logging.getLogger(__name__)
 
-# How much of its own answer the model sees again in a repair. More would fill the window.
+# The most characters of its own answer that the model sees again in a repair. More would fill the
+# window.
 REPAIRED_CHARACTERS = 6_000
 # The message that the user sees if an answer cannot be used. The record of the call says what was
 # wrong.
@@ -51,9 +52,9 @@ async def call_for_json(
 ) -> Payload:
     """Return the object that the model wrote, after at most one repair.
 
-    If the schema cut off a text, the text ends with its last whole word. `check` may raise
+    If the schema cut off a text, the text is shortened to its last whole word. `check` may raise
     InvalidReply for rules that the shape cannot express. Raises UnusableReply if the repair also
-    failed or did not fit the window, and the errors of `call_model`.
+    failed or did not fit the window. Raises the errors of `call_model`.
     """
     form = form_for(facts_of(model_name(agent)))
     answers: list[str] = []
@@ -90,14 +91,15 @@ async def call_for_json(
         repair = _repair_layers(answers[-1], str(invalid), form)
         try:
             return await ask(lambda: [*compose(), *repair], is_last_try=True)
-        # PromptTooLong is replaced, because its message says that nothing was sent, and the first
-        # call was sent.
+        # The message of PromptTooLong says that nothing was sent. That is wrong here, because the
+        # first call was sent.
         except (InvalidReply, PromptTooLong):
             raise UnusableReply(NOT_USABLE) from None
 
 
 def what_the_check_said(job: Job | None) -> str:
-    """Return what was wrong with the model's answer, if the job failed because of it, else ""."""
+    """Return the reason why the model's answer was refused, or "" if the job did not fail because
+    of that."""
     if job is None or not job.error.startswith(NOT_USABLE):
         return ""
     errors = job.llm_artifacts.order_by("-created_at").values_list("error", flat=True)

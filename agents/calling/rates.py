@@ -22,7 +22,7 @@ from agents.models import AdmittedCall
 _WINDOW = timedelta(minutes=1)
 _FORGOTTEN_AFTER = timedelta(minutes=5)
 
-# Under this lock replies are let through one after another, even while a query runs.
+# This lock lets replies through one after another, even while one of them makes a query.
 _letting_through = threading.Lock()
 # This lock guards the counters. It is never held during a query, because a reply ends on the event
 # loop, which must not wait for the database.
@@ -33,8 +33,8 @@ _replies: Counter[uuid.UUID] = Counter()
 # variable is the time of that count.
 _latest: int | None = None
 _looked_at = 0.0
-# If a reply ends within this time after a count, its row is added to the count without a query,
-# because many replies may end at the same time.
+# If a reply ends within this time after a count, its row is added to the known number without a
+# query, because many replies may end at the same time.
 _LOOK_SECONDS = 1.0
 
 
@@ -63,7 +63,7 @@ def let_reply_through(session_id: uuid.UUID) -> None:
     """Count a reply until `reply_is_over` is called. Raises RateLimited if a cap is reached.
 
     No query is made while the last known number of rows is below half of the lower cap. That number
-    is read when a reply ends, at most once a second.
+    is read again when a reply ends, but at most once a second.
     """
     enough = min(settings.CALLS_PER_MINUTE, settings.CHAPTER_CALLS_PER_MINUTE) // 2
     with _letting_through:
@@ -74,7 +74,7 @@ def let_reply_through(session_id: uuid.UUID) -> None:
 
 
 def reply_is_over(session_id: uuid.UUID) -> None:
-    """Stop counting a reply that ended in any way."""
+    """Stop counting a reply. It may have ended in any way."""
     with _counting:
         _replies[session_id] -= 1
         if not _replies[session_id]:
@@ -103,8 +103,8 @@ def _count(session_id: uuid.UUID) -> tuple[int, int]:
     index."""
     global _latest, _looked_at
     now = timezone.now()
-    # The range ends in the near future. So rows with later times, written before a clock was set
-    # back, do not count for long.
+    # The range ends in the near future. If a clock was set back, there may be rows with later
+    # times, and they would otherwise count for long.
     recent = AdmittedCall.objects.filter(admitted_at__range=(now - _WINDOW, now + _WINDOW))
     counts = recent.aggregate(
         of_all=Count("*"), of_chapter=Count("session_id", filter=Q(session_id=session_id))
@@ -115,7 +115,7 @@ def _count(session_id: uuid.UUID) -> tuple[int, int]:
 
 
 def _refuse_beyond_caps(session_id: uuid.UUID, of_all: int, of_chapter: int) -> None:
-    """Raise RateLimited if a cap is passed. Replies without a row are added to the counted rows."""
+    """Raise RateLimited if a cap is passed. Replies that have no row yet are added to the rows."""
     for count, limit, of_whom in (
         (of_all + _replies.total(), settings.CALLS_PER_MINUTE, ""),
         (

@@ -10,14 +10,13 @@ from agents.providers.base import ModelRequest, Usage
 # date.
 _ADDED_TOKENS = 1_000
 # How far a server may exceed its output limit: by this factor, and by this number of tokens. Some
-# servers count end marks, or check the limit only now and then.
+# servers count the marks at the end of a reply, or check the limit only now and then.
 _OVERSHOOT, _OVERSHOOT_TOKENS = 1.25, 64
 
 
 @dataclass(frozen=True)
 class MostTokens:
-    """The most tokens that a call can have read and written. A report or an estimate above is
-    wrong."""
+    """The most tokens that a call can have read and written. Larger numbers cannot be true."""
 
     read: int
     written: int

@@ -87,12 +87,14 @@ def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
 
 
 def spending_of(session_id: uuid.UUID) -> Spending:
-    """Return the spending of the chapter, including that which a fork inherited, by one query."""
+    """Return the spending of the chapter, by one query. It includes the spending that a fork
+    inherited."""
     return _price(used_by_model(session_id))
 
 
 def inherited_spending(chapter: Session) -> Spending:
-    """Return what a fork's origin had spent before the fork. It counts as spent by the fork too."""
+    """Return the tokens and dollars that a fork's origin had spent before the fork. They count for
+    the fork too."""
     return _price(chapter.inherited_usage)
 
 
@@ -111,8 +113,8 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
 
 
 def uncapped_models() -> list[str]:
-    """Return the models without a known price if only dollars are capped. No cap stops their
-    calls."""
+    """Return the models that no cap stops, because only dollars are capped and their price is not
+    known."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
     models = dict.fromkeys(model_name(agent) for agent in all_agents())

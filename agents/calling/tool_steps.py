@@ -65,8 +65,8 @@ class CallRun:
 
 @dataclass(frozen=True)
 class Step:
-    """One call of a model with the tool calls that it asked for. `text` is the part that users
-    see."""
+    """One call of a model, with the tool calls of its reply. `text` is the part of the reply that
+    users see."""
 
     number: int
     text: str
@@ -98,12 +98,13 @@ class ToolWriting:
     job_id: uuid.UUID | None = None
     # The words at which a small model is stopped.
     stop: Sequence[str] = ()
-    # The layers that the steps so far add to the request, then the texts of these steps, then all
-    # their changes.
+    # The layers that the steps so far add to the request. The next two fields are the texts of
+    # these steps, and all their changes.
     _said: list[Layer] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
     _changes: list[ProposedChange] = field(default_factory=list)
-    # For each call that was run, by its name and arguments: the number of changes after it.
+    # The number of changes that existed after each call that was run. The key is the call's name
+    # and arguments.
     _made: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -115,8 +116,8 @@ class ToolWriting:
 
         The reply ends when the model calls no more tools or has no steps left. `on_step` is awaited
         at the end of each step, before the next request is composed, so that the caller can store
-        the changes of the step. Raises the errors of `call_model`, but only after `on_step` was
-        given the steps until then.
+        the changes of the step. Raises the errors of `call_model`. Before that, `on_step` was given
+        all steps that are complete.
         """
         was_cut = False
         for number in range(1, self.agent.most_steps + 1):
@@ -126,13 +127,13 @@ class ToolWriting:
             except EmptyReply:
                 if not (self._parts or self._changes):
                     raise
-                # An empty answer ends the reply, because the model has written or changed something
-                # before.
+                # The model has already written or changed something, so an empty answer ends the
+                # reply.
                 break
             text, was_cut = "".join(self._parts[begin:]), reply.was_cut
             calls = reply.tool_calls or end.calls
-            # If the output limit cut off a tool call but the step has text, the model is not asked
-            # again.
+            # If the output limit cut off a tool call, but the step has text, the model is not asked
+            # for the call again.
             problem = "" if was_cut and text else end.problem
             step = Step(number, text, await self._run_all(calls, number))
             if on_step is not None:
@@ -184,8 +185,7 @@ class ToolWriting:
         try:
             return await asyncio.shield(asked)
         except asyncio.CancelledError:
-            # After a stop this thread still goes on. The reply that it then counts is written by
-            # nobody.
+            # After a stop this thread still goes on. It may then count a reply that nobody writes.
             if self._is_reply:
                 asked.add_done_callback(self._stop_counting)
             raise
@@ -216,8 +216,7 @@ class ToolWriting:
         return tuple(runs)
 
     def _run(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Run a tool call and return its result. If it cannot be run, return the reason as the
-        result."""
+        """Run a tool call and return its result. If it cannot be run, the result says why."""
         tool = self._tools.get(call.name)
         if call.problem:
             return ToolResult(call.problem)
@@ -265,7 +264,7 @@ class ToolWriting:
 
 
 def with_tools(agent: Agent, layers: Sequence[Layer]) -> list[Layer]:
-    """Return the layers with the description of the tools after the instructions."""
+    """Return the layers, in which the description of the tools follows the instructions."""
     if not agent.tools:
         return list(layers)
     system = [layer for layer in layers if layer.role == "system"]
@@ -279,7 +278,7 @@ def _form_of(agent: Agent) -> ToolForm:
 
 @dataclass
 class _Shown:
-    """A function that shows the text of a step after the text of the steps before, with an empty
+    """A helper that shows the text of a step after the texts of earlier steps. It puts an empty
     line between them."""
 
     parts: list[str]

@@ -51,7 +51,8 @@ class Usage:
 
 @dataclass(frozen=True)
 class AgentUsage:
-    """The usage of one model by one agent. `agent_id` is None for all agents of a fork's origin."""
+    """The usage of one model by one agent. `agent_id` is None if it is the usage that a fork
+    inherited from all agents of its origin."""
 
     agent_id: int | None
     agent: str

@@ -60,5 +60,5 @@ SMOLLM2 = KnownModel(
 
 KNOWN_MODELS = {model.name: model for model in (QWEN, SMOLLM2)}
 
-# The model that is used when the chosen one cannot be fetched.
+# The model that is used if the chosen one cannot be fetched.
 FALLBACK = SMOLLM2

@@ -15,7 +15,7 @@ LOAD_SECONDS = 120.0
 _POLL_SECONDS = 0.2
 
 _MISSING = re.compile(r"ImportError: (?P<name>\S+\.so\S*): cannot open shared object file")
-# The command that installs each system library. Server machines often lack these libraries.
+# The commands that install the system libraries. Server machines often lack these libraries.
 _INSTALL = {
     "libgomp.so.1": "on Debian and Ubuntu: apt install libgomp1; on Fedora: dnf install libgomp",
 }

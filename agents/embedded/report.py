@@ -13,7 +13,8 @@ from agents.storage import describe
 
 logger = logging.getLogger(__name__)
 
-# The row is renewed this often, which is far below agents.embedded.status.ALIVE_FOR.
+# The seconds between two renewals of the row. They are far fewer than
+# agents.embedded.status.ALIVE_FOR.
 _RENEWAL_SECONDS = 5.0
 _PROGRESS_SECONDS = 1.0
 
@@ -42,8 +43,8 @@ class Report:
         self._write()
 
     def show_progress(self, done: int, total: int) -> None:
-        """Show how much has been fetched. This may be called often, because only few of the calls
-        write."""
+        """Show how much has been fetched. This may be called often, because only a few calls write
+        the row."""
         is_first = self._fields.get("bytes_total") != total
         self._fields = {
             "phase": EmbeddedServer.Phase.FETCHING,

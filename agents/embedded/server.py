@@ -21,11 +21,11 @@ from agents.embedded.library import NEEDS_AVX2
 _STOP_SECONDS = 5
 _HTTP_SECONDS = 10
 
-# The threads of llama.cpp wait for each other hundreds of times a token. By default they wait in a
-# loop, which makes them very slow whenever another process needs a core. If they sleep at once,
-# they wake too late for the next step. 300 rounds of the loop take about 10 microseconds. Compared
-# with sleeping at once, this setting gives 20 to 75 % more tokens a second on idle cores, and as
-# many on busy cores.
+# How often a waiting thread of llama.cpp looks before it sleeps. The threads wait for each other
+# hundreds of times a token. By default they wait in a loop, which makes them very slow whenever
+# another process needs a core. If they sleep at once, they wake too late for the next step. 300
+# rounds of the loop take about 10 microseconds. Compared with sleeping at once, this setting gives
+# 20 to 75 % more tokens a second on idle cores, and as many on busy cores.
 _ENVIRONMENT = {"GOMP_SPINCOUNT": "300"}
 
 
@@ -45,7 +45,7 @@ class LlamaServer:
         order = {
             "model_file": str(model_file.resolve()),
             "model_name": model_name,
-            # The key is not passed on the command line, which all users of the machine can read.
+            # The key is sent by standard input. All users of the machine can read a command line.
             "access_key": access_key(),
         }
         with suppress(BrokenPipeError):

@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from agents.models import EmbeddedServer
 
-# A row that is older than this shows that the process has ended, because a running process renews
-# the row every few seconds.
+# The greatest age of a row that counts. An older row shows that its process has ended, because a
+# running process renews the row every few seconds.
 ALIVE_FOR = timedelta(seconds=20)
 
 NOT_RUNNING = (
@@ -33,8 +33,8 @@ def read_embedded_server() -> EmbeddedServer | None:
 
 
 def served_model() -> str:
-    """Return the name of the running model as this process last read it, or else the configured
-    name.
+    """Return the name of the running model, as this process last read it. If it has read none,
+    return the configured name.
 
     The two differ while the fallback model runs. This function does not ask the database.
     """

@@ -21,17 +21,17 @@ CHECK_SECONDS = 3.0
 MISSED_CHECKS = 5
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
-# If a server ran for this long, it was sound, and the pause before its restart is short again.
+# A server that ran for this long was sound, so the pause before its restart is short again.
 SOUND_SECONDS = 120.0
 
 
 class _Stopped(Exception):
-    """A signal that the program is being stopped."""
+    """The program is being stopped."""
 
 
 class Supervisor:
-    """A runner of one embedded model, from the fetching of its weights to the end of the
-    program."""
+    """A runner of one embedded model. It fetches the weights, and runs the model until the program
+    ends."""
 
     def __init__(self, choice: str, stopping: threading.Event) -> None:
         self._choice = choice

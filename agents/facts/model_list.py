@@ -19,8 +19,8 @@ class Price:
     cached_input: Decimal
 
     def of(self, token_counts: Mapping[str, int]) -> Decimal:
-        """Return the price in dollars of calls with these token counts, which are named as in
-        artifacts."""
+        """Return the price in dollars for numbers of tokens. They have the names that artifacts
+        use."""
         cached = token_counts.get("cached", 0)
         fresh = max(token_counts.get("input", 0) - cached, 0)
         written = token_counts.get("output", 0)
@@ -40,7 +40,8 @@ class ListedModel:
 def find_listed(model: str, base_url: str) -> ListedModel | None:
     """Return the model at the server with this address, or None if the server or the model is not
     listed."""
-    # The import stands here because it loads 1.5 MB of data, which the embedded model never needs.
+    # The import is inside the function because it loads 1.5 MB of data, which the embedded model
+    # never needs.
     from genai_prices import Usage, calc_price
 
     def dollars(usage: Usage) -> Decimal:

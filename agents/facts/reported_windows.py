@@ -1,4 +1,5 @@
-"""The windows that the configured server reported. They are rows that web and worker share."""
+"""The windows that the configured server reported. They are stored in rows, so that web and worker
+share them."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -32,8 +33,8 @@ def read_report(model: str) -> WindowReport | None:
 def store_reports(reports: Mapping[str, WindowReport | None]) -> None:
     """Store the server's reports.
 
-    If the server told a model's window before and now tells only the model's limit, the smaller
-    number is stored.
+    A server may have told a model's window before, and now tell only the model's limit. Then the
+    smaller of the two numbers is stored.
     """
     for model, report in reports.items():
         kept = _report_of(_rows().filter(model=_name(model)).first())
@@ -58,7 +59,7 @@ def models_to_ask_about(
 ) -> list[str]:
     """Return the models about which the server was not asked within the time `after`.
 
-    For models of which the server knew only the limit, the time is `after_ceiling`.
+    If the server knew only the limit of a model, the time for this model is `after_ceiling`.
     """
     now = timezone.now()
     asked = {

@@ -21,8 +21,8 @@ from sessions.models import Attempt, Event
 
 logger = logging.getLogger(__name__)
 
-# A summary that a reply made due begins after this pause. A prompt that follows at once then does
-# not have to share the machine with the summary.
+# The pause before a summary that a reply made due. If a prompt follows at once, it does not have to
+# share the machine with the summary.
 SUMMARY_PAUSE_SECONDS = 1.0
 
 _ACTS_AFTER = "after "
@@ -65,8 +65,8 @@ def key_after(attempt_id: uuid.UUID) -> str:
 def who_acts_after(attempt: Attempt) -> Writer | None:
     """Return who acts after this attempt without a prompt, or None if nobody does.
 
-    Nobody acts if the attempt is not chosen at the latest turn, or if the mode allows no more turns
-    without a prompt in a row.
+    Nobody acts if the attempt is not chosen at the latest turn. Nobody acts either if the mode
+    allows no more turns without a prompt in a row.
     """
     chapter = attempt.session
     mode = mode_of(chapter)

@@ -25,7 +25,7 @@ from sessions.limits import PROMPT_CHAR_LIMIT
 from sessions.models import Session
 from sessions.text import clean_text
 
-# A budget in tokens that is so large that every request fits without being trimmed.
+# A budget in tokens. It is so large that every request fits without being trimmed.
 _ROOM_FOR_ALL = 10**9
 
 
@@ -44,8 +44,8 @@ class DryRun:
     layers: Sequence[SentLayer]
     characters: int
     too_long: str
-    # How many characters at its start the latest request had too; None if there was no earlier
-    # request.
+    # The number of characters at the start that the latest request had too; None if there was no
+    # earlier request.
     shared_characters: int | None
     previous: CallRecord | None
     output_limit: int

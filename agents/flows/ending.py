@@ -24,7 +24,7 @@ class Setback:
     """A memory block that could not be written, with its job."""
 
     job: Job
-    # True if the memory was asked for by the end of the chapter.
+    # True if the end of the chapter asked for the memory.
     is_of_end: bool
 
     @property
@@ -37,10 +37,10 @@ def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
     job = jobs.get(Job.Kind.SUMMARIZE)
     if job is None or job.status == Job.Status.DONE or not job.error:
         return None
-    # If play would not ask for this memory, the end of the chapter asked for it.
+    # Play would not ask for this memory, so the end of the chapter asked for it.
     if is_asked_in_play(chapter, job.stretch, job.attempt_id):
         return Setback(job, is_of_end=False)
-    # If the user has played on, a later summary covers these prompts too.
+    # False if the user has played on. A later summary then covers these prompts too.
     is_at_end = job.to_prompt_index == chapter.prompt_index
     return Setback(job, is_of_end=True) if chapter.is_playable and is_at_end else None
 

@@ -19,7 +19,8 @@ from sessions.exceptions import WrongState
 from sessions.models import Session
 from sessions.states import State
 
-# A scene's request has the end of the scene before. In the estimate this text takes its place.
+# The text that takes the place of the end of an earlier scene. Each scene's request has such an
+# end, but in an estimate it is not written yet.
 _SCENE_BEFORE = "words " * 150
 
 

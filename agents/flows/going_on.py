@@ -1,9 +1,8 @@
-"""Writes the attempt of somebody who acts without a prompt. Each is a job, which the commit of the
-turn before has queued.
+"""Writes the attempt of somebody who acts without a prompt.
 
-A job writes one attempt. The attempt's key names the attempt after which the job was queued. So the
-attempt is stored only once, even if the job begins several times. The commit of this attempt may
-queue the next job.
+A job does this work, and the commit of the turn before has queued the job. The attempt's key names
+the attempt of that turn. So the new attempt is stored only once, even if the job begins several
+times. Its commit may queue the next job.
 """
 
 from contextlib import suppress
@@ -31,10 +30,10 @@ _NOT_NOW = "Nobody acts without being asked now."
 
 
 async def go_on(job: Job, watch: Watch) -> None:
-    """Write the attempt that follows, and leave it to the user if it fails."""
+    """Write the attempt that follows. If it fails, the user decides what to do with it."""
     with suppress(ChapterError):
-        # The attempt is refused if the user was faster or has ended it, and while another process
-        # writes it.
+        # The attempt is refused if the user was faster or has ended it. It is also refused while
+        # another process writes it.
         await write_to_end(partial(_open_next, job))
     await in_database(_settle, job)
 

@@ -13,13 +13,13 @@ from sessions.world import LateResult, NewChange, take_results
 
 
 def take_waiting_results(attempt: Attempt) -> None:
-    """Take the finished results that wait for the attempt, as the first changes of its run.
+    """Store the finished late results that wait for the attempt, as the first changes of its run.
 
-    A result that cannot be stored, or that the world cannot take, becomes void instead.
+    If a result cannot be stored, or if the world cannot take it, it becomes void instead.
     """
     if not mode_of(attempt.session).job_kinds or not (waiting := waiting_results(attempt)):
         return
-    # If the world fails before any of these results is taken, none of them is the cause.
+    # If the world cannot be folded even without these results, none of them is the cause.
     world_of(attempt)
     for result in waiting:
         if reason := _take(attempt, result):
@@ -27,7 +27,7 @@ def take_waiting_results(attempt: Attempt) -> None:
 
 
 def _take(attempt: Attempt, result: LateResult) -> str:
-    """Take one result. Return the reason why it could not be taken, or "" if it was taken."""
+    """Take one result. Return the reason if it could not be taken, or "" if it was taken."""
     try:
         with transaction.atomic():
             check_changes(attempt.session, [NewChange(result.kind, result.payload)])

@@ -39,9 +39,10 @@ from sessions.exceptions import ChapterError
 from sessions.models import Session
 from sessions.record import chosen_events
 
-# The most stretches whose transcript is weighed for an estimate. They lie at equal distances.
+# The most stretches whose transcript is weighed for an estimate. They are spread evenly over the
+# chapter.
 _SAMPLES = 5
-# The number of latest calls of which the duration is read.
+# The number of latest calls from which the usual duration is taken.
 _CALLS_LOOKED_AT = 100
 # The weight (see agents.prompting.budget) of a delta, and the weight that a delta adds to memory in
 # later requests. Both were measured in the long chapter of bench/long_memory.py.
@@ -50,12 +51,12 @@ _DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 330.0
 
 @dataclass(frozen=True)
 class MemoryBehind:
-    """The prompts `first` to `last` are missing in memory, and the GM has not accepted the calls
-    yet.
+    """The memory that is missing, and the calls that the GM has not accepted yet.
 
-    `latest` is the stretch after them, which only the end of the chapter asks for. `estimate` is
-    None if the model's window is not known or too small. `seconds` is the usual duration of such a
-    call. It is None if this model has made no such call lately.
+    The prompts `first` to `last` are missing. `latest` is the stretch after them, which only the
+    end of the chapter asks for. `estimate` is None if the model's window is not known or too small.
+    `seconds` is the usual duration of such a call. It is None if this model has made no such call
+    lately.
     """
 
     first: int

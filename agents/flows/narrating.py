@@ -45,24 +45,25 @@ from sessions.world import everybody_at
 
 logger = logging.getLogger(__name__)
 
-# The names of two layers: the transcript of a scene, and the end of the earlier scene's text.
+# The names of two layers. One has the transcript of a scene, and the other the end of the text of
+# the scene before.
 TRANSCRIPT, SCENE_BEFORE = "FULL_CHAPTER_CONTEXT", "END_OF_THE_SCENE_BEFORE"
-# The narrator answers with this word when it has nothing left to tell.
+# The answer of the narrator if it has nothing left to tell.
 DONE_WORD = "DONE"
 # The most continuations of a scene that is shorter than its target.
 MAX_CONTINUATIONS = 5
 # How often a call is tried while the cap on calls in a minute is reached, and the pause before each
 # further try. All pauses together are longer than that minute.
 RATE_TRIES, RATE_PAUSE_SECONDS = 5, 15.0
-# The fewest words that a continuation is asked for.
+# The fewest words for which a continuation is asked.
 LEAST_CONTINUED = 80
-# A scene that has this part of its target is not continued.
+# A scene with this part of its target length is not continued.
 ENOUGH = 0.92
-# A scene that has this part of its target is not continued even if it was cut, because a small
+# A scene with this part of its target length is not continued even if it was cut, because a small
 # model may never end by itself.
 MORE_THAN_ENOUGH = 1.15
-# A request has the last paragraphs of an earlier text, with at least ENDING_WORDS words. If they
-# are longer than ENDING_CHARACTERS, it has only their last sentences.
+# The end of an earlier text that a request has. It is the last paragraphs with at least
+# ENDING_WORDS words. If these are longer than ENDING_CHARACTERS, it is only their last sentences.
 ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
 
 
@@ -73,7 +74,7 @@ class Material:
 
     chapter: Session
     scenes: list[Scene]
-    # The transcript of the latest scene, which is used several times.
+    # The transcript of the latest scene. It is kept, because it is used several times.
     _read: KeptRecent[Scene, tuple[Piece, ...]] = field(default_factory=lambda: KeptRecent(1))
 
     @cached_property
@@ -165,8 +166,8 @@ def give_up(job: Job, error: Exception) -> None:
 async def _write_scene(
     job: Job, material: Material, number: int, finished: list[str], watch: Watch
 ) -> str:
-    """Return the text of a scene, from a first call and from continuations while it is too short
-    and has more to tell."""
+    """Return the text of a scene. It comes from a first call, and from continuations while the
+    scene is too short and has more to tell."""
     scene = material.scenes[number - 1]
     base = watch.text
     layers = await in_database(scene_layers, job, material, number, finished)
@@ -208,7 +209,7 @@ async def _call(
         on_text=watch.add,
         # A small model does not end by itself.
         is_enough=is_enough if is_small_model(NARRATOR) else None,
-        # Hidden reasoning counts as output, so that a reasoning model keeps its own cap.
+        # A reasoning model keeps its own limit, because hidden reasoning counts as output.
         output_tokens=None if facts_of(model_name(NARRATOR)).reasons else room,
         job_id=job.pk,
     )
@@ -231,10 +232,10 @@ async def _call_when_allowed(
 
 
 def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
-    """Return the first request of each unfinished scene, as a call would send it.
+    """Return the first request of each unfinished scene, in the form that a call would send.
 
-    A scene that is not written yet counts as long as it can be, because the next request has its
-    end. Raises PromptTooLong and ModelNotReady.
+    The request of a scene has the end of the scene before. If that scene is not written yet, the
+    longest possible end is assumed. Raises PromptTooLong and ModelNotReady.
     """
     finished: list[str] = list(job.finished_scenes)
     prompts: list[AssembledPrompt] = []
@@ -286,7 +287,8 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
             role="assistant",
             has_heading=False,
             trim=Trim.OLDEST_FIRST,
-            # This layer is trimmed before the layers that precede it, whose start is in a cache.
+            # This layer is trimmed before the layers in front of it, because the start of the
+            # request is in a cache.
             gives_way=-2,
         ),
         text_layer(
@@ -313,9 +315,11 @@ def _ending(text: str) -> str:
 
 
 def _as_long_as_can_be(material: Material, number: int) -> str:
-    """Return the scene's transcript, repeated until it is as long as the end of a text can be.
+    """Return a text of the length that the end of a scene can have. It is the scene's transcript,
+    repeated.
 
-    It takes the place of the scene's text, which is not written yet and has the same script.
+    It takes the place of the scene's text, which is not written yet. The transcript has the same
+    script, so the weight is similar.
     """
     scene = material.scenes[number - 1]
     words = [word for piece in material.transcript_of(scene) for word in piece.text.split()]
@@ -324,7 +328,7 @@ def _as_long_as_can_be(material: Material, number: int) -> str:
 
 
 def read_inputs(chapter: Session) -> dict[str, Any]:
-    """Return the inputs of a build. A failed build with equal inputs can go on."""
+    """Return the inputs of a build. A build that failed can continue if its inputs are the same."""
     blocks = counting_blocks(chapter).values_list("pk", flat=True)
     return {
         "definition_text": chapter.narrative_agent_definition_text,
@@ -337,7 +341,7 @@ def read_inputs(chapter: Session) -> dict[str, Any]:
 def _read_material(job: Job) -> Material:
     chapter = get_chapter(job.session_id)
     if not job.scenes:
-        # Scenes are planned once for a build, so that finished scenes fit them even if the model
+        # The scenes are planned once and kept, so that finished scenes still fit if the model
         # changes.
         weights = transcript_weights(chapter, job.inputs["max_prompt_index"])
         scenes = [
@@ -349,7 +353,7 @@ def _read_material(job: Job) -> Material:
 
 
 def plan_build(chapter: Session, weights: Sequence[float], target_words: int) -> list[Scene]:
-    """Plan scenes that the narrator's model can write; `weights` has the weight of each prompt."""
+    """Plan scenes that the narrator's model can write. `weights` has the weight of each prompt."""
     facts = model_facts(NARRATOR)
     weight_per_token = read_weight_per_token(model_name(NARRATOR), NARRATOR.name)
     limit = output_limit(NARRATOR, facts)
@@ -364,7 +368,7 @@ def plan_build(chapter: Session, weights: Sequence[float], target_words: int) ->
         [weight / weight_per_token for weight in weights],
         target_words,
         NarratorLimits(
-            # Memory may take another 0.4 of the window, and the remaining layers need the rest.
+            # Memory may take another 0.4 of the window. The rest is for the other layers.
             transcript_tokens=input_budget(facts, limit) * 0.4,
             words_per_call=max(200, int(prose_tokens / TOKENS_PER_WORD)),
         ),

@@ -49,7 +49,7 @@ from sessions.world import NewChange, store_changes
 
 logger = logging.getLogger(__name__)
 
-# The seconds for which the end of a job may wait until the words so far of its reply are stored.
+# The most seconds that the end of a job waits until the text so far of its reply is stored.
 _BREAKING_OFF_SECONDS = 5.0
 
 # The tasks that write replies. This set refers to them, because Python may delete a running task to
@@ -58,7 +58,7 @@ _at_work: set["asyncio.Task[None]"] = set()
 
 Open = Callable[[], OpenedAttempt]
 Prepare = Callable[[Attempt], PreparedCall]
-# A function that composes the request of an agent with tools. It is called again for each step.
+# A function that composes the request of an agent with tools. Each step calls it again.
 ComposeStep = Callable[[Attempt], list[Layer]]
 # The way in which a reply is written: by one call that was let through, or in steps that each ask
 # for a call.
@@ -207,7 +207,8 @@ async def store_and_start(
     """Store an attempt, and start a task that writes it.
 
     The task goes on if the client leaves. `prepare` returns the request of an agent without tools.
-    `compose_step` returns each request of an agent with tools. In a worker nothing is read ahead.
+    `compose_step` returns the request for each step of an agent with tools. In a worker no request
+    is composed ahead.
     """
     stored: asyncio.Future[OpenedAttempt] = asyncio.get_running_loop().create_future()
     # The task gets an empty context. Otherwise it would use the request's thread, which ends with
@@ -272,8 +273,8 @@ def _open_and_prepare(
 ) -> tuple[OpenedAttempt, Writing | Exception | None]:
     """Store the attempt, and return it with the call or the steps that write it.
 
-    The second value is an error if the attempt has to end with it, and None if the attempt was
-    committed before. Raises DatabaseError after the attempt was failed.
+    The second value may also be an error, with which the attempt has to end. It is None if the
+    attempt was committed before. Raises DatabaseError after the attempt was failed.
     """
     opened = open_attempt()
     if not opened.must_run:
@@ -392,6 +393,7 @@ async def _fail_unforeseen(attempt: Attempt, live: LiveReply, error: Exception) 
 
 
 def _settle_cancelled(attempt: Attempt, text: str) -> None:
-    """Store the text of a reply whose task was cancelled, by a stop or because the process ends."""
+    """Store the text of a reply whose task was cancelled. A stop or the end of the process cancels
+    it."""
     if not fail_attempt(attempt, error=INTERRUPTED, partial_text=text):
         extend_broken_text(attempt, text)

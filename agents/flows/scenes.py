@@ -1,6 +1,7 @@
-"""Divides a chapter into scenes for the narrator. A chapter that fits one call is one scene.
+"""Divides a chapter into scenes for the narrator.
 
-Otherwise the scenes end where stretches of memory end. This module only calculates with sizes.
+A chapter that fits one call is one scene. Otherwise the scenes end where stretches of memory end.
+This module only calculates with sizes.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,7 +9,8 @@ from dataclasses import dataclass
 
 # The number of tokens in a word of English prose. The estimate is high.
 TOKENS_PER_WORD = 1.6
-# Scenes with fewer words are joined with the next one, because they would read like notes.
+# The fewest words of a scene. A shorter scene is joined with the next one, because it would read
+# like notes.
 MIN_SCENE_WORDS = 250
 
 
@@ -36,10 +38,10 @@ def plan_scenes(
     target_words: int,
     limits: NarratorLimits,
 ) -> list[Scene]:
-    """Divide the prompts 1 to n into scenes that each fit one call.
+    """Divide the prompts 1 to n into scenes. Each scene fits one call.
 
     `chunks` are the stretches of memory, each as (first, last). They cover 1 to n without gaps, or
-    are empty. `prompt_tokens[i]` is the size of prompt i + 1 with its reply.
+    there are none. `prompt_tokens[i]` is the size of prompt i + 1 with its reply.
     """
     count = len(prompt_tokens)
 

@@ -65,7 +65,8 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
     # In a chapter that is ending, the GM was asked when the end was requested.
     if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
-    # A summary that is not finished comes first, because another stretch could overlap its stretch.
+    # A summary that is not finished comes first. Otherwise a new stretch could overlap the stretch
+    # of that summary.
     stretch = _unfinished_stretch(chapter) or next(
         iter(due_stretches(chapter, is_ending=chapter.is_ending)), None
     )
@@ -112,7 +113,8 @@ def end_summarizing(session_id: uuid.UUID) -> None:
 def cancel_waiting_summary(session_id: uuid.UUID) -> None:
     """Cancel the queued summaries of attempts that are not chosen.
 
-    A summary that runs may end, because its block counts if its attempt is chosen again.
+    A summary that is being written goes on, because its block counts if its attempt is chosen
+    again.
     """
     Job.objects.filter(
         session_id=session_id,
@@ -187,10 +189,10 @@ def _keep_delta(job: Job, audience: Audience, payload: Payload) -> bool:
 
 
 def give_up(job: Job, error: Exception) -> None:
-    """Postpone the summary if another try may help, and fail it otherwise.
+    """Postpone the summary if another try may help. Otherwise fail it.
 
-    The summary pointer stays. If the chapter was ending, it goes back into play, and the GM can end
-    it again.
+    The summary pointer stays. If the chapter was ending, it returns to play, and the GM can end it
+    again.
     """
     with transaction.atomic():
         lock_chapter(job.session_id)
@@ -224,7 +226,7 @@ def _store(job: Job) -> None:
 
 
 def _empty_delta(job: Job) -> MemoryBlock:
-    """Return the delta of a stretch without events to tell."""
+    """Return the delta of a stretch that has no events to tell."""
     assert job.attempt is not None, "A summary names the attempt at its last turn."
     chapter = job.attempt.session
     everybody = [one.number for one in everybody_at(chapter, attempt=job.attempt)]
@@ -237,11 +239,11 @@ def _empty_delta(job: Job) -> MemoryBlock:
 
 
 def settle_memory(session_id: uuid.UUID) -> None:
-    """Queue the next summary. If none is due, end a chapter that is ending, and let another one
-    play on.
+    """Queue the next summary. If none is due, end the chapter if it is ending, and otherwise let
+    play go on.
 
-    While memory catches up by calls that the GM has accepted, the next summary is queued by the
-    next prompt.
+    While memory catches up by calls that the GM has accepted, this does not queue the next summary.
+    The next prompt does.
     """
     chapter = get_chapter(session_id)
     row = Session.objects.filter(pk=session_id)
@@ -279,8 +281,8 @@ def compose_summary(
     `transcript_pieces` explains `last_attempt`.
     """
     pieces: dict[str, Sequence[Piece]] = {"FORMAT": format_pieces(CONTEXT_SUMMARY, TurnDelta)}
-    # The attempt counts as chosen here, so that people who appear only in another attempt are not
-    # in the request.
+    # The attempt counts as chosen here. So people who appear only in another attempt are not in the
+    # request.
     attempts = chapter.attempts.select_related("turn")
     attempt = attempts.get(pk=last_attempt) if last_attempt else None
     subject = Subject(

@@ -96,7 +96,7 @@ class TriedLayer:
 
 @dataclass(frozen=True)
 class TriedReply:
-    """The latest reply, the call that it came from, and the layers of that call's request."""
+    """The latest reply, the call that wrote it, and the layers of that call's request."""
 
     chapter: Session
     attempt: Attempt
@@ -194,9 +194,9 @@ async def start_trial(
 ) -> OpenedAttempt:
     """Have the latest reply written once more, with the text of one layer replaced.
 
-    An empty text leaves the layer out. If `call_id` is not the id of the reply's call, the trial is
-    refused. If the same trial comes again under the same key, no second one is made, and a broken
-    trial runs again. Raises a ChapterError before anything is sent.
+    An empty text leaves the layer out. `call_id` names the reply's call, and another id is refused.
+    If the same trial comes again under the same key, no second one is made, and a broken trial runs
+    again. Raises a ChapterError before anything is sent.
     """
     return await store_and_start(
         partial(
@@ -214,7 +214,7 @@ async def start_trial(
 
 
 async def stop_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
-    """Stop a trial. Its text so far is shown and cannot be kept. Raises WrongState."""
+    """Stop a trial. Its text so far is shown, but it cannot be kept. Raises WrongState."""
     attempt = await in_database(lambda: _find(get_chapter(session_id), attempt_id))
     if not attempt.is_running:
         raise WrongState("This trial is over already.")
@@ -350,7 +350,8 @@ def _compose_trial(trial: Attempt) -> list[Layer]:
 def _prepare(
     attempt: Attempt, layers: list[Layer], *, attempt_id: uuid.UUID | None = None
 ) -> PreparedCall:
-    """Prepare the call of a trial. Without an id, the trial will be made from this attempt."""
+    """Prepare the call of a trial. If there is no `attempt_id`, the trial is not stored yet, and
+    `attempt` is its source."""
     return prepare_call(
         agent_of(attempt),
         attempt.session_id,

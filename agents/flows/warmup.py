@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Warming:
-    """The warm-up of this process, which has at most one."""
+    """A warm-up. A process has at most one at a time."""
 
     session_id: uuid.UUID
     agent_slot: int
@@ -73,7 +73,7 @@ async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:
 
 
 async def settle_warmup(session_id: uuid.UUID, agent_slot: int | None) -> None:
-    """Prepare for a call. If this character is being warmed, wait for it, and cancel any other
+    """Prepare for a call. If the warm-up of this character runs, wait for it. Cancel any other
     warm-up."""
     if _warming is None or _warming.task.done():
         return

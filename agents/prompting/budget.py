@@ -24,8 +24,8 @@ TOKENS_PER_MESSAGE = 8
 _KEPT = 0.75
 # A report is not stored if it differs from the estimate by less than this part.
 _SAME = 0.01
-# The weight per token that this process learned or read last, by model and agent. The second number
-# is the time.
+# The weight per token that this process learned or read last. The key is the model and the agent,
+# and the second number is the time.
 _weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
 # A process uses its value for this many seconds, although other processes learn too. At the end of
 # a reply the shorter time applies, so that the next prompt need not wait for a query.
@@ -36,14 +36,14 @@ _FRESH_SECONDS = 60.0
 def weigh(text: str) -> float:
     """Return the weight of a text, which is the sum of the weights of its characters.
 
-    A character of English prose has the weight 1. Other characters weigh more, because they tend to
-    cost more tokens.
+    A character of English prose has the weight 1. Characters that tend to cost more tokens weigh
+    more.
     """
     if text.isascii():
         return len(text)
     plain = len(text.encode("ascii", "ignore"))
-    # Characters beyond the basic plane have two units in UTF-16. Counting units finds them without
-    # a loop.
+    # A character beyond the basic plane has two units in UTF-16. Counting the units finds such
+    # characters without a loop.
     rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)
     return plain + 3 * (len(text) - plain - rare) + 8 * rare
 
@@ -62,7 +62,8 @@ def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD
 
 
 def read_weight_ahead(model: str, agent: str) -> None:
-    """Read the weight per token before the GM sends a prompt, so that the prompt need not wait."""
+    """Read the weight per token before the GM sends a prompt, so that the prompt need not wait for
+    a query."""
     read_weight_per_token(model, agent, held_seconds=_FRESH_SECONDS)
 
 

@@ -44,7 +44,8 @@ class Agent:
     reasoning_tokens: int
     temperature: float
     layers: tuple[LayerDeclaration, ...]
-    # How much a model should reason that takes this option. "" leaves the choice to the model.
+    # How much a model should reason, for models that take this option. "" leaves the choice to the
+    # model.
     reasoning_effort: Literal["", "low"] = ""
     # The tools that the agent may call. The next fields are the form of calls that it prefers, and
     # the most steps of a reply.
@@ -65,7 +66,8 @@ class Agent:
 
     @property
     def model_setting(self) -> str:
-        """The end of the variable's name that sets the agent's model, after STORYENGINE_MODEL_."""
+        """The last part of a variable's name. The variable STORYENGINE_MODEL_ with this part sets
+        the agent's model."""
         if self.agent_id is not None:
             return f"AGENT_{self.agent_id}"
         return self.name.upper().replace(".", "_")
@@ -75,7 +77,7 @@ def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDecl
     """Return the layers of the system message: the rules, the map of the process, and the form of
     the answer.
 
-    Of the whole request, the map is dropped first.
+    The map is the first layer of the whole request that is dropped.
     """
     return (
         LayerDeclaration("SYSTEM", rules, role="system", has_heading=False),
@@ -186,7 +188,8 @@ NARRATOR = Agent(
         memory_layer(
             "STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True
         ),
-        # A small model gets no such layer, because it would mention its numbers in prose.
+        # A small model does not get this layer, because it would mention the layer's numbers in its
+        # prose.
         LayerDeclaration("SESSION_STATE", session_state, tiers=("full", "medium")),
         LayerDeclaration(
             "FULL_CHAPTER_CONTEXT", own_pieces("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN
@@ -198,5 +201,5 @@ NARRATOR = Agent(
     is_narrator=True,
 )
 
-# The agents that every mode has. A mode may declare further ones.
+# The agents that every mode has. A mode may declare more.
 ENGINE_AGENTS = (WORLD_SUMMARY, CONTEXT_SUMMARY, NARRATOR)

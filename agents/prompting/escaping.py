@@ -23,25 +23,26 @@ _NUMBER_SIGNS = "#\N{FULLWIDTH NUMBER SIGN}\N{SMALL NUMBER SIGN}\N{MUSIC SHARP S
 # `guard_heading` adds the names of declared layers. Only capitals count, because a story may have
 # such a word as a heading.
 _short_names = {"SYSTEM", "TOOLS", "CONTINUE", "REPAIR"}
-# The element, and the keys of an object, with which a model writes a tool call if its server has no
-# form of its own.
+# The names that mark a tool call if a server has no form of its own: the element in XML, and the
+# key in JSON.
 CALL_ELEMENT, CALLS_KEY = "call", "calls"
 _CALL_KEYS = (CALLS_KEY, "tool_calls", "arguments")
 _LAYER_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _elements = {*ELEMENTS, CALL_ELEMENT}
-# The words of headings such as "### Response:", with which models are trained to answer. A heading
-# counts only if it has a colon.
+# The words of headings such as "### Response:". Models are trained to answer after such a heading.
+# It counts only if it has a colon.
 _TAUGHT = ("instruction", "input", "response", "system", "user", "human", "assistant")
 
-# The first part allows neither letters nor digits between the start of the line and the sign. The
-# quantifiers are possessive, so that the time is linear in the length of the text.
+# A pattern for a heading. Between the start of the line and the sign it allows neither letters nor
+# digits. The quantifiers are possessive, so that the time is linear in the length of the text.
 _HEADING = re.compile(
     rf"(?:\A|(?<=[{_BREAKS}]))(?:[^\w\\{_NUMBER_SIGNS}{_BREAKS}]|[_{UNSEEN_LETTERS}])*+"
     rf"(?=(?P<heading>[{_NUMBER_SIGNS}][^{_BREAKS}]*+))"
 )
 # A pattern that matches the sign "<" if a letter comes before the next "<" or ">".
 _TAG = re.compile(r"<(?=(?P<tag>[^\w<>]*+\w[^<>]*+))")
-# A pattern that matches a quotation mark without a backslash at the beginning of a tool call's key.
+# A pattern that matches a quotation mark at the beginning of a tool call's key. No backslash may be
+# in front of the mark.
 _KEY = re.compile(
     rf"(?<!\\)\"(?=[^\w\"]*+(?:{'|'.join(_CALL_KEYS)})[^\w\"]*+\"\s*+:)", re.IGNORECASE
 )
@@ -83,7 +84,8 @@ def guard_elements(names: Iterable[str]) -> None:
 
 @lru_cache(maxsize=1)
 def _name_pattern() -> re.Pattern[str]:
-    """Return the pattern that finds names of layers in a heading in the form that a model reads."""
+    """Return the pattern that finds a heading with a layer's name. It allows the forms in which a
+    model still reads the name."""
     return re.compile(
         r"#++(?:[^\w\\#]|_)*+"
         rf"(?:[^\W\d_]++_++[^\W\d_]|(?:{'|'.join(sorted(_short_names))})(?![^\W_])"
@@ -101,7 +103,7 @@ def _guard_heading(found: re.Match[str]) -> str:
 
 
 def _guard_element(found: re.Match[str]) -> str:
-    # The tag is also compared in the form that was written, because a sign at the end of its name
-    # may be read as a letter.
+    # The tag is compared as it was written, too. A sign at the end of its name may look like a
+    # letter.
     tag, element = found["tag"], _element_pattern()
     return "&lt;" if element.match(as_read(tag)) or element.match(tag) else found[0]

@@ -27,15 +27,14 @@ from sessions.speaker_marks import without_cues
 from sessions.transcript import Entry, Perceived, chosen_entries
 from sessions.world import everybody_at
 
-# The names of the element around memory. It has the first name if the request also has a layer of
-# session state, else the second.
+# The two names of the element around memory. It has the first name if the request also has a layer
+# of session state, and otherwise the second.
 _MEMORY, _SESSION_STATE = "memory", "session_state"
-# The rank of rulings. They are kept longer than deltas, because they say what in the deltas is no
-# longer true.
+# The rank of rulings. They are kept longer than deltas, because they correct the deltas.
 _RULING_RANK = 1
-# If the recent context has at most this part of the budget, it surely fits. Its tokens are computed
-# for a model without reports, which gives a third too many. Memory may have 0.4 of the budget. The
-# rest is for instructions, identity and the GM's words.
+# The part of the budget within which the recent context surely fits. Its tokens are computed for a
+# model without reports, which gives a third too many. Memory may have 0.4 of the budget. The rest
+# is for instructions, identity and the GM's words.
 _CONTEXT_SHARE = 0.5
 
 
@@ -144,7 +143,7 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
     start, fits = _context_start(subject, tier)
     if not fits:
         return _memory(subject, detail, fold_chapter(chapter, before=before, readers=readers))
-    # The context starts at the first prompt that memory leaves out, or before it.
+    # The context starts at the first prompt that memory leaves out, or earlier.
     until = start if detail is Detail.MINIMAL else before
     folded = fold_chapter(chapter, before=until, readers=readers)
     return _memory(subject, detail, folded, told_before=start)
@@ -183,8 +182,9 @@ def transcript_pieces(
     """Return one piece for each prompt, with the GM's words and the chosen reply.
 
     `last_attempt` counts as the chosen attempt at the last prompt. `perceived` selects events by
-    their witnesses. Thoughts are included only with `with_thoughts`. No reply can pass for the
-    words of `everybody`, who are the members of the cast now if they are not given.
+    their witnesses. Thoughts are included only with `with_thoughts`. The texts are escaped, so that
+    no reply looks like the words of a member in `everybody`. If it is not given, these are the
+    present members of the cast.
     """
     cast = tuple(one.name for one in everybody or everybody_at(chapter))
     entries = chosen_entries(
@@ -218,8 +218,10 @@ def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
 
 
 def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
-    """Return the weight of each prompt with its reply, up to prompt `last`. The result is cached,
-    because it is needed for each new target length and only the latest reply can change."""
+    """Return the weight of each prompt with its reply, up to prompt `last`.
+
+    The result is cached. Each new target length needs it, and only the latest reply can change.
+    """
     state = (last, chosen_events(chapter).values_list("pk", flat=True).last())
     kept = _kept_weights.get(chapter.pk)
     if kept is None or kept[0] != state:
@@ -233,7 +235,8 @@ def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
 
 
 def _by_prompt(entries: Iterable[Entry]) -> Iterator[Iterator[Entry]]:
-    """Yield the entries of each prompt, which have to be read before those of the next."""
+    """Yield the entries of each prompt. The caller has to read them before it takes the next
+    prompt."""
     return (turn for _, turn in groupby(entries, key=lambda entry: entry.prompt_index))
 
 
@@ -280,7 +283,8 @@ def _witnessed_by(subject: Subject) -> Perceived:
 
 
 def _context_fits(subject: Subject, start: int) -> bool:
-    """Return whether the context from this prompt on fits, however long the other layers are."""
+    """Return whether the context from this prompt on surely fits. The length of the other layers
+    does not matter."""
     if subject.budget_tokens is None:
         return False
     weight = sum(piece.weight for piece in _pieces_from(subject, start))
@@ -307,7 +311,7 @@ def _memory(
 
 @dataclass(frozen=True)
 class _Memory:
-    """A chapter's memory as pieces, which stay the same until the next summary or correction."""
+    """A chapter's memory as pieces. They stay the same until the next summary or ruling."""
 
     folded: Fold
     cast: tuple[Character, ...]
@@ -317,8 +321,8 @@ class _Memory:
     told_before: int | None
 
     def is_like(self, other: "_Memory") -> bool:
-        """Return whether the fold is the same object. An unchanged fold is, and this test is
-        quick."""
+        """Return whether both have the same fold object. A fold that has not changed is the same
+        object, so this quick test is enough."""
         return self.folded is other.folded and (
             self.cast,
             self.detail,
@@ -337,7 +341,7 @@ class _Memory:
             told_before=self.told_before,
         )
         pieces = [Piece(self.lock, must_stay=True)] if self.lock else []
-        # If the request has the lock, the lock names the characters.
+        # The lock names the characters, so a request that has the lock needs no lines about them.
         cast = [] if self.lock and not _is_more_known(self.cast) else cast_lines(self.cast)
         if lines or _is_more_known(self.cast):
             pieces += [
@@ -349,7 +353,7 @@ class _Memory:
 
 
 def _known_cast(cast: Sequence[Character]) -> list[Piece]:
-    """Return the pieces that describe the cast in a request that names it elsewhere.
+    """Return the pieces that describe the cast, for a request that already has the names.
 
     There are none unless a member has more to show than a name.
     """

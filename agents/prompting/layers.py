@@ -27,15 +27,15 @@ class Trim(Enum):
     NEVER = "never"
     OLDEST_FIRST = "oldest first"
     NEWEST_FIRST = "newest first"
-    # The oldest pieces are shortened first, and are dropped only after all pieces are short.
+    # Pieces are shortened, the oldest first. They are dropped only after all pieces are short.
     CONDENSE = "condense"
-    # The oldest pieces are shortened first, and none is dropped.
+    # Pieces are shortened, the oldest first. None is dropped.
     SHORTEN = "shorten"
     # The layer stays whole or is dropped whole.
     DROP = "drop"
 
 
-# The layers that the GM can shorten, with their names in a message.
+# The layers that the GM can shorten. The text of each names it in a message.
 _EDITABLE = {
     "WORLD_TEXT": "the world text on Tab 1",
     "CHAPTER_TEXT": "the chapter text on Tab 1",
@@ -59,10 +59,10 @@ _NOT_EDITABLE = {
 class Piece:
     """A part of a layer. It is kept, shortened to `brief`, or dropped as a whole.
 
-    A piece with `must_stay` is never trimmed. These pieces are the floor of their layer. Both texts
-    are escaped, so that nothing in them imitates a part of the request. `has_elements` says that
-    the engine wrote the text and has escaped the words of others in it. `has_calls` says that the
-    text explains the forms of tool calls, or that the model itself wrote the calls in it.
+    A piece with `must_stay` is never trimmed. The floor of a layer consists of these pieces. Both
+    texts are escaped, so that nothing in them imitates a part of the request. `has_elements` says
+    that the engine wrote the text and has escaped the words of others in it. `has_calls` says that
+    the text explains the forms of tool calls, or that the model itself wrote the calls in it.
     """
 
     text: str
@@ -73,8 +73,8 @@ class Piece:
     has_calls: bool = False
 
     def __post_init__(self) -> None:
-        # The texts are escaped here and not when they are sent, so that their weight is the weight
-        # of the text that is sent.
+        # The texts are escaped here and not when they are sent, so that the weight is that of the
+        # escaped text.
         for name in ("text", "brief"):
             escaped = without_forgeries(
                 getattr(self, name), has_elements=self.has_elements, has_calls=self.has_calls
@@ -92,7 +92,7 @@ class Piece:
 
 
 def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
-    """Return the pieces, of which the last `count` have `must_stay` set."""
+    """Return the pieces, and set `must_stay` on the last `count` of them."""
     if not count:
         return tuple(pieces)
     newest = len(pieces) - count
@@ -106,9 +106,9 @@ def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
 class Layer:
     """A named part of a request.
 
-    Layers with a lower `gives_way` are trimmed first. `step` pieces are dropped at a time, because
-    prefix caches profit if changes are few. `share` limits the layer to a part of the budget, and
-    `most_tokens` to a number of tokens, even if there is room for more.
+    Layers with a lower `gives_way` are trimmed first. Pieces are dropped in groups of `step`,
+    because prefix caches profit if changes are few. `share` limits the layer to a part of the
+    budget, and `most_tokens` to a number of tokens, even if there is room for more.
     """
 
     name: str
@@ -121,8 +121,8 @@ class Layer:
     share: float | None = None
     most_tokens: int | None = None
     separator: str = BLANK_LINE
-    # The server's own tool calls in a message of the assistant, and the id of its call in a message
-    # of a tool.
+    # The tool calls in a message of the assistant, in the server's own form. The next field is the
+    # id of the call whose result a message of a tool has.
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
 

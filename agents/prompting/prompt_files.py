@@ -15,7 +15,7 @@ PROMPTS_FOLDER = Path(__file__).resolve().parent.parent / "prompts"
 
 
 class PromptFileError(Exception):
-    """A prompt file is missing or malformed, or its variables are not those that it was given."""
+    """A prompt file is missing or malformed, or it has other variables than expected."""
 
 
 def render_prompt(name: str, /, **variables: str) -> str:

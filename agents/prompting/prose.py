@@ -4,7 +4,8 @@ import re
 
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
-# A model may write a number before a paragraph, signs before a heading, and bold marks around one.
+# The marks that a model may write: a number before a paragraph, signs before a heading, and bold
+# marks around a heading.
 _NUMBER = re.compile(r"\A[ \t]*+\d{1,3}[.)][ \t]++")
 _SIGN = re.compile(r"\A#{1,6}[ \t]++")
 _BOLD = ("**", "__")
@@ -67,7 +68,8 @@ def _wrapped(line: str) -> str | None:
 
 
 def without_heading(text: str) -> str:
-    """Return the text without a heading of the request with which a small model began its reply."""
+    """Return the text without a heading of the request, if a small model began its reply with
+    one."""
     return _HEADING.sub("", text, count=1)
 
 

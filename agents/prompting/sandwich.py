@@ -24,10 +24,11 @@ from sessions.world import everybody_at
 class Subject:
     """The subject of one request.
 
-    `slot` is the character who is addressed. `attempt` is the attempt that the request is for. For
-    memory it is the last attempt of the stretch. `before` is a prompt that is left out with all
-    later ones, for another attempt at it. `audience` are the characters for whom memory is written.
-    `waiting` are deltas of the same stretch that they know and that are not stored yet.
+    `slot` is the character who is addressed. `attempt` is the attempt for which the request is
+    made. For memory it is the last attempt of the stretch. `before` is a prompt that is left out
+    together with all later ones, because the request is for another attempt at it. `audience` are
+    the characters for whom memory is written. `waiting` are deltas of the same stretch that the
+    audience knows and that are not stored yet.
 
     `budget_tokens` is the room for the whole request, for sources that need it. `own_pieces` are
     the pieces that only this request has, by layer.
@@ -76,9 +77,9 @@ class LayerDeclaration:
     limits the layer in the tiers that it names. Above this number the layer is trimmed by its rule,
     even if there is room.
 
-    The pieces that the source marks as `must_stay` are never trimmed, and the newest `floor` pieces
-    are not either. `is_kept` says that the layer depends only on the chapter's state and the tier,
-    so that it is composed once for each state.
+    The pieces that the source marks as `must_stay` are never trimmed. The newest `floor` pieces are
+    never trimmed either. `is_kept` says that the layer depends only on the chapter's state and the
+    tier, so that it is composed once for each state.
     """
 
     name: str
@@ -92,8 +93,8 @@ class LayerDeclaration:
     separator: str = BLANK_LINE
     floor: int = 0
     tiers: tuple[Tier, ...] = TIERS
-    # This field has no part in the hash, because a mapping has none. The declaration needs a hash
-    # as a key of the cache.
+    # This field is not part of the hash, because a mapping has no hash. The declaration needs a
+    # hash, because it is a key of the cache.
     most_tokens: Mapping[Tier, int] = field(default_factory=dict, hash=False)
     is_kept: bool = False
 
@@ -123,7 +124,7 @@ def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) 
 
 
 # The values on which a cached layer depends: the tier, the state of the chapter, the prompt to
-# leave out, the budget and the cast. Any other cause of a change also changes the chapter's
+# leave out, the budget and the cast. Everything else on which it depends changes the chapter's
 # `updated_at`.
 _LayerState = tuple[Tier, datetime, int | None, int | None, tuple[Character, ...]]
 _Kept = tuple[_LayerState, Layer]
@@ -139,8 +140,8 @@ def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer
     state = (tier, chapter.updated_at, subject.before, subject.budget_tokens, subject.everybody)
     kept = _kept.get(key)
     if kept is None or kept[0] != state:
-        # The layer is made from the given chapter even if a newer state is stored, so that all
-        # layers show the same state.
+        # The layer is made from the given object of the chapter, even if the stored chapter is
+        # newer. So all layers show the same state.
         kept = (state, declaration.layer(subject, tier))
         _kept.set(key, kept, size=1 + len(kept[1].pieces))
     return kept[1]

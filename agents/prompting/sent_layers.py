@@ -8,7 +8,7 @@ from typing import Literal
 from agents.providers.base import Message, ToolCall
 
 Role = Literal["system", "user", "assistant", "tool"]
-# The separator of the parts of most layers, and of the layers in one message.
+# The separator between the parts of most layers, and between the layers of one message.
 BLANK_LINE = "\n\n"
 
 
@@ -31,8 +31,8 @@ class SentLayer:
     shortened: int = 0
     dropped: int = 0
     reason: str = ""
-    # The server's own tool calls in a message of the assistant, and the id of its call in a message
-    # of a tool.
+    # The tool calls in a message of the assistant, in the server's own form. The next field is the
+    # id of the call whose result a message of a tool has.
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
 
@@ -80,7 +80,7 @@ def join_layers(layers: Sequence[SentLayer]) -> tuple[Message, ...]:
 
 
 def shared_characters(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
-    """Return how many characters at their start both requests have in common."""
+    """Return the number of characters at the start that both requests have in common."""
     shared = 0
     for message, before in zip(messages, earlier, strict=False):
         if message.role != before.role:

@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict
 from agents.prompting.forms.schemas import json_schema_for
 from agents.providers.base import ToolSchema
 
-# The form in which a model writes tool calls: the server's own, a JSON object, or XML in the text.
+# The form in which a model writes tool calls. It is the server's own, a JSON object, or XML in the
+# text.
 ToolForm = Literal["native", "json", "xml"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")

@@ -1,5 +1,5 @@
-"""Reads an answer, which arrives in pieces or whole, for its text, its end and its numbers of
-tokens."""
+"""Reads an answer, which arrives in pieces or as a whole. It finds the text, the end, and the
+numbers of tokens."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ from agents.providers.failures import (
 from agents.providers.tool_calls import GatheredCalls
 
 _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
-# The fields of text that is never shown. The output limit counts this text like the reply.
+# The fields whose text is never shown. The output limit counts this text as part of the reply.
 _HIDDEN = ("reasoning_content", "reasoning", "refusal")
 _SHOWN_OF_A_REFUSAL = 300
 
@@ -38,7 +38,7 @@ class Answer:
         self._room = output_limit * CHARACTERS_A_TOKEN
         self._secret = secret
         self._opening = _Opening()
-        # None if the request has no tools. The model then cannot call any.
+        # None if the request has no tools, because the model then cannot call any.
         self._calls = GatheredCalls() if has_tools else None
         self._finish_reason = ""
         self._has_pieces = False
@@ -80,7 +80,7 @@ class Answer:
         return text
 
     def end(self) -> str:
-        """Return text that was held back until the end. Raises Failure if the reply is not
+        """Return the text that was held back until the end. Raises Failure if the reply is not
         whole."""
         rest = "" if self.has_text else self._opening.held_text()
         has_text = self.has_text or bool(rest)
@@ -119,8 +119,8 @@ class Answer:
     def _within_limit(self, said: object) -> str:
         content, room = _content(said), self._room
         self._room -= len(content)
-        # Most chunks have only content. To look for other fields in each of them would take most of
-        # the time.
+        # Most chunks have only content. Looking for the other fields in each of them would take
+        # most of the time.
         if isinstance(said, dict) and not (content and len(said) == 1):
             self._room -= sum(len(_text(said, name)) for name in _HIDDEN)
             if self._calls is not None:
@@ -179,10 +179,10 @@ class _Opening:
         return "".join(self._held) if self._start else ""
 
     def _take_start(self, text: str) -> str:
-        """Return the held text if it does not begin with the tag. If it does, return the text after
-        the tag.
+        """Return the text that can be shown.
 
-        Returns "" as long as neither is known.
+        If the held text does not begin with the tag, all of it is returned. If it does, only the
+        text after the tag is returned. As long as neither is known, "" is returned.
         """
         self._held.append(text)
         self._start += (text if self._start else text.lstrip())[: len(_THOUGHTS_BEGIN)]
@@ -209,8 +209,8 @@ def _read_usage(usage: object) -> Usage | None:
 
 
 def _field(holder: object, name: str) -> object:
-    # A JSON object is always a dict. A check for any Mapping would take longer than everything else
-    # here.
+    # A JSON object is always a dict. To check for any Mapping would take more time than all the
+    # rest.
     return holder.get(name) if isinstance(holder, dict) else None
 
 
@@ -230,5 +230,6 @@ def _text(holder: object, name: str) -> str:
 
 def _count(holder: object, name: str) -> int | None:
     value = _field(holder, name)
-    # isinstance would also accept a bool, because bool is a subclass of int.
+    # isinstance would also accept a bool, because bool is a subclass of int. So the type itself is
+    # compared.
     return value if type(value) is int and value >= 0 else None

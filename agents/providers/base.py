@@ -29,7 +29,8 @@ class ToolSchema:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool call as a model wrote it. Nothing has run it or checked its arguments yet.
+    """A tool call in the form in which a model wrote it. Nothing has run it or checked its
+    arguments yet.
 
     `arguments` should be the text of a JSON object, but may be any text. If the call was not
     accepted as the server sent it, `problem` says why, and the arguments are empty.
@@ -85,13 +86,13 @@ class ModelRequest:
     json_schema: Mapping[str, Any] | None = None
     # The tools that the model may call by the protocol's own form of tool calls.
     tools: tuple[ToolSchema, ...] = ()
-    # How much a reasoning model should think, such as "low"; "" leaves the choice to the model.
+    # How much a reasoning model should reason, such as "low". "" leaves the choice to the model.
     reasoning_effort: str = ""
     # False if the model can send its answer only as a whole.
     streams: bool = True
     # True if nobody waits for the answer. The server may then serve a reply first.
     is_background: bool = False
-    # Requests that begin with the same text share this key. The key reveals nothing of their text.
+    # The same for all requests that begin with the same text. The key reveals nothing of the text.
     cache_key: str = ""
     # Further fields of the request body, such as llama.cpp's sampling settings.
     extra_body: Mapping[str, Any] = field(default_factory=dict)

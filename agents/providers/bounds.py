@@ -1,5 +1,5 @@
-"""Bounds on the data that is read from a model server. They hold for any content and any
-compression."""
+"""Bounds on the data that is read from a model server. They hold even if the server sends nonsense
+or compresses it."""
 
 import asyncio
 import json
@@ -18,15 +18,14 @@ MOST_OF_A_REFUSAL = 64_000
 MOST_JSON = 2_000_000
 # The most values in one JSON text, because each takes up to a hundred times its bytes in memory.
 MOST_VALUES = 100_000
-# The most characters of a reply for each token of its limit. No tokenizer has so many characters in
-# a token on average. So only a server that ignores its limit exceeds this number.
+# The most characters of a reply for each token of its limit. No real tokens are so long on average.
+# So only a server that ignores its limit exceeds this number.
 CHARACTERS_A_TOKEN = 50
 # The most bytes of a stream for each token of its limit. A server may send an event for each token,
 # and repeat names and sources in each event.
 _BYTES_A_TOKEN = 4_000
 _BYTES_BESIDES = 500_000
-# A piece that is shorter than this many bytes counts as this many, because it takes as long to
-# read.
+# A piece with fewer bytes counts as this many, because a short piece takes as long to read.
 _LEAST_PIECE = 256
 # The longest time for which other tasks wait while pieces arrive faster than they are read.
 _PATIENCE_SECONDS = 0.005
@@ -42,7 +41,7 @@ READ_ERRORS = (httpx2.HTTPError, httpx2.StreamError, OSError, ValueError)
 
 
 class TooMuch(ValueError):
-    """An answer, or a part of it, is longer than any useful one."""
+    """An answer, or a part of it, is longer than any answer that is of use."""
 
 
 def most_bytes(output_limit: int) -> int:
@@ -54,7 +53,7 @@ def is_packed(response: httpx2.Response) -> bool:
     """Return whether the body is compressed.
 
     No request asks for compression, because a small body could unpack into a giant one. If the
-    header has other words, they are a mistake of the server, and the body is not compressed.
+    header has another word, this is a mistake of the server, and the body is not compressed.
     """
     named = response.headers.get("content-encoding", "").lower().split(",")
     return not _PACKED.isdisjoint(name.strip() for name in named)
@@ -70,8 +69,8 @@ async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[by
             if most < 0:
                 raise TooMuch
             yield piece
-            # Reading data that has already arrived does not suspend this task. Without this pause
-            # other tasks would not run.
+            # Reading data that has already arrived does not suspend this task. So this pause lets
+            # other tasks run.
             if now() - gave_way > _PATIENCE_SECONDS:
                 await asyncio.sleep(0)
                 gave_way = now()

@@ -10,8 +10,8 @@ from agents.providers.east_asian import PROSE_WITHOUT_IT, is_east_asian, without
 from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
 from agents.providers.streamed_replies import TimeOuts
 
-# The settings for prose. Without them a small model repeats itself, and repeats replies in its
-# request. They do not suit JSON, which has to repeat its keys and marks.
+# The settings for prose. Without them, a small model repeats itself and the replies in its request.
+# They do not suit JSON, which has to repeat its keys and marks.
 _PROSE_SAMPLING = {
     "repeat_penalty": 1.1,
     "repeat_last_n": 512,
@@ -25,8 +25,8 @@ _PROSE_SAMPLING = {
     "xtc_threshold": 0.1,
 }
 # The settings for JSON. A model of this size tends to fill every field with the same text. For
-# llama.cpp a quotation mark ends a repetition, so repeated keys do not count. It looks back about
-# as far as an answer is long.
+# llama.cpp a quotation mark ends a repetition, so repeated keys do not count. The look-back is
+# about as long as an answer.
 _JSON_SAMPLING = {"dry_multiplier": 0.8, "dry_allowed_length": 5, "dry_penalty_last_n": 400}
 
 
@@ -44,8 +44,7 @@ class EmbeddedProvider(OpenAICompatibleProvider):
         self.subject = "The embedded model"
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
-        # If there are tools, llama.cpp makes its own grammar from them, and accepts no other
-        # grammar.
+        # If there are tools, llama.cpp makes a grammar from them. It accepts no second grammar.
         if not request.tools and not is_east_asian(request.messages):
             request = _without_east_asian(request)
         sampling = _JSON_SAMPLING if request.json_schema else _PROSE_SAMPLING

@@ -1,6 +1,6 @@
 """The errors of a model call, with messages for the GM.
 
-`permanent` is True if another try does not help.
+An error has `permanent` set if another try does not help.
 """
 
 

@@ -20,11 +20,11 @@ from agents.providers.exceptions import (
 )
 
 _DETAIL_LENGTH = 300
-# A pattern for the code of an error event that is an HTTP status. Other codes are words.
+# A pattern for the code of an error event. It matches if the code is an HTTP status and not a word.
 _STATUS = re.compile("[45][0-9]{2}")
 # The longest name of a host.
 _LONGEST_NAME = 253
-# The longest wait in seconds, which is a day. A server may name a longer wait, which is then cut.
+# The longest wait in seconds, which is a day. If a server names a longer wait, this one is used.
 LONGEST_WAIT = 86_400.0
 # The codes of OpenAI and similar servers for an account without credit. No wait helps then.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
@@ -33,7 +33,8 @@ _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
 class Failure(Exception):
     """A failure inside a provider.
 
-    It has the error for the caller, whether the failure may pass, and the time before another try.
+    It has the error that the caller gets, whether another try may succeed, and the time to wait
+    before that try.
     """
 
     def __init__(
@@ -186,8 +187,8 @@ def _detail(message: str, secret: str) -> str:
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds in the Retry-After header, which has several forms, or None if none is
-    usable."""
+    """Return the seconds that the Retry-After header names in any of its forms, or None if it names
+    none."""
     seconds: float | None = None
     with suppress(ValueError, OverflowError):
         # The older form of the header is a date.

@@ -43,7 +43,8 @@ from agents.providers.strict_schema import is_strict
 
 @dataclass(frozen=True)
 class Retries:
-    """How often a call is tried as long as no text was shown, and the waits between the tries.
+    """How often a call is tried, and the waits between the tries. It is tried again only if no text
+    was shown.
 
     The call is not tried again if the server asks for a longer wait than `longest_wait` seconds.
     """
@@ -59,13 +60,14 @@ class Retries:
             return None
         if failure.retry_after is not None:
             return failure.retry_after if failure.retry_after <= self.longest_wait else None
-        # The wait has a random part, so that calls that failed together are not tried again
+        # The wait has a random part. Otherwise calls that failed together would be tried again
         # together.
         spread = random.uniform(0.5, 1)  # noqa: S311  (no secret)
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
-# The name of a field. A server that refuses the field names it in its message.
+# The name of the field for the reasoning effort. If a server refuses the field, its message has
+# this name.
 _EFFORT = "reasoning_effort"
 # The hosts that accept `prompt_cache_key`. Other hosts may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
@@ -121,8 +123,8 @@ class OpenAICompatibleProvider(Provider):
                 return
             except Failure as failure:
                 if request.reasoning_effort and _EFFORT in str(failure):
-                    # The server does not know the field, or refuses it together with the other
-                    # fields.
+                    # The server does not know the field for the reasoning effort, or refuses it in
+                    # this combination.
                     request = replace(request, reasoning_effort="")
                     continue
                 wait = self._retries.wait_before(next_try, failure)
@@ -134,8 +136,8 @@ class OpenAICompatibleProvider(Provider):
 
     @property
     def takes_cache_keys(self) -> bool:
-        """Whether the host is known to accept cache keys. Its subdomains are regional hosts and
-        accept them too."""
+        """Whether the host is known to accept cache keys. A subdomain of such a host is a regional
+        host, and accepts them too."""
         return f".{self.host}".endswith(tuple(f".{host}" for host in _TAKING_CACHE_KEYS))
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
@@ -200,7 +202,7 @@ class OpenAICompatibleProvider(Provider):
             raise
 
     async def _ask(self, request: ModelRequest) -> object:
-        """Return the whole answer. The time limit is that for the first text of a stream."""
+        """Return the whole answer. It has as much time as the first text of a stream."""
         async with (
             asyncio.timeout(self._time_outs.first_text),
             self._response_to(request, {"stream": False}) as response,
@@ -286,10 +288,12 @@ class OpenAICompatibleProvider(Provider):
     async def _hold_client(
         self, loop: asyncio.AbstractEventLoop
     ) -> AsyncGenerator[openai.AsyncOpenAI, None]:
-        """Yield a client. Close it when the event loop ends and closes its generators."""
+        """Yield a client. It is closed when the event loop ends, because the loop then closes its
+        generators."""
         http_client = build_http_client(
             self._base_url,
-            # There is no limit for reading here, because TimeOuts has those limits.
+            # This client has no time limit for reading, because TimeOuts has the limits for
+            # reading.
             httpx2.Timeout(None, connect=self._time_outs.connect, write=60),
         )
         http_client.event_hooks = {"response": [self._check_head]}
@@ -331,8 +335,8 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
 @dataclass(frozen=True)
 class _HeldClient:
     client: openai.AsyncOpenAI
-    # This reference keeps the generator alive. Without it the generator would be collected, which
-    # closes the client.
+    # This reference keeps the generator alive. A generator that nobody refers to is deleted, and
+    # its client is closed.
     holder: AsyncGenerator[openai.AsyncOpenAI, None]
 
     @cached_property

@@ -36,12 +36,14 @@ class TimeOuts:
         return self.first_text + self.a_token * output_limit
 
 
-# The seconds for which later texts are gathered. To read and send each word by itself costs so much
-# more that a hundred replies at once would leave no time for anything else.
+# The seconds for which later texts are gathered before they are sent on. Reading and sending each
+# word by itself costs much more. With a hundred replies at once, it would leave no time for
+# anything else.
 GROUP_SECONDS = 0.05
-# If a read took longer than this, it waited for data that had not arrived yet.
+# A read that took longer than this number of seconds has waited for data that had not arrived yet.
 _WAITED_SECONDS = 0.001
-# The part by which a time limit may be too short. With it the timer seldom has to be set anew.
+# A time limit may be too short by this part of itself. So the timer need not be set again at each
+# word.
 _INEXACT = 0.05
 
 
@@ -51,7 +53,7 @@ class StreamedReply:
         self._limits = limits
         self._pieces = read_pieces(response, most_bytes(answer.output_limit))
         self._events = EventData()
-        # The events of the latest piece that are not taken yet.
+        # The events of the latest piece that were not taken yet.
         self._found: Iterator[bytes] = iter(())
         self._is_marked = False
 
@@ -64,8 +66,9 @@ class StreamedReply:
         put_off_again = 0.0
         now = asyncio.get_running_loop().time
         async with aclosing(self._pieces):
-            # One timer guards all texts, because a timer for each would cost more than the text
-            # itself. This works because the caller waits for nothing else between two texts.
+            # One timer guards all texts, because a timer for each text would cost more than the
+            # text itself. One is enough, because the caller waits for nothing else between two
+            # texts.
             async with asyncio.timeout(limits.first_text) as deadline:
                 while not self._is_over:
                     asked = now()

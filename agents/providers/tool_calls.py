@@ -30,7 +30,7 @@ class _Fragments:
 
 
 class GatheredCalls:
-    """The tool calls of an answer. Nothing that the server sends is taken for valid.
+    """The tool calls of an answer. The server's data is checked and never trusted.
 
     `take` gets the field `tool_calls` of each piece of the answer. The fragments of one call share
     its index. If a server sends no index, or the same for all calls, their ids tell the calls
@@ -46,7 +46,7 @@ class GatheredCalls:
         self._has_too_many = False
 
     def take(self, fragments: object) -> int:
-        """Take fragments, and return their number of characters. Fragments that are not kept are
+        """Take fragments, and return how many characters they have. Fragments that are not kept are
         counted too."""
         if not isinstance(fragments, list):
             return 0

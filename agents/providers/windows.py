@@ -1,7 +1,8 @@
 """Asks a server for the context windows of its models. Each kind of server reports them
 differently.
 
-Only names of models are sent, never text of a story. The answers are checked like any others.
+Only names of models are sent, never text of a story. The answers are checked like the answers to
+calls.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 # The most bytes of an answer. OpenRouter's list of models has some hundred kilobytes.
 LARGEST_ANSWER = 4_000_000
-# A window outside this range is taken as an error.
+# The range of windows that are accepted. Any other number is taken for an error.
 SMALLEST_WINDOW, LARGEST_WINDOW = 256, 100_000_000
 
 # The names of the window in lists of models: those of vLLM, of OpenRouter and others, of Groq, and
@@ -36,7 +37,8 @@ _NOT_NOW = {408, 425, 429}
 class WindowReport:
     """A context window in tokens, as a server reports it.
 
-    `is_ceiling` is True if the model can take so many tokens, but the server may run it with fewer.
+    `is_ceiling` is True if the model can take this many tokens, but the server may run it with
+    fewer.
     """
 
     tokens: int
@@ -46,9 +48,10 @@ class WindowReport:
 async def ask_windows(
     base_url: str, api_key: str, models: Sequence[str], *, seconds: float = 4.0
 ) -> dict[str, WindowReport | None]:
-    """Return the server's report on each model, or None for a model about which it reports nothing.
+    """Return the server's report on each model.
 
-    A model is left out of the result if the server could not answer at this time.
+    The report is None if the server reports nothing about the model. A model is left out if the
+    server could not answer at this time.
     """
     check_real_calls_allowed()
     reports: dict[str, WindowReport | None] = {}
@@ -75,8 +78,8 @@ def address_of(base_url: str) -> str:
 
 @dataclass
 class _Server:
-    """A server that is asked. Each question is asked only once, and its answer is kept for further
-    models."""
+    """A server to which questions are sent. Each question is sent only once, and its answer is kept
+    for other models."""
 
     client: httpx2.AsyncClient
     base_url: str
@@ -86,12 +89,11 @@ class _Server:
     _answers: dict[str, Any] = field(default_factory=dict)
 
     async def of_protocol(self, path: str) -> Any:
-        """Ask at a path below the address of the OpenAI protocol, and return the answer."""
+        """Ask at a path below the address of the OpenAI protocol. Return the answer."""
         return await self._ask("GET", f"{self.base_url.rstrip('/')}{path}")
 
     async def of_server(self, path: str, body: Mapping[str, str] | None = None) -> Any:
-        """Ask at a path beside /v1, and return the answer. If there is a body, it is sent by
-        POST."""
+        """Ask at a path beside /v1. Return the answer. If there is a body, it is sent by POST."""
         root = self.base_url.rstrip("/").removesuffix("/v1")
         return await self._ask("GET" if body is None else "POST", f"{root}{path}", body)
 
@@ -173,7 +175,8 @@ async def _ask_lm_studio(server: _Server, model: str) -> WindowReport | None:
     return None if window is None else WindowReport(window, is_ceiling=True)
 
 
-# llama.cpp is asked before Ollama. To Ollama's questions it would answer with the model's limit.
+# llama.cpp is asked before Ollama, because it would answer Ollama's questions with the model's
+# limit.
 _QUESTIONS: tuple[Callable[[_Server, str], Awaitable[WindowReport | None]], ...] = (
     _ask_list,
     _ask_llama_cpp,

@@ -24,18 +24,17 @@ FULL_PAUSE_SECONDS = 1.0
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# The number of threads. SQLite has one writer at a time, and a waiting writer sleeps longer each
-# time, so a second thread can only read. With a database server on this machine more threads were
-# slower too: the work was spread over more connections, and their threads and server processes had
-# lost their caches.
+# The number of threads. A second writer would not help on SQLite, which has one writer at a time.
+# With a database server on this machine, more threads were slower too: the work was spread over
+# more connections, and their threads and server processes had lost their caches.
 _THREADS = 2
-# The threads for the work of replies. They are separate, because a request's thread and its
-# connection end with the request, but a reply goes on. If this is None, the work runs in the
-# caller's thread, where a test has its transaction open.
+# The threads for the work of replies. A request's thread and its connection end with the request,
+# but a reply goes on, so it needs other threads. If this is None, the work runs in the caller's
+# thread, where a test has its transaction open.
 database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
     _THREADS, thread_name_prefix="database"
 )
-# The thread for work that strangers cause. It keeps such work out of the threads above.
+# The thread for work that strangers cause. The threads above are kept free of such work.
 _thread_of_strangers = ThreadPoolExecutor(1, thread_name_prefix="strangers")
 
 
@@ -45,7 +44,7 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 
 
 async def in_database_for_strangers(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run work that anybody can cause as often as he likes. It does not delay other work."""
+    """Run work that any stranger can cause very often. It does not delay other work."""
     threads = None if database_threads is None else _thread_of_strangers
     return await _run_in(threads, work, *args, **kwargs)
 
@@ -59,8 +58,9 @@ async def _run_in(
     context = copy_context()
 
     def run() -> R:
-        # The connection stays open as long as its thread, because opening one, or taking one from a
-        # pool, takes longer than most pieces of work. The server may have closed it meanwhile.
+        # The connection stays open as long as its thread. To open a connection, or to take one from
+        # a pool, takes longer than most pieces of work. The server may have closed it meanwhile, so
+        # this is checked.
         if connection.connection is not None and not connection.is_usable():
             connection.close()
         return context.run(work, *args, **kwargs)

@@ -8,8 +8,8 @@ from django.utils import timezone
 from agents.models import WorkerHeartbeat
 
 HEARTBEAT_SECONDS = 15.0
-# This time is as long as three heartbeats. So a worker does not count as dead if a busy database
-# delays one heartbeat.
+# A worker without a heartbeat for this time counts as dead. The time is three intervals long,
+# because a busy database may delay one heartbeat.
 DEAD_AFTER = timedelta(seconds=45)
 # Rows that are older than this are deleted, because a container has a new name after each start.
 _FORGOTTEN_AFTER = timedelta(days=1)

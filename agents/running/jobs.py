@@ -32,8 +32,8 @@ from sessions.models import Session, Turn
 
 logger = logging.getLogger(__name__)
 
-# A worker that has not renewed its lease for this time counts as dead. It renews it every two
-# seconds.
+# The lease of a worker. A worker that does not renew it in this time counts as dead. It is renewed
+# every two seconds.
 JOB_LEASE = timedelta(seconds=20)
 # A job is given up after this many runs in which its worker died.
 MAX_ATTEMPTS = 6
@@ -50,11 +50,11 @@ def queue_job(
     runs: int = 0,
     **fields: Any,
 ) -> Job:
-    """Return the job with this kind and key, which is due now. If it was finished, queue it again.
+    """Return the job with this kind and key, which is then due at once.
 
-    If the job is running, it is left to its worker. Notice is given after `notice_after` seconds,
-    unless a sweep gives it earlier. If the job is queued again, `runs` is the number of earlier
-    runs that count towards the limit.
+    If the job was finished, it is queued again, and `runs` is the number of earlier runs that count
+    towards the limit. If the job is running, it is left to its worker. Notice is given after
+    `notice_after` seconds, unless a sweep gives it earlier.
     """
     request_id = current_ids().get("request_id", "")
     created = {"run_after": Now(), "request_id": request_id, **fields}
@@ -141,9 +141,9 @@ def due_jobs() -> "QuerySet[Job]":
     """Return the queued jobs that may run now.
 
     A summary may run only if it starts right after the summary pointer, so that stretches are
-    written in order, and if the attempt at its last turn is chosen. A job with a late result may
-    run only while the attempt that asked for it is chosen, and only after all jobs with the same
-    kind of result from earlier turns are done or cancelled.
+    written in order. The attempt at its last turn also has to be chosen. A job with a late result
+    may run only while the attempt that asked for it is chosen. All jobs with the same kind of
+    result from earlier turns must be done or cancelled before.
     """
     its_turn = Session.objects.filter(
         pk=OuterRef("session_id"),
@@ -289,16 +289,17 @@ def cancel_jobs(session_id: uuid.UUID, kind: str, **which: Any) -> int:
 
 @dataclass(frozen=True)
 class Expired:
-    """The jobs of dead workers. Some were queued again, and some had run too often."""
+    """The jobs of dead workers: those that were queued again, and those that have run too often."""
 
     requeued: list[uuid.UUID]
     hopeless: list[Job]
 
 
 def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
-    """Queue the jobs of dead workers again, without notice. Jobs that ran too often fail instead.
+    """Queue the jobs of dead workers again. No notice is given.
 
-    A summary or a late result for an attempt that is not chosen now is cancelled instead.
+    A job that ran too often is not queued again. A summary or a late result for an attempt that is
+    not chosen now is cancelled.
     """
     now = timezone.now()
     expired = Job.objects.filter(ran_out(), status=Job.Status.RUNNING)

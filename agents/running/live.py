@@ -1,4 +1,5 @@
-"""The replies that this process is writing. A reply of another process can be followed too."""
+"""The replies that this process is writing. This module can also follow a reply of another
+process."""
 
 import asyncio
 import time
@@ -42,8 +43,8 @@ ReplyPart = ReplyText | ReplyEnded
 
 
 class _Timer:
-    """A timer that calls `on_pause` once in each interval of `seconds`. If `seconds` is None, it
-    never does.
+    """A timer that calls `on_pause` at the end of each interval of `seconds`. If `seconds` is None,
+    it never calls it.
 
     One timer costs less than a time limit for each wait.
     """

@@ -57,10 +57,11 @@ def recover(session_id: uuid.UUID | None = None) -> None:
 
 
 def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Attempt | None) -> bool:
-    """Return whether `recover` may find something to settle, judged by rows that were read already.
+    """Return whether `recover` may find something to settle. The rows that are given decide this,
+    without a query.
 
-    This makes no query. The answer may be True although there is nothing. `jobs` come from
-    `latest_jobs`. Trials are not looked at, because the sweep settles them.
+    The answer may be True although there is nothing. `jobs` come from `latest_jobs`. Trials are not
+    looked at, because the sweep settles them.
     """
     now = timezone.now()
     has_dead_job = any(
@@ -81,7 +82,8 @@ def give_notice_of_due_jobs() -> bool:
 
 
 def _free_from_summaries(session_id: uuid.UUID | None) -> int:
-    """Return to play the chapters that wait for a summary without a job. Returns their number."""
+    """Put chapters back into play that wait for a summary but have no job for it. Returns their
+    number."""
     live = Job.objects.filter(
         session_id=OuterRef("pk"),
         kind=Job.Kind.SUMMARIZE,

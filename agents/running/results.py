@@ -27,9 +27,9 @@ _ENDED_WITHOUT = (Job.Status.CANCELLED, Job.Status.FAILED)
 def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
     """Queue a job of this kind that works out a result for a committed attempt.
 
-    The job knows only the attempt, so that a copy of the chapter can ask again. If the same result
-    is asked for again, as in `Mode.after_commit`, the same job is returned. It is queued again if
-    it was cancelled or failed.
+    The job gets no other data than the attempt, so that a copy of the chapter can ask for the
+    result again. If the same result is asked for again, as in `Mode.after_commit`, the same job is
+    returned. It is queued again if it was cancelled or failed.
     """
     assert attempt.turn is not None, "Only a committed attempt asks for a result."
     asked = Job.objects.filter(attempt=attempt, kind=kind, result_kind=result_kind).first()
@@ -111,7 +111,8 @@ def settle_results(session_id: uuid.UUID) -> None:
 def ask_again_for_results(session_id: uuid.UUID) -> None:
     """Queue the cancelled and failed jobs again whose attempt is chosen now.
 
-    Later results of the same kind wait for them. Their earlier runs still count towards the limit.
+    Later results of the same kind wait for these jobs. The runs that the jobs had before still
+    count towards the limit.
     """
     ended = Job.objects.filter(session_id=session_id, status__in=_ENDED_WITHOUT)
     for job in ended.filter(attempt__chosen_for__isnull=False).exclude(result_kind=""):

@@ -1,4 +1,5 @@
-"""Errors that nobody expected. The GM is told one thing about them, and the log has another."""
+"""Errors that nobody expected. One text about such an error is for the GM, and another is for the
+log."""
 
 import traceback
 

@@ -1,4 +1,4 @@
-"""The part of a running job that the page shows while it works."""
+"""The text and the progress of a running job, which a page shows."""
 
 from dataclasses import dataclass, field
 

@@ -46,7 +46,7 @@ class _WorkerStopping(Exception):
 
 
 class TookTooLong(ProviderError):
-    """A job took longer than any real work. Something in it hangs and has no time-out."""
+    """A job took longer than any real work takes. So something in it hangs and has no time-out."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -110,7 +110,7 @@ def _settle(kind: JobKind, job: Job, error: ProviderError | ChapterError) -> Non
 
 def _settle_unforeseen(kind: JobKind, job: Job, error: Exception) -> None:
     if STOPPING.is_set():
-        # The job is given back, because any error is possible while a process ends.
+        # While a process ends, any error may happen. So the job does not fail, but is given back.
         _give_back(job)
         return
     if owned(job).exists():
@@ -138,8 +138,10 @@ def _note_loss(job: Job) -> None:
 
 
 async def _renew(job: Job, watch: Watch) -> bool:
-    """Renew the lease. Returns whether the work may go on, which it may if the database cannot be
-    reached for a moment."""
+    """Renew the lease. Returns whether the work may go on.
+
+    It may go on if the database cannot be reached for a moment.
+    """
     try:
         return await in_database(renew, job, partial_text=watch.text, progress=watch.progress)
     except DatabaseError as error:

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 _ELLIPSIS = "…"
-# The most characters that are removed at a cut. A longer piece without a space is not taken for a
-# word, because some languages write no spaces.
+# The most characters that are removed at the end of a text. A longer piece without a space is no
+# single word, because some languages write no spaces.
 _LONGEST_WORD = 30
 
 
 def end_at_words(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return the value, in which each text that fills its `maxLength` ends with its last whole
+    """Return the value. Each text in it that fills its `maxLength` is shortened to its last whole
     word."""
     match value:
         # A text that is longer than `maxLength` shows that the server used no grammar.

@@ -16,8 +16,10 @@ _RELIABLE = ("high", "very_high")
 
 
 def form_for(facts: ModelFacts) -> Form:
-    """Return the form for a model. XML is chosen only if no JSON schema can be sent and the model
-    writes XML better than JSON."""
+    """Return the form for a model.
+
+    XML is returned only if no JSON schema can be sent and the model writes XML better than JSON.
+    """
     is_better_at_xml = _RANKS.index(facts.xml_reliability) > _RANKS.index(facts.json_reliability)
     return "xml" if is_better_at_xml and not facts.json_schema else "json"
 

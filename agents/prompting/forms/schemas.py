@@ -40,8 +40,8 @@ class Reading:
 
 
 def _as_text(value: object) -> object:
-    """Return null and booleans as text. The validator does the same for numbers, and refuses all
-    else."""
+    """Return null and booleans as text. The validator turns numbers into text, and refuses
+    everything else."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -120,7 +120,7 @@ class MajorEvent(_Shape):
 
 
 class CharacterAction(_Shape):
-    # This is None for people of the GM. They act too, but have no slot.
+    # None stands for a person of the GM. Such a person also acts, but has no slot.
     agent_slot: Annotated[int | None, WithJsonSchema({"type": "integer"})]
     name: Text
     did: Text
@@ -171,8 +171,9 @@ class TurnDelta(_Shape):
 
 Shape = WorldChapterLock | TurnDelta
 
-# The limits for a small model, so that its answer comes to an end: the most characters of a text,
-# and the most entries of a list. An object that fills them all is still below the output limit.
+# The limits for a small model: the most characters of a text, and the most entries of a list. With
+# them its answer comes to an end, because an object that fills them all is still below the output
+# limit.
 _TIGHT_LENGTH = 80
 _TIGHT_LENGTHS = {
     "premise": 200,
@@ -227,7 +228,7 @@ def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict
     schema = json_schema_for(WorldChapterLock, tight=tight)
     agents = schema["properties"]["agents"]
     if tight:
-        # A grammar of llama.cpp takes a list of schemas as a list with exactly these entries in
+        # A grammar of llama.cpp reads this list of schemas as a list with exactly these entries in
         # this order.
         agents["items"] = [_roster_entry([character]) for character in roster]
         agents.pop("maxItems")
@@ -339,7 +340,7 @@ def _plain_schema(
 
 
 def check_storable(payload: Payload) -> None:
-    """Refuse values that no database takes as JSON: NUL, lone surrogates, NaN, and too deep
+    """Refuse values that no database stores as JSON: NUL, lone surrogates, NaN, and too deep
     nesting."""
     pending: list[tuple[Any, int]] = [(payload, 1)]
     while pending:

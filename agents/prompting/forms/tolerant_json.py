@@ -74,8 +74,9 @@ def count_lost_words(text: str, payload: Payload) -> int:
 class _Source:
     """The text of an object that is not valid JSON, from its opening brace on.
 
-    The entries are complete up to the position `whole`. `open_brackets` are the brackets that are
-    open there. An object that is nested too deeply is not read further, so it counts as cut too.
+    Its entries are complete up to the position `whole`. `open_brackets` are the brackets that are
+    open at that position. An object that is nested too deeply is not read further, so it counts as
+    cut too.
     """
 
     text: str
@@ -154,7 +155,7 @@ class _Scan:
         self._at = start
         self._open: list[str] = []
         self._quote = ""
-        # The last character outside of strings that is not a space. The second variable is its
+        # The last character outside of strings that is not a space. The next variable is its
         # position.
         self._before, self._before_at = "", start
         self._trailing_commas: list[int] = []
@@ -210,8 +211,8 @@ class _Scan:
         return "".join(characters)
 
     def _ends_text(self) -> bool:
-        """Return whether a quote ends its string. A comma, a colon or a bracket after it shows
-        this."""
+        """Return whether a quotation mark ends its string. The mark does if a comma, a colon or a
+        bracket follows it."""
         rest = self._text[self._at + 1 : self._at + 200].lstrip()
         return not rest or rest[0] in ",:}]\"'/#"
 
@@ -245,7 +246,8 @@ def _mend(source: _Source, *, is_last_try: bool) -> Reading | None:
 
 
 def _repair(text: str) -> tuple[Payload | None, int]:
-    """Return the object, read by json-repair if needed, and the number of words in its comments."""
+    """Return the object, read by json-repair if needed. Also return the number of words in its
+    comments."""
     with suppress(ValueError, RecursionError):
         return json.loads(text, strict=False), 0
     try:

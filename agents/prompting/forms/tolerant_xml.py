@@ -62,7 +62,7 @@ def describe_element(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def read_element(text: str, name: str, schema: Mapping[str, Any]) -> Payload:
-    """Return the content of an element, read by its schema. Tags that do not belong there are
+    """Return the content of an element, read by its schema. Tags that the schema does not have are
     ignored."""
     tree = _Tree(name, dict(schema))
     tree.read(f"<{name}>{text}</{name}>")
@@ -121,7 +121,7 @@ class _Element:
             entry: dict[str, Any] = self.schema["items"]
             if name == _ITEM:
                 return entry
-            # The model may have forgotten the tag of the entry itself.
+            # The model may have forgotten the tag around the entry.
             properties = entry.get("properties", {})
         elif name in self.names and properties[name]["type"] != "array":
             # The element has this tag already, so the new one belongs to the next entry.

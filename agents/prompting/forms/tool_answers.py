@@ -26,7 +26,7 @@ from agents.providers.tool_calls import (
 )
 
 # The part by which an unfinished object has to grow before it is read again. If it were read at
-# each piece, the time would grow with the square of its length.
+# each piece, the time would grow with the square of the object's length.
 _GROWTH = 1 / 64
 _OBJECT = re.compile(r"\s*+(?:```\w*+\s*+)?\{")
 _MAY_BECOME_ONE = re.compile(r"\s*+(?:`{1,3}\w{0,9}+\s*+)?")
@@ -37,8 +37,7 @@ BROKEN_CALL = "A call broke off before its end and was not made."
 
 @dataclass(frozen=True)
 class AnswerEnd:
-    """The last part of an answer. `problem` tells the model what could not be read; "" if all
-    could."""
+    """The end of an answer. `problem` tells the model which part could not be read, or is ""."""
 
     text: str = ""
     calls: Sequence[ToolCall] = ()
@@ -47,7 +46,7 @@ class AnswerEnd:
 
 class AnswerReader(Protocol):
     def take(self, piece: str) -> str:
-        """Take a piece of the answer as it arrives, and return the text to show now."""
+        """Take a piece of the answer as it arrives, and return the text that can be shown now."""
 
     def end(self) -> AnswerEnd:
         """Finish the answer. This may be called only once."""
@@ -135,8 +134,8 @@ class XmlAnswer:
 
     def __init__(self, parameters: Mapping[str, Mapping[str, Any]]) -> None:
         self._parameters = parameters
-        # The end of the text so far, if it may belong to the mark at the beginning or end of a
-        # call.
+        # The end of the text so far, if a mark may begin in it: the mark at the start or at the end
+        # of a call.
         self._held = ""
         # The name of the open call, or None between calls. The next field is the call's content, or
         # None if the content is too long.
@@ -158,14 +157,14 @@ class XmlAnswer:
         return AnswerEnd(text, _bounded(self._calls), BROKEN_CALL if is_broken else "")
 
     def _step(self, shown: list[str]) -> bool:
-        """Take the complete part of the held text. Returns False if more text has to arrive
+        """Take the part of the held text that is complete. Returns False if more text has to arrive
         first."""
         return self._step_in_text(shown) if self._name is None else self._step_in_call()
 
     def _step_in_text(self, shown: list[str]) -> bool:
         at = self._held.find(_BEGIN)
         if at < 0:
-            # The last characters may be the beginning of a call.
+            # A call may begin in the last characters.
             last = max(len(self._held) - len(_BEGIN) + 1, 0)
             at = self._held.find("<", last)
             if at < 0 or not _BEGIN.startswith(self._held[at:]):

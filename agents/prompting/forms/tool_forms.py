@@ -16,7 +16,7 @@ from agents.prompting.tools import Tool, ToolForm
 def tool_form_for(facts: ModelFacts, preferred: ToolForm) -> ToolForm:
     """Return the agent's preferred form if its model can write it.
 
-    Otherwise return JSON or XML, whichever the model writes better.
+    Otherwise return the form that the model writes better, JSON or XML.
     """
     if preferred == "native" and facts.tools:
         return "native"
