@@ -17,7 +17,7 @@ from bench.load_client import Load, play_at_once
 from bench.load_stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
 
 STREAMS, PACE = 100, 20
-# As much play as seven chapters have in an hour with a prompt a minute.
+# The play of an hour: seven chapters with a prompt a minute.
 HOUR_CHAPTERS, HOUR_PROMPTS = 7, 60
 CHUNK = 7
 MOST_IDLE, MOST_STREAM, MOST_GROWTH = 250e6, 250e3, 0.10
@@ -29,7 +29,8 @@ def measure_memory(stack: LoadStack, *, streams: int, prompts: int) -> list[Figu
     `prompts`."""
     hour = stack.build("play", HOUR_CHAPTERS)
     stack.set_pace(100_000, first_token_ms=1)
-    # Each chapter plays one chunk first, so that everything is loaded that is loaded only once.
+    # Each chapter plays one chunk first. After that, everything is in memory that is loaded only
+    # once.
     _play(stack.program, hour, CHUNK)
     idle = _settled(stack)
     _play(stack.program, hour, prompts)
@@ -98,8 +99,7 @@ def _settled(stack: LoadStack) -> dict[str, int]:
 
 
 def _play(program: Server, chapters: Sequence[str], prompts: int) -> None:
-    """Send each prompt as a browser does. After the prompt a browser loads the page and polls
-    once."""
+    """Send each prompt as a browser does: after the prompt, load the page and poll once."""
 
     def play(session_id: str) -> None:
         for number in range(prompts):

@@ -23,8 +23,8 @@ MOST_PAGE_MS, MOST_POLL_MS, MOST_POLL_QUERIES = 100.0, 5.0, 2
 class PageTimes:
     """The times of a page.
 
-    They are the milliseconds of requests that are sent one after the other, and the requests a
-    second of four clients at once.
+    They are the milliseconds of requests that are sent one after the other, and the number of
+    requests a second that four clients get answered at once.
     """
 
     name: str

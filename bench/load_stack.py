@@ -1,4 +1,5 @@
-"""Starts the program for bench.load, on either stack, with a model server of steady timing."""
+"""Starts the program for bench.load, with a model server of steady timing. The program runs on
+files, or on PostgreSQL and Redis."""
 
 import json
 import sys

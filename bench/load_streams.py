@@ -13,7 +13,7 @@ from bench.load_client import Load, Played, play_at_once
 from bench.load_stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
 
 MOST_DELAY_MS = 100.0
-# The targets: for each number of tokens a second, the number of streams at once.
+# The targets. For each number of tokens a second, this is the number of streams at once.
 TARGETS = {50: 100, 20: 200}
 TRIES = 4
 # The search ends when its two bounds differ by less than this factor.
@@ -114,14 +114,14 @@ def added_delays(played: Played, calls: Sequence[dict[str, Any]]) -> list[float]
 
 
 def _mark_in(prompt: str) -> str:
-    """Return the last mark in the request. Earlier marks are those of earlier turns."""
+    """Return the last mark in the request. The marks of earlier turns come before it."""
     start, end = prompt.rfind("Turn "), prompt.rfind(" of the load.")
     return prompt[start : end + len(" of the load.")] if 0 <= start < end else ""
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """Return the value that this percentage of all values do not exceed. Without values, return
-    infinity."""
+    """Return the value that this percentage of the values does not exceed. If there are no values,
+    return infinity."""
     if not values:
         return math.inf
     return sorted(values)[math.ceil(len(values) * percent / 100) - 1]

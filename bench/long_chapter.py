@@ -16,9 +16,9 @@ from bench.program import Processes, open_processes
 from bench.report import report
 
 MOST_MILLISECONDS = 20
-# The last prompt is compared with an early one: the first prompt from COMPARED on at the same place
-# of a period. In a small window the recent context moves on by a period of two chunks at a time.
-# The two prompts may differ by LARGEST_CHANGE.
+# The last prompt is compared with an early one: the first prompt from this number on that is at the
+# same place of a period. In a small window the recent context moves on by a period of two chunks at
+# a time. The two prompts may differ by LARGEST_CHANGE.
 COMPARED = 200
 PERIOD = 2 * CHUNK
 LARGEST_CHANGE = 0.1

@@ -2,8 +2,8 @@
 
 Each chunk of seven prompts has some events, a deed, changes of state, and sometimes a discovery.
 Every third chunk makes something canon. Each chunk opens a thread, and most threads end three
-chunks later. A delta has about 2,000 characters of JSON, as many as one that the embedded model
-writes.
+chunks later. A delta has about 2,000 characters of JSON, which is as long as the deltas of the
+embedded model.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ ROSTER = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
 CHUNK = 7
 CANON_EVERY = 3
 THREAD_LASTS = 3
-# Of this number of threads, one is never closed.
+# One thread in this number of threads is never closed.
 LOOSE_END_EVERY = 12
 
 _PLACES = ("the harbour", "the customs house", "the drowned chapel", "the ferry", "the rope walk")

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 PROMPTS = 2_000
 REPLY_WORDS = 80
-# The environment that chooses a model for each tier. It is the embedded model, or an unknown model.
+# For each tier, the environment that chooses its model. The model is the embedded one, or an
+# unknown one.
 MODELS = {
     "minimal": {"STORYENGINE_LLM": "embedded"},
     "medium": {
@@ -83,7 +84,7 @@ def main(tier: str, session_id: str = "") -> None:
 
 
 class LongChapter:
-    """The chapter in the state to which it was played."""
+    """The long chapter, which is played chunk by chunk."""
 
     def __init__(self) -> None:
         from django.utils import timezone

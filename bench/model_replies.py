@@ -25,8 +25,8 @@ _ROSTER_NAME = re.compile(
 def agent_of(model: str, system_prompt: str) -> int:
     """Return the number of the agent that makes the call.
 
-    A model's name such as agent-8 gives the number, or else the system message does. Without such a
-    name every character counts as agent 1.
+    If the model has a name such as agent-8, the name gives the number. Otherwise the system message
+    does, and every character counts as agent 1.
     """
     if named := re.search(r"agent-(\d)$", model):
         return int(named[1])

@@ -22,7 +22,7 @@ from bench.http_calls import BenchError, Server, call
 ROOT = Path(__file__).resolve().parent.parent
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 10.0
-# Variables of the developer's shell that begin like this are left out.
+# The beginnings of the names of variables that are not taken from the developer's shell.
 _OUR_VARIABLES = (
     "STORYENGINE_", "OPENAI_", "DATABASE_URL", "CELERY_", "SECRET_KEY", "DEBUG", "PORT",
     "FORWARDED_ALLOW_IPS",
@@ -119,7 +119,7 @@ class Processes:
 def open_processes(environment: dict[str, str]) -> Iterator[Processes]:
     """Yield a Processes that has a data folder of its own.
 
-    At the end its processes are ended and its folder is deleted.
+    At the end, end its processes and delete its folder.
     """
     # After SIGTERM the clean-up below has to run too, as it does after Ctrl-C.
     previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -169,7 +169,7 @@ def _collect_static_files() -> None:
 
 def start_named(processes: Processes, names: Collection[str]) -> None:
     """Start these processes of the Procfile."""
-    # The Procfile names programs without a path.
+    # The folder of the programs, because the Procfile names programs without a path.
     folder = str(Path(sys.executable).parent)
     processes.environment["PATH"] = folder + os.pathsep + os.environ.get("PATH", os.defpath)
     for name, command in procfile_lines():

@@ -9,7 +9,7 @@ from bench.figure import Figure
 
 # The fewest characters of a request's start that a provider caches. They are about 1,024 tokens.
 LEAST_CACHED = 4_096
-# A character that was cached costs this many times less than another one.
+# How many times less a cached character costs than another one.
 CACHE_DISCOUNT = 10
 # The targets below are for a session with this number of prompts.
 TARGET_PROMPTS = 84
@@ -87,9 +87,9 @@ def cached_starts(prompts: Sequence[str]) -> list[int]:
 
 
 def repeated_starts(prompts: Sequence[str]) -> list[int]:
-    """Return for each request the length of its longest start that an earlier request has too.
+    """Return for each request the length of its longest start that an earlier request also has.
 
-    The texts are sorted. Then the text that shares the longest start is next to it.
+    The texts are sorted, because the text that shares the longest start is then next to it.
     """
     earlier: list[str] = []
     lengths = []

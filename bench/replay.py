@@ -10,7 +10,7 @@ from bench.http_calls import BenchError, Server, call, stream
 from bench.session_data import RecordedSession, setup_of
 
 TARGET_WORDS = 5_000
-# The model of the benchmark's own calls. By its name these calls are not counted as the program's.
+# The model of the benchmark's own calls. The name shows that these calls are not the program's.
 PROBE_MODEL = "bench-probe"
 PROBE_TOKENS = 8
 NARRATIVE_STYLE = (
@@ -25,11 +25,11 @@ _CHECKED_EVERY, _CHECKED_AT = 14, 4
 
 @dataclass(frozen=True)
 class PromptTiming:
-    """The seconds of one prompt.
+    """The times of one prompt, in seconds.
 
-    `first_token` is that of the streaming API. `model_first_token` is that of the model server
-    alone, and `relay_first_token` that of a bare Django relay. The last two are measured just
-    before the prompt.
+    `first_token` is the time to the first token of the streaming API. `model_first_token` is that
+    of the model server alone, and `relay_first_token` that of a bare Django relay. The last two are
+    measured just before the prompt.
     """
 
     prompt_index: int
@@ -87,7 +87,8 @@ def play_session(
 
 
 def measure_first_token(model: Server) -> float:
-    """Return the seconds to the first token of the model server alone. The client is the same."""
+    """Return the seconds to the first token of the model server alone, measured by the same
+    client."""
     body = {
         "model": PROBE_MODEL,
         "stream": True,
@@ -108,7 +109,7 @@ def measure_relay(relay: Server, beat: str) -> float:
 def _first(whose: str, seconds: Iterator[float]) -> float:
     """Return the first of these times.
 
-    The whole stream is read, because a connection that is cut would disturb later measurements.
+    The whole stream is read, because a cut connection would disturb later measurements.
     """
     taken = list(seconds)
     if not taken:

@@ -39,7 +39,7 @@ class Servers:
         }
 
     def start_postgres(self, processes: Processes) -> None:
-        """Start PostgreSQL. Try again while children of a killed one still have its memory."""
+        """Start PostgreSQL. If children of a killed PostgreSQL still have its memory, try again."""
         command = [
             *(*self._as_postgres, str(self._programs / "postgres"), "-D", str(self._data)),
             *("-p", str(self._postgres_port), "-h", LOOPBACK, "-k", str(self._data)),

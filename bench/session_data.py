@@ -97,7 +97,7 @@ def setup_of(session: RecordedSession) -> Setup:
 
 
 def small_setup_of(session: RecordedSession, number: int) -> Setup:
-    """Return a world and a scene that consist of whole words. Each number has another part of the
+    """Return a world and a scene that consist of whole words. Each number gives another part of the
     summary."""
     words = session.summary.split()
     stock = cycle(words)

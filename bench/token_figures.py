@@ -7,8 +7,7 @@ from statistics import mean
 
 from bench.figure import Figure
 
-# The number of the first calls of an agent that do not count, because the estimate learns from
-# them.
+# How many of an agent's first calls do not count, because the estimate learns from them.
 TEACHING_CALLS = 5
 LARGEST_ERROR = 0.05
 
@@ -19,8 +18,8 @@ def count_tokens(text: str) -> int:
     """Return the number of tokens by a stand-in tokenizer.
 
     A token is at most four letters or marks, at most three digits, or a row of line breaks. A real
-    tokenizer knows whole words. For both, the number of tokens is not in proportion to that of
-    characters.
+    tokenizer knows whole words. With either of them, the number of tokens is not in proportion to
+    the number of characters.
     """
     return sum(1 for _ in _TOKEN.finditer(text))
 

@@ -1,2 +1,2 @@
-"""Plays chapters under faults, which a seed repeats. Processes and servers break while chapters are
-played."""
+"""Plays chapters under faults, such as killed processes and servers. A seed repeats the same
+faults."""

@@ -67,7 +67,7 @@ class Client:
         """Send a request that starts work in the background, and wait some time for the work."""
         headers = {"Prefer": "wait=20"}
         if verb == "end":
-            # If summaries failed, memory may be far behind.
+            # The calls are accepted, because memory may be far behind if summaries failed.
             body = {"accept_calls": True}
         return self.send("POST", f"/api/session/{session_id}/{verb}", body, headers=headers)
 
@@ -187,9 +187,9 @@ class Client:
         return self.send("POST", path, body, headers={"Idempotency-Key": submission})
 
     def _stream(self, path: str, body: Any, submission: str) -> Told:
-        """Read a stream, and return its end like an answer to a client that waited.
+        """Read a stream. Return its end in the form of an answer to a client that waited.
 
-        The text of the stream must be equal to the text of its end.
+        The text that the stream showed has to equal the text at its end.
         """
         headers = {"Idempotency-Key": submission}
         events = stream(self._server, path, body, headers=headers, timeout=ANSWER_SECONDS)
@@ -199,8 +199,8 @@ class Client:
         except TimeoutError:
             self._complain("every request is answered", path, "the stream hung for a minute")
         except BenchError as error:
-            # The prompt was refused before there was a stream. The next time the chapter is read
-            # shows its state.
+            # The prompt was refused before there was a stream. The client sees the state when it
+            # reads the chapter again.
             if f"{path}: 500" in str(error) and not self.broken:
                 self._complain("refusals are foreseen", path, str(error))
             return Told(409)

@@ -22,7 +22,7 @@ class Reply:
     text: str
 
 
-# The id of a chapter, and the key of a submission.
+# A submission: the id of its chapter, and its key.
 Key = tuple[str, str]
 
 
@@ -31,7 +31,7 @@ class Journal:
     """The facts that the client was told. All of them must stay in the database, word for word."""
 
     setups: dict[str, Setup] = field(default_factory=dict)
-    # The submissions that the client knows to be stored. They need not have been answered.
+    # The submissions that the client knows to be stored. Some of them may have no answer.
     kept: dict[Key, Words] = field(default_factory=dict)
     answered: dict[Key, Reply] = field(default_factory=dict)
     # The id of each fork, by the id of its origin and the key of its form.
@@ -46,7 +46,7 @@ class Journal:
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that was broken, by its name. `chapter` is the chapter's id, or ""."""
+    """A broken rule, with its name. `chapter` is the chapter's id, or ""."""
 
     rule: str
     chapter: str

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
-# The kinds of kills, in the order of the table. Each is named after the process that it kills.
+# The kinds of kills, in the order of the table. The name of each says which process it kills.
 KILLS_OF_PROGRAM = ("kill-web", "kill-worker", "kill-model")
 KILLS_OF_SERVERS = ("kill-postgres", "kill-redis")
 
@@ -25,8 +25,8 @@ MODEL_FAULTS = {
 CLIENT_FAULTS = ("twice", "tenfold", "two-tabs", "leave")
 
 KILL_SHARE = 10
-# If the provider tries again after a fault, the fault comes this many times in a row, which is more
-# than the provider tries.
+# How many times in a row a fault comes if the provider tries again after it. The provider does not
+# try so often.
 MOST_REPEATS = 5
 PASSING = frozenset({"429", "500", "drop"})
 
@@ -35,8 +35,8 @@ PASSING = frozenset({"429", "500", "drop"})
 class Fault:
     """A fault.
 
-    `number` counts from 1. `choices` is the seed for everything that chance decides while the fault
-    is played.
+    `number` counts from 1. `choices` is a seed. It decides everything that is left to chance while
+    the fault is played.
     """
 
     number: int
@@ -49,7 +49,7 @@ class Fault:
         return self.kind.startswith("kill-")
 
     def again(self) -> "Fault":
-        """Return the same fault with another seed, because it has hit nothing."""
+        """Return the same fault with another seed, because the fault had no effect."""
         chance = random.Random(self.choices)  # noqa: S311  (a schedule, no secret)
         return replace(self, choices=chance.getrandbits(32))
 

@@ -21,10 +21,11 @@ from sessions.roster import SLOTS, default_name
 
 
 def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the rules. They are the same for all characters, so that all share a prefix cache.
+    """Return the rules.
 
-    The small local model has a cache for each character. Equal rules would mix these caches up, so
-    for this model the rules name the character.
+    For most models they are the same for all characters, so that all share a prefix cache. The
+    small local model has a cache for each character, which equal rules would mix up. So for this
+    model the rules name the character.
     """
     if tier != "minimal":
         return [file_piece("gamemaster.character")]
@@ -81,7 +82,7 @@ def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
 
 
 def others_cues(attempt: Attempt) -> list[str]:
-    """Return the words at which a small model leaves its role: another character's name, or a
+    """Return the words at which a small model would leave its role: another character's name, or a
     heading."""
     others = (one for one in attempt.session.characters if one.slot != attempt.actor)
     return [*(f"\n{one.name}:" for one in others), "\n## "]

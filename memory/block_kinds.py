@@ -15,9 +15,9 @@ ENGINE_BLOCK_KINDS = frozenset(MemoryBlock.Type.values)
 class BlockKind:
     """A kind of memory block about the turns of a stretch.
 
-    `read` takes a payload and returns what it adds to the fold. Characters and narrators are told
-    the fold. `sections` takes a payload and returns its texts under labels, for pages and for large
-    windows.
+    `read` takes a payload and returns what it adds to the fold, from which requests tell characters
+    and narrators. `sections` takes a payload and returns its texts under labels, for pages and for
+    large windows.
     """
 
     title: str

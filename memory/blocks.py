@@ -16,7 +16,7 @@ from sessions.states import State, try_move
 
 # The condition that a block counts now. The lock and rulings have no attempt, and always count.
 COUNTS = Q(attempt=None) | Q(attempt__chosen_for__isnull=False)
-# Blocks of the same turn are sorted by this value: the delta that ends there comes before the
+# The place of a block among the blocks of the same turn. The delta that ends there comes before the
 # rulings that were made after it.
 _PLACE_AT_ITS_TURN = Case(
     When(type=MemoryBlock.Type.CANON_CORRECTION, then=Value(1)),
@@ -29,8 +29,8 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
     """Return the blocks that count, in the order of their turns.
 
     A delta counts while the attempt at its last turn is chosen, and a ruling always counts. With
-    `before`, only the deltas of turns before this number are returned, which another attempt at
-    this turn needs.
+    `before`, the deltas of this turn and of later ones are left out, as another attempt at this
+    turn requires.
     """
     is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
     counts = COUNTS
@@ -92,7 +92,7 @@ def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | 
 
 
 def with_known_slots(payload: dict[str, Any], slots: Sequence[int]) -> dict[str, Any]:
-    """Return a delta's payload with each unknown slot replaced by 0, the slot of people without a
+    """Return a delta's payload in which each unknown slot is 0, the slot of people without a
     panel."""
     # A model may have written a slot as text instead of a number.
     known = [None, "", *(form for slot in (0, *slots) for form in (slot, str(slot)))]
@@ -145,7 +145,7 @@ def write_own_block(
         return
     readers, number = sorted(audience), attempt.turn.number
     tell_readers_apart(attempt.session, readers)
-    # A new `updated_at` tells processes that keep requests in memory to compose the requests again.
+    # A new `updated_at` tells each process to compose the requests again that it keeps in memory.
     Session.objects.filter(pk=attempt.session_id).update(updated_at=timezone.now())
     MemoryBlock.objects.create(
         session_id=attempt.session_id,
@@ -160,7 +160,8 @@ def write_own_block(
 
 @transaction.atomic
 def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
-    """Store all deltas of one stretch, which `make_delta` made, and move the summary pointer.
+    """Store all deltas of one stretch, and move the summary pointer. The deltas come from
+    `make_delta`.
 
     Returns False and stores nothing if the stretch already has its deltas. The deltas are stored
     even if their attempt is not chosen now, because they count when it is chosen again.
@@ -178,8 +179,8 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
 
 
 def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
-    """Return the last prompt that the deltas that count cover. Deltas that end after `up_to` are
-    left out."""
+    """Return the last prompt that is covered by deltas that count. Deltas that end after `up_to`
+    are left out."""
     deltas = counting_deltas(chapter)
     if up_to is not None:
         deltas = deltas.filter(to_prompt_index__lte=up_to)
@@ -191,7 +192,7 @@ def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
 
 
 def settle_pointer(session_id: uuid.UUID) -> None:
-    """Set the summary pointer to the last prompt that the deltas that count cover."""
+    """Set the summary pointer to the last prompt that is covered by deltas that count."""
     chapter = Session.objects.get(pk=session_id)
     end = covered_until(chapter)
     if end != chapter.last_summarized_prompt_index:

@@ -1,7 +1,7 @@
 """Finds the two facts of a contradiction in the text of a question.
 
-Agent 8 is told to write a contradiction as "old: … | new: …". If the text has another form, it is
-searched for a canon fact word for word, and the GM has to write the new fact.
+Agent 8 is told to write a contradiction as "old: … | new: …". In a text of another form, the module
+looks for a canon fact word for word, and the GM has to write the new fact.
 """
 
 import re
@@ -41,7 +41,8 @@ class Contradiction:
 
 
 def read_contradiction(question: str, sections: Sequence[NowSection]) -> Contradiction:
-    """Return the facts that a question names. `sections` are the sections of the Now view."""
+    """Return the facts that a question names. The present canon is in `sections`, which are those
+    of the Now view."""
     canon = canon_facts(sections)
     said = _AS_ASKED.match(question)
     if said is None:
@@ -57,7 +58,7 @@ def read_contradiction(question: str, sections: Sequence[NowSection]) -> Contrad
 
 
 def canon_facts(sections: Iterable[NowSection], likely: str = "") -> list[str]:
-    """Return the present canon. With `likely`, the facts that share most words with this text come
+    """Return the present canon. With `likely`, the facts that have the most words of this text come
     first."""
     facts = [item.text for one in sections if one.key == "canon" for item in one.items]
     words = set(key_of(likely).split())
@@ -69,7 +70,7 @@ def _share(words: set[str], others: set[str]) -> float:
 
 
 def _named_fact(text: str, facts: Iterable[str]) -> str:
-    """Return the fact that equals the text, is contained in it or contains it.
+    """Return the one fact that equals the text, is contained in it, or contains it.
 
     Returns "" if there is no such fact, or if there are several.
     """
@@ -79,7 +80,7 @@ def _named_fact(text: str, facts: Iterable[str]) -> str:
 
 
 def _told_fact(text: str, facts: Iterable[str]) -> str:
-    """Return the fact that the text contains word for word.
+    """Return the one fact that the text contains word for word.
 
     Returns "" if there is no such fact, or if there are several.
     """

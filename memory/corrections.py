@@ -2,7 +2,7 @@
 
 A ruling covers no prompts and does not move the summary pointer. Its readers are fixed when it is
 made. They are the characters that the Game Master names. If none are named, they are those who knew
-the fact that the ruling settles, or everybody if nobody knew it.
+the fact that the ruling settles. If nobody knew it, they are everybody.
 """
 
 import uuid
@@ -77,8 +77,8 @@ def write_answer(
     the new fact changes canon. For this answer, `new` must be given, and `old` must be in memory or
     empty.
 
-    Raises InvalidInput, TooLong, and WrongState, for example if no open question has the text
-    `question`. If the latest ruling is the same, no block is added.
+    Raises InvalidInput and TooLong. Raises WrongState if canon cannot be changed now, or if no open
+    question has the text `question`. If the latest ruling is the same, no block is added.
     """
     chapter = _chapter_to_correct(session_id)
     folded = fold_chapter(chapter)
@@ -135,7 +135,7 @@ def _chapter_to_correct(session_id: uuid.UUID) -> Session:
 
 
 def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -> None:
-    """Raise InvalidInput if canon would stay the same although the new fact is taken."""
+    """Raise InvalidInput if canon would not change although the new fact is taken."""
     held = {
         key_of(item.replaces): section.key
         for section in reversed(list(sections))
@@ -165,7 +165,8 @@ def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -
 
 
 def _holds(known: Fold, cast: Sequence[Character], settled: str) -> bool:
-    """Return whether this memory has the fact with this key, or a fact that is a part of it."""
+    """Return whether this memory has the fact with this key, or one that contains it or is a part
+    of it."""
     items = (item for section in now_view(known, cast) for item in section.items)
     held = (key_of(item.replaces) for item in items if item.replaces)
     return bool(settled) and any(mentions(key, settled) or mentions(settled, key) for key in held)
@@ -205,8 +206,8 @@ def _write(
 def _same_as_latest(
     chapter: Session, payload: dict[str, Any], readers: Sequence[int] | None
 ) -> MemoryBlock | None:
-    """Return the newest ruling if it is the same as this one, because the form was then sent
-    twice."""
+    """Return the newest ruling if it is the same as this one, else None. It is the same if the form
+    was sent twice."""
     rulings = chapter.memory_blocks.filter(type=MemoryBlock.Type.CANON_CORRECTION)
     latest = rulings.order_by("created_at").last()
     if latest is None or latest.json_payload != payload:

@@ -12,7 +12,7 @@ from sessions.models import Attempt, Session
 
 
 class MemoryBlock(AppendOnly):
-    """A piece of structured memory, as an agent returned it or the Game Master ruled it.
+    """A piece of structured memory. An agent wrote it, or the Game Master ruled it.
 
     Together the deltas that count cover the prompts without gap or overlap. Rulings cover no
     prompts.
@@ -64,7 +64,8 @@ class MemoryBlock(AppendOnly):
 
 
 class NarrativeDraft(AppendOnly):
-    """A chapter as agent 9 told it, with the names of the sources of the text."""
+    """A chapter as agent 9 told it, with a list of the prompts and memory blocks that it was told
+    from."""
 
     draft_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="narrative_drafts")

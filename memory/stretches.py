@@ -22,9 +22,9 @@ from sessions.record import chosen_events
 from sessions.world import changes_that_count
 
 # The number of stretches that memory may be behind in play without the GM's consent: one, or two
-# after a failure. The GM has to accept the calls if more prompts are missing than two stretches
-# have, or if more calls are due than two stretches have prompts. An imported chapter may need many
-# calls for few prompts, because each set of witnesses takes one call.
+# after a failure. The consent is needed if more prompts are missing than two stretches have. It is
+# also needed if more calls are due than two stretches have prompts. An imported chapter may need
+# many calls for few prompts, because each set of witnesses takes one call.
 STRETCHES_UNASKED = 2
 # Numbers of members in ascending order: the witnesses of an event, or the characters who know a
 # block.
@@ -115,7 +115,7 @@ def _early_ends(chapter: Session, first: int) -> set[int]:
 def audiences_in(
     chapter: Session, stretch: Stretch, *, last_attempt: uuid.UUID | None = None
 ) -> list[Audience]:
-    """Return the different sets of witnesses of the stretch's events, the largest first.
+    """Return the different sets of witnesses of the stretch's events, the largest set first.
 
     Each set takes one call of a model. `last_attempt` counts as the chosen attempt at the last
     prompt.
@@ -142,8 +142,8 @@ def count_calls(chapter: Session, stretches: Sequence[Stretch]) -> int:
     return sum(map(len, audiences_of(chapter, stretches)))
 
 
-# The state of a chapter for which its audiences are kept. They are kept because open pages ask for
-# them every two seconds.
+# The cache of audiences by chapter. Each value has the state of the chapter from which it was made.
+# Open pages ask for the audiences every two seconds.
 _AudiencesState = tuple[datetime, tuple[Stretch, ...]]
 _kept_audiences: KeptRecent[uuid.UUID, tuple[_AudiencesState, list[list[Audience]]]] = KeptRecent(
     4_096
@@ -183,8 +183,8 @@ def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
 
 @dataclass(frozen=True)
 class CatchingUp:
-    """How many stretches are written, and how many there are in all, while the accepted calls are
-    made."""
+    """The number of stretches that are written, and the number of all stretches, while the accepted
+    calls are made."""
 
     written: int
     count: int
@@ -210,8 +210,8 @@ def recent_context_start(
     """Return the first prompt of a character's recent context.
 
     `starts` are the first prompts of the covered stretches, in order, and then the first prompt
-    that is not covered. The context begins at one of them, and has at least the last `size`
-    prompts. So no prompt is missing from both memory and context.
+    that is not covered. The context begins at one of these prompts, and has at least the last
+    `size` prompts. So no prompt is missing from both memory and context.
 
     The start moves on by `stretches` stretches at a time. Between two moves the context only grows
     at its end, which prefix caches need.

@@ -11,7 +11,7 @@ from sessions.models import Session
 
 Found = TypeVar("Found")
 
-# How often `read_at_one_moment` reads a chapter that changes while it is read.
+# The most times that `read_at_one_moment` reads a chapter that changes meanwhile.
 MAX_READINGS = 3
 
 
@@ -45,7 +45,8 @@ def get_chapter_to_change(session_id: uuid.UUID) -> Session:
 
 
 def read_at_one_moment(session_id: uuid.UUID, read: Callable[[Session], Found]) -> Found:
-    """Return what the function `read` finds in the chapter's rows at one moment.
+    """Return the result of the function `read`, which reads rows of the chapter as they are at one
+    moment.
 
     Raises UnknownChapter. No transaction is used, because it would make readers wait for writers on
     SQLite. Instead, `read` is called again if the chapter's row has changed meanwhile.
@@ -82,7 +83,10 @@ def _get(chapters: QuerySet[Session], session_id: uuid.UUID) -> Session:
 
 
 def tell_readers_apart(chapter: Session, readers: Collection[int]) -> None:
-    """Store that each character needs a request of its own, unless `readers` are the whole cast."""
+    """Store that the characters' requests differ, unless `readers` are the whole cast.
+
+    From then on each character's request is composed separately.
+    """
     if not (chapter.differs_by_reader or set(readers) >= set(chapter.everybodys_numbers)):
         Session.objects.filter(pk=chapter.pk).update(differs_by_reader=True)
         chapter.differs_by_reader = True

@@ -13,7 +13,8 @@ from sessions.limits import MAX_ACTS_OF_A_TURN
 from sessions.models import Change, Session
 from sessions.world import NewChange, add_changes
 
-# A function that returns an act's changes. It gets the chapter after the chapter's row was locked.
+# A function that returns an act's changes. Its argument is the chapter, whose row is locked by
+# then.
 Deed = Callable[[Session], Sequence[NewChange]]
 
 
@@ -21,9 +22,9 @@ Deed = Callable[[Session], Sequence[NewChange]]
 def act(session_id: uuid.UUID, deed: Deed) -> list[Change]:
     """Store an act's changes after the latest turn, and set a broken attempt aside.
 
-    The turn is then closed to other attempts. Raises TurnInFlight while a reply is being written.
-    Raises WrongState outside of play, before the first turn, and if the acts of the turn are too
-    many. Raises InvalidInput for a change that cannot be stored.
+    From then on the turn allows no other attempts. Raises TurnInFlight while a reply is being
+    written. Raises WrongState outside of play, before the first turn, and if the turn has too many
+    acts. Raises InvalidInput for a change that cannot be stored.
     """
     chapter = get_chapter_to_change(session_id)
     if chapter.is_ending or not chapter.is_playable:

@@ -1,4 +1,5 @@
-"""Stores attempts before any model is called. A chapter has one attempt in flight at a time."""
+"""Stores each attempt before a model is called for it. A chapter has one attempt in flight at a
+time."""
 
 import logging
 import uuid
@@ -32,7 +33,7 @@ _CLOSED = "you have acted in the world since, so this reply stays as it is."
 
 
 class Writer(NamedTuple):
-    """The writer of an attempt: the member of the cast who acts, if any, and the agent.
+    """The writer of an attempt: the agent, and the member of the cast who acts, if any.
 
     `needs_words` is False for a writer who can also go on from an empty prompt.
     """
@@ -42,8 +43,8 @@ class Writer(NamedTuple):
     needs_words: bool = True
 
 
-# A function that takes a chapter and the number of the member of the cast who is addressed, or None
-# for nobody. It returns the writer who answers the prompt.
+# A function that returns the writer who answers a prompt. It gets the chapter and the number of the
+# member of the cast who is addressed, or None if nobody is.
 Answers = Callable[[Session, int | None], Writer]
 
 
@@ -72,8 +73,8 @@ def open_prompt(
 ) -> OpenedAttempt:
     """Store the user's prompt as the attempt in flight. The function `answers` says who writes it.
 
-    If the same prompt comes again under the same key, no second attempt is stored: a committed
-    attempt is returned, and a broken attempt runs again, with the `given` that is stored with it.
+    If the same prompt comes again under the same key, no second attempt is stored. Then a committed
+    attempt is returned. A broken attempt runs again, with the `given` that is stored with it.
 
     Raises TurnInFlight while the attempt runs, and WrongState once it was set aside. Raises
     KeyReused if the key came with other words, another `given` or another actor. Raises another
@@ -113,14 +114,14 @@ def open_reroll(
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn as the attempt in flight.
 
-    For each argument that is None the value of the chosen attempt is taken. Raises the errors of
+    An argument that is None gets its value from the chosen attempt. Raises the errors of
     `open_prompt`, and WrongState once the turn has as many attempts as it may have.
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
     key = clean_key(submission_key)
-    # If the form of a re-roll is sent twice, both are filled alike, even if another attempt was
-    # chosen in between.
+    # If the form of a re-roll is sent twice, the second one is filled from the attempt that the
+    # first has stored. Another attempt may have been chosen in between.
     like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
     writer = Writer(like.actor, like.agent, needs_words=bool(like.words))
     if actor is not None:
@@ -177,9 +178,9 @@ def open_trial(
 def start_keeping(attempt: Attempt) -> Attempt:
     """Put a broken attempt with text back in flight, so that its text can be committed.
 
-    The attempt gets a new run. A process that still writes the old run then finds that it has
-    ended. The changes of the run that brought the text are copied to the new run. Raises WrongState
-    if the attempt has no text.
+    The attempt gets a new run. A process that still writes the attempt's old run then finds that
+    the run has ended. The changes of the run that brought the text are copied to the new run.
+    Raises WrongState if the attempt has no text.
     """
     if not attempt.partial_text.strip():
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
@@ -352,7 +353,7 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     attempt.run_id = uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = timezone.now(), from_now(LEASE)
     attempt.save()
-    # The stored lease is counted by the clock of the database. This value is only close to it.
+    # This value is only close to the stored time, which is by the clock of the database.
     attempt.lease_until = attempt.submitted_at + LEASE
     note_attempt(attempt, "attempt stored")
     return attempt
@@ -406,8 +407,11 @@ def check_cast(
     *,
     before: int | None = None,
 ) -> None:
-    """Raise InvalidInput unless the actor is a character of the chapter and each witness takes part
-    and is named once. With `before`, a witness must have taken part before that turn."""
+    """Raise InvalidInput unless the actor is a character of the chapter, and each witness takes
+    part and is named once.
+
+    With `before`, a witness must have taken part before that turn.
+    """
     if actor is not None and actor not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {actor} in this chapter. Nothing was sent.")
     if witnesses is not None and not take_part_once(chapter, witnesses, before=before):

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 # The end of an error message, which says what was kept and what the user can do.
 KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
-# The name that the log gives to a failure for which the end of the program is the reason.
+# The name in the log of a failure that the end of the program caused.
 _INTERRUPTION = "Interrupted"
 
 
@@ -33,7 +33,7 @@ def fail_attempt(
 
 
 def stop_attempt(attempt: Attempt, *, partial_text: str = "") -> bool:
-    """Stop the attempt at the user's wish. Without a `partial_text` the stored text stays."""
+    """Stop the attempt at the user's wish. If there is no `partial_text`, the stored text stays."""
     return _break(run_of(attempt), attempt, Attempt.Status.STOPPED, "", partial_text)
 
 
@@ -69,8 +69,8 @@ def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
 
 
 def run_of(attempt: Attempt) -> models.QuerySet[Attempt]:
-    """Return a queryset with the attempt's row, which is empty once this run may no longer write to
-    it."""
+    """Return a queryset of the attempt's row. It is empty once this run may no longer write to the
+    attempt."""
     return Attempt.objects.filter(
         pk=attempt.pk, run_id=attempt.run_id, status=Attempt.Status.RUNNING
     )

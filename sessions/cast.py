@@ -37,10 +37,10 @@ def copy_cast(cast: Iterable[CastMember]) -> list[CastMember]:
 def change_cast(
     chapter: Session, slots: Sequence[int] | None, texts: Mapping[str, TextsBySlot | None]
 ) -> None:
-    """Select the members in these slots, and store these texts by field of CastMember.
+    """Select the members in these slots, and store these texts.
 
-    For an argument that is None nothing changes. The chapter's row has to be locked. Raises TooLong
-    or InvalidInput.
+    `texts` has texts by slot for fields of CastMember. An argument that is None changes nothing.
+    The chapter's row has to be locked. Raises TooLong or InvalidInput.
     """
     before = chapter.everybody
     members = {one.slot: one for one in chapter.cast if one.slot}
@@ -75,7 +75,7 @@ def check_takes_part(chapter: Session, slot: int) -> None:
 def clean_person(
     everybody: Iterable[Character], *, name: str, pronouns: str = "", public_text: str = ""
 ) -> dict[str, str]:
-    """Return the name, pronouns and public text of a person without a panel as they are stored.
+    """Return the fields of a person without a panel in the form that is stored.
 
     Raises TooLong or InvalidInput.
     """
@@ -113,7 +113,8 @@ def _check_slot(slot: str) -> int:
 
 
 def _clean(field: str, slot: int, text: str, present: str) -> str:
-    """Return the text as it is stored. A text that is stored already is never refused."""
+    """Return the text in the form that is stored. If this text is stored already, it is never
+    refused."""
     if field == "identity_text":
         return clean_text(text, limit=TAB1_CHAR_LIMIT, label=f"The identity of agent {slot}")
     label, limit = {

@@ -29,7 +29,7 @@ LOCKED = (
     "Tab 1 is locked, so nothing was changed. Reset the chapter, "
     "or start a new chapter with this setup."
 )
-# The refusal of a change of Tab 1 for a chapter that has no lock and in which play has begun.
+# The refusal to change Tab 1. It is for a chapter that has no lock and in which play has begun.
 PLAYED = (
     "Tab 1 takes no changes after the first prompt, so nothing was changed. Reset the chapter, "
     "or start a new chapter with this setup."
@@ -95,8 +95,11 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
 
 
 def is_setup_open(chapter: Session) -> bool:
-    """Return whether Tab 1 can be changed. In a mode with a lock it can until the lock, and in a
-    mode without one until the first prompt is stored."""
+    """Return whether Tab 1 can be changed.
+
+    In a mode with a lock it can be changed until the lock. In a mode without one it can be changed
+    until the first prompt is stored.
+    """
     if _has_no_lock(chapter) and chapter.state == State.ACTIVE:
         return not chapter.attempts.exists()
     return chapter.state == State.DRAFT_TAB1

@@ -35,7 +35,7 @@ from sessions.world import copy_changes
 
 @transaction.atomic
 def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[Event] | None:
-    """Write the attempt's events. Unless the attempt is a trial, choose it.
+    """Write the attempt's events, and choose the attempt. A trial is not chosen.
 
     The outcome is the reply's text, or all events of the attempt. Returns None and writes nothing
     if this run may no longer write to the attempt. Afterwards the objects of the attempt and its
@@ -44,8 +44,8 @@ def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[
     if not lock_chapter(attempt.session_id):
         return None
     now = timezone.now()
-    # The turn is read from the database, because a commit that was rolled back may have set it on
-    # this object.
+    # The turn is read from the database, because this object may have a turn from a commit that was
+    # rolled back.
     is_prompt = attempt.kind == Attempt.Kind.PROMPT
     turns = Turn.objects.select_related("chosen")
     at = None if is_prompt else turns.get(attempts=attempt)
@@ -211,9 +211,9 @@ def _choose(chapter: Session, turn: Turn, attempt: Attempt) -> None:
 def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case | F:
     """Return the panel that Tab 2 shows next, which is that of the character after the actor.
 
-    If the user has chosen a panel meanwhile, that panel stays. `turn` is None for a prompt. For
-    another attempt at a turn, the user has chosen a panel if the present one is not the one after
-    the actor of the attempt that was chosen until now.
+    If the user has chosen a panel meanwhile, that panel stays. `turn` is None if the attempt is a
+    prompt. For any other attempt, the user has chosen no panel if the present one is that after the
+    actor of the earlier chosen attempt.
     """
     before = actor if turn is None else turn.chosen.actor
     if actor is None or before is None:

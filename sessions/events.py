@@ -16,9 +16,9 @@ from sessions.world import everybody_at
 class NewEvent:
     """Something that was said, shown or thought, by a member of the cast or by somebody else.
 
-    `witnesses` are the members who could perceive it. None stands for the attempt's witnesses. The
-    speaker and the attempt's actor are always added, except that a thought has only its thinker.
-    `shown` is data that a page draws beside the event's words.
+    `witnesses` are the members who could perceive it. If it is None, they are the attempt's
+    witnesses. The speaker and the attempt's actor are always added. A thought has only its thinker
+    as a witness. `shown` is data that a page draws beside the event's words.
     """
 
     text: str
@@ -38,7 +38,7 @@ def reply(attempt: Attempt, text: str) -> list[NewEvent]:
 def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
     """Store the words of a committed attempt, if it has any, and then the events of its outcome.
 
-    The witnesses are numbers of the cast at this moment. The outcome has at least one event.
+    Witnesses are numbers of the present cast. The outcome has at least one event.
     """
     chapter, turn = attempt.session, attempt.turn
     assert turn is not None, "A committed attempt has a turn."
@@ -65,8 +65,8 @@ def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
         for position, one in enumerate([*words, *outcome])
     ]
     for row in rows:
-        # A thought counts here as an event without readers, even if its thinker is the whole cast,
-        # because the narrator may not know it.
+        # A thought counts as an event without readers, because the narrator may not know it. This
+        # is so even if its thinker is the whole cast.
         tell_readers_apart(chapter, () if row.kind == THOUGHT else row.witnesses)
     return Event.objects.bulk_create(rows)
 

@@ -7,15 +7,15 @@ class ChapterError(Exception):
     """The refusal of a request for a chapter. The request has changed nothing.
 
     `status` is the HTTP status, and `title` names the kind of refusal in a few words.
-    `retry_seconds` is the time after which another try may succeed; it is None if waiting does not
+    `retry_seconds` is the time after which another try may succeed. It is None if waiting does not
     help.
     """
 
     status = 409
     title = "The chapter cannot do that now"
     retry_seconds: int | None = None
-    # A short text that a page shows if the full message is meant for programs. The page then shows
-    # the full message on request.
+    # A short text that a page shows in place of the message, if the message is meant for programs.
+    # The user can then open the message.
     in_short = ""
 
     @property
@@ -25,7 +25,7 @@ class ChapterError(Exception):
 
     @classmethod
     def kind(cls) -> str:
-        """Return the name of the class as jobs and the API's problems write it, such as
+        """Return the name of the class in the form that jobs and problems use, such as
         `wrong-state`."""
         return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 

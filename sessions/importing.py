@@ -26,7 +26,7 @@ Row = TypeVar("Row", bound=models.Model)
 # A process that has stored no piece for this long counts as dead. `Session.updated_at` is the time
 # of its latest piece, by the clock of the database.
 IMPORT_LEASE = timedelta(minutes=2)
-# The most rows and characters of a piece. Only a single row or group may be larger.
+# The most rows and the most characters of a piece. Only a single row or group may be larger.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
 
 
@@ -44,10 +44,10 @@ class ImportLost(ChapterError):
 
 @contextmanager
 def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) -> Iterator[None]:
-    """Begin to store a chapter. The caller stores its other rows with `store_rows` in the block.
+    """Begin to store a chapter. In the block the caller stores the other rows with `store_rows`.
 
-    After the block the chapter becomes visible, in the state that `chapter` has when the block
-    begins. If the block fails, everything is removed.
+    During the block the chapter is invisible. After it the chapter is visible, in the state that
+    `chapter` had before the block. If the block fails, everything is removed.
     """
     state, chapter.state = State(chapter.state), State.IMPORTING
     with transaction.atomic():
@@ -71,7 +71,7 @@ def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) ->
 
 
 def store_rows(chapter: Session, rows: Iterable[models.Model]) -> None:
-    """Store rows piece by piece; raise ImportLost if the lease ran out."""
+    """Store rows piece by piece. Raises ImportLost if the lease ran out."""
     store_groups(chapter, ([row] for row in rows))
 
 
@@ -112,7 +112,7 @@ def _being_imported() -> "models.QuerySet[Session]":
 
 
 def _with_lease(chapter: Session) -> "models.QuerySet[Session]":
-    """Return a queryset with the chapter, which is empty if the chapter's lease has run out."""
+    """Return a queryset of the chapter. It is empty if the chapter's lease has run out."""
     return _being_imported().filter(pk=chapter.pk, updated_at__gte=from_now(-IMPORT_LEASE))
 
 
@@ -149,7 +149,8 @@ def _remove(chapter: "models.QuerySet[Session]") -> None:
     chapter renews its lease late.
     """
     for relation in Session._meta.related_objects:
-        # Forks of the chapter are not removed. An unfinished chapter has none.
+        # Forks of the chapter are left out here. An unfinished chapter has none, and they would
+        # have to stay.
         if relation.related_model is Session:
             continue
         rows = relation.related_model._base_manager.filter(

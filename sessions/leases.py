@@ -1,7 +1,7 @@
 """Leases on running attempts. A process that does not renew its lease in time counts as dead.
 
-The clock of the database counts the leases, because the clocks of several machines may differ by
-more than a lease.
+Leases are measured by the clock of the database, because the clocks of several machines may differ
+by more than a lease.
 """
 
 import uuid
@@ -22,13 +22,13 @@ LEASE = timedelta(seconds=12)
 
 
 def from_now(pause: timedelta) -> Combinable:
-    """Return an expression for a time. The database evaluates it as its own present time plus
-    `pause`."""
+    """Return an expression for the time `pause` from now. The database evaluates it by its own
+    clock."""
     return ExpressionWrapper(Now() + pause, output_field=DateTimeField())
 
 
 def ran_out() -> Q:
-    """Return a condition for queries: the row's lease has run out."""
+    """Return a condition for queries. It is true of a row whose lease has run out."""
     return Q(lease_until__lt=Now())
 
 

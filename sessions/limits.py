@@ -16,7 +16,8 @@ AGENT_CHAR_LIMIT, MODE_CHAR_LIMIT = 60, 30
 PRONOUNS_CHAR_LIMIT = 40
 PUBLIC_TEXT_CHAR_LIMIT = 200
 TITLE_CHAR_LIMIT = 120
-# The engine cuts no reply. This limit is far above the length that any model writes at once.
+# The most characters of a reply. The engine cuts no reply, and no model writes nearly so much at
+# once.
 REPLY_CHAR_LIMIT = 1_000_000
 SUBMISSION_KEY_CHAR_LIMIT = 100
 # The longest name of a change's kind or cause.

@@ -1,7 +1,8 @@
-"""Writes one line of the log for each event, with the ids of the rows and the request concerned.
+"""Writes lines of the log. Each line is about one event, and has the ids of the rows and of the
+request that the event belongs to.
 
-A line has only names, ids and numbers. It never has text of a story or the message of an error,
-because the message may repeat text of a story.
+A line has only names, ids and numbers. It never has text of a story. It never has the message of an
+error either, because the message may repeat such text.
 """
 
 import logging
@@ -19,7 +20,7 @@ _ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=MappingProxy
 def note(logger: logging.Logger, event: str, **fields: object) -> None:
     """Write the event's line, without the fields that are None or empty.
 
-    `event` is always the same for the same kind of event, because events are counted by it.
+    `event` is a fixed text for each kind of event, because events are counted by it.
     """
     _write(logger, logging.INFO, event, fields)
 

@@ -29,7 +29,8 @@ from sessions.roster import Character, character
 from sessions.states import PLAYABLE, State
 
 UNTITLED = "Untitled chapter"
-# The mode of a chapter that names none, and the agent that writes its attempts.
+# The mode of a chapter that names no mode. The second name is that of the agent that writes its
+# attempts.
 DEFAULT_MODE, DEFAULT_AGENT = "gamemaster", "character"
 # The kinds of event that the engine itself knows. A thought is known only to its thinker and the
 # user.
@@ -38,8 +39,8 @@ SAID, THOUGHT = "said", "thought"
 # joins the cast. The payload has name, pronouns, public_text, and the number by which witnesses
 # name the person.
 PERSON = "person"
-# The people of Tab 1 have the numbers that follow the slots. People who appear in play have the
-# numbers from this one on.
+# The lowest number of people who appear in play. The slots have the first numbers, and the people
+# of Tab 1 the next ones.
 FIRST_NUMBER_IN_PLAY = MAX_AGENTS + MAX_PEOPLE + 1
 
 
@@ -55,7 +56,7 @@ class Session(models.Model):
 
     session_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     title = models.CharField(max_length=TITLE_CHAR_LIMIT, default=UNTITLED)
-    # The name of the way to play; see agents.modes.
+    # The name of the mode; see agents.modes.
     mode = models.CharField(max_length=MODE_CHAR_LIMIT, default=DEFAULT_MODE)
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT_TAB1)
     prompt_index = models.PositiveIntegerField(default=0)
@@ -65,7 +66,7 @@ class Session(models.Model):
     chunk_size_prompts = models.PositiveSmallIntegerField(default=CHUNK_SIZE_PROMPTS)
     # True if the user asked to end the chapter, which then ends after the last summary.
     is_ending = models.BooleanField(default=False)
-    # How many calls of models the GM has accepted, but memory has not made yet.
+    # The number of model calls that the GM has accepted for memory and that are not made yet.
     accepted_calls = models.PositiveIntegerField(default=0)
     # The id of the attempt in flight. A conditional UPDATE claims it.
     turn_in_flight = models.UUIDField(null=True, blank=True)
@@ -73,8 +74,8 @@ class Session(models.Model):
     shows_all_replies = models.BooleanField(default=False)
     # True if Tab 2 also shows thoughts.
     shows_thoughts = models.BooleanField(default=False)
-    # True if some of the cast do not know an event or a ruling. Each character's request then has
-    # its own text where all would otherwise have the same.
+    # True if an event or a ruling is not known to the whole cast. The parts of a request that would
+    # be the same for all characters are then composed for each character.
     differs_by_reader = models.BooleanField(default=False)
     # Chance is drawn from this seed, the turn's number and the name of what is drawn.
     seed = models.UUIDField(default=uuid.uuid4, editable=False)
@@ -85,19 +86,19 @@ class Session(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     last_played_at = models.DateTimeField(default=timezone.now)
-    # The time of the import, if the chapter came from a file. Its other times come from the file.
+    # The time of the import, if the chapter came from a file. The file gives all its other times.
     imported_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # The origin of a fork, which is None once it is deleted. Then follow the origin's title at the
-    # time of the fork, the last turn that both have in common, and the key of the form that asked
-    # for the fork.
+    # The origin of a fork. It is None once the origin is deleted. The next fields are the origin's
+    # title at the time of the fork, the last turn that both have in common, and the key of the form
+    # that asked for the fork.
     origin = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="forks"
     )
     origin_title = models.CharField(max_length=TITLE_CHAR_LIMIT, blank=True)
     forked_at_prompt = models.PositiveIntegerField(default=0)
     fork_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT, blank=True)
-    # The origin's use of each model when it was forked; see agents.calling.spending. It never
-    # changes.
+    # The tokens that the origin had used of each model when it was forked; see
+    # agents.calling.spending. They never change.
     inherited_usage = models.JSONField(default=dict, blank=True)
 
     objects = Chapters()
@@ -126,14 +127,17 @@ class Session(models.Model):
 
     @cached_property
     def cast(self) -> tuple["CastMember", ...]:
-        """All members of the cast, deselected ones too: characters by slot, then people without a
-        panel."""
+        """All members of the cast, including those that are deselected. Characters come first, by
+        slot, and then people without a panel."""
         return tuple(self.members.all())
 
     @cached_property
     def everybody(self) -> tuple[Character, ...]:
-        """The members who take part from the first turn on: characters by slot, then people without
-        a panel. People who appeared in play are not included; see `sessions.world.everybody_at`."""
+        """The members who take part from the first turn on. Characters come first, by slot, and
+        then people without a panel.
+
+        People who appeared in play are not among them; see `sessions.world.everybody_at`.
+        """
         return tuple(one for one, member in self._numbered_cast if member.is_selected)
 
     @cached_property
@@ -150,7 +154,8 @@ class Session(models.Model):
 
     @property
     def everybodys_numbers(self) -> list[int]:
-        """The numbers by which witnesses name everybody of Tab 1, in ascending order."""
+        """The numbers of everybody on Tab 1, in ascending order. Witnesses are named by these
+        numbers."""
         return [one.number for one in self.everybody]
 
     @property
@@ -159,11 +164,13 @@ class Session(models.Model):
 
     @property
     def agent_names(self) -> dict[str, str]:
-        """The names of the selected characters, by slot as text (a JSON key)."""
+        """The names of the selected characters. The key is the slot as text, because JSON has only
+        text as keys."""
         return {str(one.slot): one.name for one in self.characters}
 
     def agent_texts(self, field: str) -> dict[str, str]:
-        """Return the texts of this field of `CastMember` that are not empty, by slot as text.
+        """Return the texts of this field of `CastMember`. The key is the slot as text, and empty
+        texts are left out.
 
         Deselected slots are included.
         """
@@ -183,7 +190,7 @@ class Session(models.Model):
         """Return the payload of each person who appeared in a run that is committed or still may
         be.
 
-        If a person appears in two attempts, there may be two payloads with the same number.
+        If a person appears in two attempts, two payloads may have the same number.
         """
         of_run = Q(run_id=None) | Q(run_id=F("attempt__run_id"))
         people = self.changes.filter(of_run | Q(run_id=F("attempt__text_run_id")), kind=PERSON)
@@ -218,7 +225,8 @@ class Tab1Inputs(models.Model):
     )
     world_text = models.TextField(blank=True)
     chapter_text = models.TextField(blank=True)
-    # The values of the fields of the mode's model `Mode.setup`; empty until they are saved.
+    # The values of the fields of the mode's model `Mode.setup`. They are empty until they are
+    # saved.
     mode_setup = models.JSONField(default=dict, blank=True)
     saved_at = models.DateTimeField(auto_now=True)
 
@@ -273,7 +281,7 @@ class Attempt(models.Model):
         PROMPT = "prompt"
         # Another attempt at the latest turn, which is chosen when it is committed.
         REROLL = "reroll"
-        # Another attempt with one layer of the request changed; it is committed unchosen.
+        # Another attempt with one layer of the request changed. It is committed unchosen.
         TRIAL = "trial"
         # The chosen reply after the user rewrote it by hand. No model is called.
         EDIT = "edit"
@@ -294,11 +302,11 @@ class Attempt(models.Model):
 
     attempt_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attempts")
-    # The turn at which this is an attempt. A prompt has no turn until it is committed.
+    # The turn of which this is an attempt. A prompt has no turn until it is committed.
     turn = models.ForeignKey(
         "Turn", on_delete=models.CASCADE, null=True, blank=True, related_name="attempts"
     )
-    # The attempt that an edit or a trial was made from.
+    # The attempt from which an edit or a trial was made.
     source = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True)
     submission_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT)
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.PROMPT)
@@ -308,14 +316,14 @@ class Attempt(models.Model):
     # The name of the agent who writes the attempt.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT, default=DEFAULT_AGENT)
     words = models.TextField()
-    # The values of the fields of the mode's model `Mode.given`, which came with the prompt's words.
+    # The values of the fields of the mode's model `Mode.given`. They came with the prompt's words.
     given = models.JSONField(null=True, blank=True)
     # For a trial, the layer that was changed and the change; None for any other attempt.
     changed_layer = models.JSONField(null=True, blank=True)
     # The numbers of the members who can perceive the events. None means everybody of the cast at
     # the time of the commit.
     witnesses = models.JSONField(null=True, blank=True)
-    # The text so far of the latest run that brought any text.
+    # The text so far. It is from the latest run that has brought any text.
     partial_text = models.TextField(blank=True)
     # The id of the run that wrote `partial_text`. If the user keeps the text, this run's changes
     # count.
@@ -336,7 +344,7 @@ class Attempt(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["status", "lease_until"], name="attempt_lease"),
-            # Every page of a chapter asks for its pending attempt.
+            # This index is for the pending attempt, because every page of a chapter asks for it.
             models.Index(fields=["session", "status"], name="attempt_pending"),
             models.Index(fields=["session", "submitted_at"], name="attempt_newest"),
         ]
@@ -354,12 +362,12 @@ class Attempt(models.Model):
 
     @property
     def has_died(self) -> bool:
-        """Whether the attempt's process counts as dead because its lease ran out."""
+        """Whether the attempt's lease ran out. Its process then counts as dead."""
         return self.is_running and self.lease_until < timezone.now()
 
     @property
     def is_broken(self) -> bool:
-        """Whether the attempt failed or was stopped, and waits for the user's decision."""
+        """Whether the attempt failed or was stopped. It then waits for the user's decision."""
         return self.status in self.BROKEN
 
 
@@ -384,7 +392,7 @@ class Turn(models.Model):
 class Event(AppendOnly):
     """Something that was said or shown in an attempt. The attempt's words are its first event.
 
-    The transcript is made from the events of chosen attempts. No code reads it back.
+    The transcript is made from the events of chosen attempts. It is never read back.
     """
 
     class Role(models.TextChoices):
@@ -407,7 +415,8 @@ class Event(AppendOnly):
     text = models.TextField()
     # Data that a page draws in addition to the text.
     shown = models.JSONField(null=True, blank=True)
-    # The numbers of those who could perceive the event; fixed when the event is written.
+    # The numbers of the members who could perceive the event. They are fixed when the event is
+    # written.
     witnesses = models.JSONField(default=list)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -425,7 +434,7 @@ class Event(AppendOnly):
 
 
 class Change(AppendOnly):
-    """What a run of an attempt, or an act of the user after the attempt, did to the world.
+    """A change of the world, by a run of an attempt or by an act of the user after the attempt.
 
     The world is folded from the initial state and the changes that count; see sessions.world.
     """
@@ -438,7 +447,8 @@ class Change(AppendOnly):
     )
     # The id of the run that made the change; None for an act.
     run_id = models.UUIDField(null=True, blank=True)
-    # The place among the run's changes, or among the acts that followed the attempt.
+    # The place among the run's changes. For an act, the place among the acts that followed the
+    # attempt.
     position = models.PositiveIntegerField()
     kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT)
     # A JSON object. The kind of the change says which fields the object has.

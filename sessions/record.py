@@ -15,10 +15,11 @@ def chosen_events(
     last_attempt: uuid.UUID | None = None,
     with_thoughts: bool = False,
 ) -> "QuerySet[Event]":
-    """Return the events of the chosen attempts from one of these turns to the other, both included.
+    """Return the events of the chosen attempts at the turns `from_prompt` to `to_prompt`, both
+    included.
 
-    Thoughts are included only with `with_thoughts`. `last_attempt`, a committed attempt at turn
-    `to_prompt`, counts as the chosen one there.
+    Thoughts are included only with `with_thoughts`. `last_attempt` is a committed attempt at turn
+    `to_prompt`, and counts as the chosen one there.
     """
     told = Q(attempt__chosen_for__isnull=False)
     if last_attempt is not None:
@@ -50,8 +51,8 @@ def other_events(
 
 def has_thoughts(chapter: Session) -> bool:
     """Return whether a committed attempt of the chapter has a thought."""
-    # A chapter with a thought has `differs_by_reader` set, because only the thinker witnesses the
-    # thought. This check is cheaper than the query.
+    # `differs_by_reader` is checked first, because this needs no query. It is True in every chapter
+    # with a thought, because only the thinker witnesses a thought.
     return chapter.differs_by_reader and chapter.events.filter(kind=THOUGHT).exists()
 
 

@@ -55,12 +55,14 @@ class RecordAdmin(_ModelAdmin):
 
     @admin.display(description="chapter", ordering="session__title")
     def chapter(self, record: Any) -> SafeString:
-        """Return a link to the record's chapter; list_select_related must contain `session`."""
+        """Return a link to the record's chapter. The chapter must be in list_select_related as
+        `session`."""
         return _link("admin:story_sessions_session_change", record.session)
 
 
 def related_records(record: models.Model) -> SafeString:
-    """Return links to the records of each kind that belong to this one, with their number."""
+    """Return a link for each kind of record that belongs to this one, with the number of such
+    records."""
     links = []
     for relation in record._meta.related_objects:
         related = relation.related_model

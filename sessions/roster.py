@@ -12,8 +12,8 @@ SLOTS = tuple(range(1, MAX_AGENTS + 1))
 class Character:
     """A member of the cast in the form that pages, prompts and the transcript use.
 
-    A person without a panel has slot 0 and no colour. Witnesses name a member by `number`. This is
-    the slot, or for a person without a panel a number above all slots.
+    A person without a panel has slot 0 and no colour. Witnesses name a member by `number`. It is
+    the slot of a character. For a person without a panel it is a number above all slots.
     """
 
     slot: int

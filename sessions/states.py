@@ -36,8 +36,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     # The chapter returns to ACTIVE when the GM reopens it.
     State.ENDED: frozenset({State.NARRATING, State.ACTIVE, State.RESETTING}),
     State.NARRATING: frozenset({State.ENDED, State.RESETTING}),
-    # The specification goes from RESETTING to DRAFT_TAB1. Here a new Session with a new id takes
-    # its place.
+    # In the specification DRAFT_TAB1 follows RESETTING. Here a new Session with a new id is created
+    # instead.
     State.RESETTING: frozenset(),
 }
 

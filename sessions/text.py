@@ -36,10 +36,11 @@ def with_line_feeds(text: str) -> str:
 
 
 def clean_line(value: str, *, limit: int, label: str) -> str:
-    """Return a name or title after `clean_text`, as one line without space around it."""
+    """Return a name or title that is cleaned by `clean_text`, as one line without space around
+    it."""
     return " ".join(clean_text(value, limit=limit, label=label).split())
 
 
 def scrub_reply(text: str) -> str:
-    """Return a model's text with the characters replaced that no database stores."""
+    """Return a model's text. Characters that no database stores are replaced in it."""
     return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", _LINE_BREAK.sub("\n", text))

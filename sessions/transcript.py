@@ -150,9 +150,9 @@ def read_prompts(
 
 
 def _asked_for(entries: Iterable[Entry], with_thoughts: bool) -> Iterator[Entry]:
-    """Yield the entries, without thoughts unless they are asked for.
+    """Yield the entries. Thoughts are left out unless they are asked for.
 
-    A turn that has nothing but a thought still has an entry with its number.
+    A turn that has nothing but a thought still gets an entry with its number.
     """
     return (entry for entry in entries if with_thoughts or not entry.is_thought)
 
@@ -204,7 +204,8 @@ def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> 
 
 
 def _cut_start(entry: Entry, room: int) -> Entry:
-    """Cut the start of an entry that is larger than the window, so that its end is shown."""
+    """Cut an entry that is larger than the window. Its start is cut off, so that its end is
+    shown."""
     kept = entry.text[-max(room - len(entry.prefix) - len(_SEPARATOR), 0) :]
     return Entry(entry.prompt_index, entry.role, entry.prefix, kept, entry.character)
 
@@ -244,8 +245,10 @@ def chosen_entries(
     perceived: Perceived | None = None,
     with_thoughts: bool = False,
 ) -> Iterator[Entry]:
-    """Yield the entries of `chosen_events` that `perceived` selects by their witnesses. No model
-    objects are made, because there may be ten thousand events."""
+    """Yield the entries of those `chosen_events` that `perceived` selects by their witnesses.
+
+    No model objects are made, because there may be ten thousand events.
+    """
     events = chosen_events(
         chapter,
         from_prompt=from_prompt,

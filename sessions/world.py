@@ -1,8 +1,8 @@
 """The world of a chapter, which is folded from the initial state and the changes that count.
 
-A change is stored at the end of its step. It counts while its attempt is chosen, once the attempt's
-run is committed. The change of an act counts at once. Nothing is ever rolled back, because each
-attempt has changes of its own.
+A change is stored at the end of its step. It counts if its run is committed and its attempt is
+chosen. The change of an act counts at once. Nothing is ever rolled back, because each attempt has
+changes of its own.
 """
 
 import json
@@ -31,10 +31,10 @@ _TOLD_OF_A_PERSON = frozenset({"name", "pronouns", "public_text"})
 
 @dataclass(frozen=True)
 class NewChange:
-    """A change that is not stored yet; `payload` is a JSON object.
+    """A change that is not stored yet. `payload` is a JSON object.
 
-    `cause` names the tool or rule that made it, and `step` the model call within the reply.
-    `result` is the job whose late result it takes.
+    `cause` names the tool or rule that made the change. `step` is the number of the model call
+    within the reply. `result` is the id of the job whose late result the change takes.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class NewChange:
 
 @dataclass(frozen=True)
 class LateResult:
-    """The result of a job beside play, which becomes a change of this kind when a run takes it."""
+    """The late result of a job. It becomes a change of the kind `kind` when a run takes it."""
 
     result_id: uuid.UUID
     asked_by: uuid.UUID
@@ -57,11 +57,11 @@ class LateResult:
 def changes_that_count(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> "QuerySet[Change]":
-    """Return the changes that count, in the order of turns, with the acts after each turn last.
+    """Return the changes that count, in the order of turns. The acts after each turn come last.
 
-    With `before` only the changes of earlier turns are returned. With an `attempt` the changes
-    before its turn are returned, then those of its run, even while it runs, and then the acts after
-    it.
+    With `before`, only the changes of earlier turns are returned. With an `attempt`, the changes
+    before its turn come first. The changes of its run follow, even while it runs, and then the acts
+    after it.
     """
     if attempt is not None and attempt.turn is not None:
         before = attempt.turn.number
@@ -89,10 +89,13 @@ def fold_world(
 def everybody_at(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> tuple[Character, ...]:
-    """Return the members of the cast of Tab 1 and the people who have appeared in play. A person
-    has appeared if the change that says so counts; see `changes_that_count` for the arguments."""
-    # A person who appears in play did not witness earlier events, and sets `differs_by_reader`.
-    # Without it nobody has appeared.
+    """Return the members of the cast of Tab 1, and the people who have appeared in play.
+
+    A person has appeared if the change that says so counts. `changes_that_count` explains the
+    arguments.
+    """
+    # Nobody has appeared in play if `differs_by_reader` is False. A person who appears did not
+    # witness earlier events, and so sets it to True.
     if not chapter.differs_by_reader:
         return chapter.everybody
     appeared = changes_that_count(chapter, before=before, attempt=attempt).filter(kind=PERSON)
@@ -169,8 +172,8 @@ def taken_before(attempt: Attempt) -> "QuerySet[Change]":
 
 
 def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
-    """Give the run of `copy` the changes that this run of `source` made, with their late
-    results."""
+    """Copy the changes that this run of `source` made to the run of `copy`. Their late results are
+    copied too."""
     fields = ("position", "kind", "payload", "cause", "step", "result")
     changes = source.changes.filter(run_id=run_id).order_by("position").values(*fields)
     to = {"session_id": copy.session_id, "attempt": copy, "run_id": copy.run_id}
@@ -180,8 +183,10 @@ def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
 def add_changes(
     attempt: Attempt, changes: Sequence[NewChange], *, run_id: uuid.UUID | None
 ) -> list[Change]:
-    """Store the changes of a run or an act after the existing ones. Raises InvalidInput. The
-    chapter's row has to be locked."""
+    """Store the changes of a run or an act after those that are stored already.
+
+    Raises InvalidInput. The chapter's row has to be locked.
+    """
     first = Change.objects.filter(attempt=attempt, run_id=run_id).count()
     rows: list[Change] = []
     for position, one in enumerate(changes, start=first):
@@ -209,8 +214,11 @@ def add_changes(
 
 
 def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
-    """Return the payload of a person who appears. The number is one that nobody else has in a run
-    that is committed or still may be. So two people of different attempts never share a number."""
+    """Return the payload of a person who appears.
+
+    It gets a new number, which nobody else has in a run that is committed or still may be. So two
+    people of different attempts never share a number.
+    """
     is_text = all(isinstance(one, str) for one in told.values())
     if not (is_text and told.keys() <= _TOLD_OF_A_PERSON):
         raise InvalidInput(

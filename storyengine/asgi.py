@@ -33,8 +33,9 @@ def _forbid_sniffing(headers: Headers, path: str, url: str) -> None:
     headers["X-Content-Type-Options"] = "nosniff"
 
 
-# Under ASGI each request has its own thread and new connections, so there are no old connections to
-# close. These receivers would only delay each reply by a change of thread.
+# These two receivers act at the start of each request, and one closes old connections. Under ASGI
+# each request has its own thread and new connections, so there are none to close. The receivers
+# would only delay each reply by a change of thread.
 for receiver in (reset_queries, close_old_connections):
     request_started.disconnect(receiver)
 

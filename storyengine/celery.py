@@ -13,7 +13,8 @@ from kombu.transport import TRANSPORT_ALIASES
 from storyengine.stack.parents import end_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
-# Celery warns root users of pickled tasks. The tasks here are JSON.
+# Celery warns root users of pickled tasks. This warning is not needed, because the tasks here are
+# JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
 TRANSPORT_ALIASES["filesystem"] = "storyengine.stack.folder_broker:Transport"
@@ -26,9 +27,8 @@ app.autodiscover_tasks()
 class Clock(bootsteps.StartStopStep):
     """The clock of Celery (its beat), as a thread of every worker.
 
-    The worker's own option would start beat as a process, which goes on after the worker was
-    killed. Several clocks do no harm, because only one backup a day is made (see
-    storyengine.backups).
+    Celery's own option would start beat as a process, which goes on after the worker was killed.
+    Several clocks do no harm, because only one backup a day is made (see storyengine.backups).
     """
 
     def start(self, parent: Any) -> None:
@@ -36,7 +36,8 @@ class Clock(bootsteps.StartStopStep):
         self.beat.start()
 
     def stop(self, parent: Any) -> None:
-        # The thread is not waited for, because it may sleep for a second and has nothing to write.
+        # The thread is not waited for, because it may be sleeping for a second and has nothing to
+        # write.
         self.beat.service.stop()
 
 
@@ -67,8 +68,8 @@ class Heartbeat(bootsteps.StartStopStep):
 
         self.thread = HeartbeatThread(parent.hostname)
         self.thread.start()
-        # Celery does not define the order in which the steps stop. It sends this signal after all
-        # of them have stopped.
+        # The signal is used because Celery sends it after all steps have stopped. The order of the
+        # steps is not defined.
         worker_shutdown.connect(self.end, sender=parent, weak=False)
 
     def end(self, **_signal: object) -> None:

@@ -42,15 +42,16 @@ WITH_HTTPS = {
 }
 
 
-# The type of a check without Django's arguments. The next type is that of a check as Django calls
-# it.
+# A check that takes no arguments. The next type is a check in the form that Django calls.
 Check = Callable[[], Iterable[CheckMessage]]
 RegisteredCheck = Callable[..., list[CheckMessage]]
 
 
 def check(*tags: str, deploy: bool = False) -> Callable[[Check], RegisteredCheck]:
-    """Register a function that yields messages. It does not take Django's arguments, which say
-    which apps are checked."""
+    """Register a check, which is a function that yields messages.
+
+    Django's arguments say which apps are checked. The function does not take them.
+    """
 
     def register_check(find_faults: Check) -> RegisteredCheck:
         # Django looks at the signature, so this function does not use functools.wraps.
@@ -109,8 +110,11 @@ def _short(name: str, check_id: str, *, is_held_back: bool) -> CheckMessage:
 
 @check(Tags.security)
 def check_proxies() -> Iterator[CheckMessage]:
-    """Warn unless the settings name the proxies. Wrong passwords are counted by visitors'
-    addresses, and only a named proxy is trusted to tell them."""
+    """Warn if the settings do not name the proxies.
+
+    Wrong passwords are counted by visitors' addresses, and only a named proxy is trusted to tell
+    these addresses.
+    """
     if settings.HTTPS and not settings.PROXIES:
         yield checks.Warning(
             "FORWARDED_ALLOW_IPS names no proxy: all visitors count as one when wrong "
@@ -247,8 +251,8 @@ def check_production() -> Iterator[CheckMessage]:
             hint="Logins end when that folder is lost or not shared by all processes.",
             id="storyengine.W004",
         )
-    # With a password and beyond loopback, check_access reports this at every start, so it is not
-    # reported here.
+    # If there is a password and the server listens beyond loopback, check_access reports this at
+    # every start.
     if not settings.HTTPS and not (settings.PASSWORD and is_beyond_loopback()):
         yield _unencrypted()
     if not settings.PASSWORD:

@@ -279,8 +279,7 @@ def _call_that_wrote(
 ) -> LLMArtifact | None:
     """Return the call that wrote the reply of a committed attempt.
 
-    This is the last call of the run from which the text came. An edited reply has the call of its
-    source.
+    This is the attempt's last call that brought text. An edited reply has the call of its source.
     """
     origin = attempt
     while origin.kind == Attempt.Kind.EDIT and origin.source is not None:

@@ -1,8 +1,8 @@
 """Folds the memory blocks of a chapter without a model.
 
 For any two sequences of blocks `fold(a + b) == merge(fold(a), fold(b))`, even if blocks of one
-sequence refer to the other. For this reason, a fold keeps everything that joining it with earlier
-blocks needs.
+sequence refer to the other. For this reason, a fold keeps everything that is needed to join it with
+earlier blocks.
 """
 
 import uuid
@@ -29,8 +29,8 @@ class _Known:
     fold: Fold = field(default_factory=Fold)
 
 
-# The key consists of the chapter's id, whether the memory reaches to the chapter's end, and the
-# readers. The readers are None if they know all blocks. The limit is a number of blocks.
+# The known folds. The key has the chapter's id, whether the memory reaches to the chapter's end,
+# and the readers. The readers are None if they know all blocks. The limit is a number of blocks.
 _Readers = frozenset[int]
 _known: KeptRecent[tuple[uuid.UUID, bool, _Readers | None], _Known] = KeptRecent(4_096)
 
@@ -53,8 +53,8 @@ def merge(earlier: Fold, later: Fold) -> Fold:
 def fold_chapter(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> Fold:
-    """Return the fold of the blocks that count. With `readers`, only the blocks that all of them
-    know are folded.
+    """Return the fold of the blocks that count. With `readers`, return the fold of those blocks
+    that all readers know.
 
     `counting_blocks` says which blocks count, and explains `before`. Each process reads a block
     only once, because blocks never change and every request needs them.
@@ -81,7 +81,8 @@ def fold_chapter(
 def fold_with(
     chapter: Session, waiting: Sequence[MemoryBlock], *, readers: Collection[int]
 ) -> Fold:
-    """Return the fold of the blocks that all these readers know and of the `waiting` deltas.
+    """Return the fold of the blocks that all these readers know, together with the `waiting`
+    deltas.
 
     The waiting deltas belong to one stretch and are not stored yet.
     """
@@ -98,7 +99,7 @@ def block_of(block: MemoryBlock) -> Block:
 
 
 class _GrowingFold:
-    """A fold that can be changed, because joining frozen folds would copy them for every block."""
+    """A fold that can be changed in place. Joining frozen folds would copy them for every block."""
 
     def __init__(self) -> None:
         self._fold = Fold()

@@ -95,7 +95,7 @@ def key_of(text: str) -> str:
     The key is "" only for an empty text.
     """
     folded = unicodedata.normalize("NFC", text.casefold()).translate(_ONE_SPELLING)
-    # The second form gives a key to a text that is only punctuation.
+    # If nothing is left of a text that is only punctuation, the text itself is its key.
     return " ".join(_IDLE.sub(" ", folded).split()) or " ".join(text.casefold().split())
 
 

@@ -16,10 +16,10 @@ _MAX_AROUND = 6
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact that memory has.
+    """A fact of memory.
 
     `text` is one line, and a ruling withdraws the fact by this text. `aside` is further knowledge
-    about the fact. `first` and `latest` are the prompts that named it first and last.
+    about the fact. `first` and `latest` are the prompts that named the fact first and last.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Whereabouts:
 
 @dataclass(frozen=True)
 class Present:
-    """The present state.
+    """The present state of memory.
 
     Canon is in the order in which it was first said. Everything else is in the order in which it
     was last mentioned, the oldest first. If a request lacks room, the facts at the beginning of
@@ -106,8 +106,7 @@ FactT = TypeVar("FactT", Fact, Whereabouts)
 
 
 class _Rulings:
-    """The facts that the Game Master withdrew. They must not appear anywhere in the present
-    state."""
+    """The facts that the Game Master withdrew. The present state must not repeat them anywhere."""
 
     def __init__(self, folded: Fold) -> None:
         gone = {key: truth for key, truth in folded.truths.items() if truth.ruling is Ruling.UNTRUE}
@@ -143,9 +142,9 @@ class _Cast:
         self._words = [(set(key_of(name).split()), name) for name in self.names]
 
     def name_of(self, key: str) -> str:
-        """Return the member of the cast with this name, or with a name of which this is a unique
-        part.
+        """Return the member of the cast with this name.
 
+        The name may also be a part of the member's name, if no other member's name has this part.
         Returns "" if there is no such member.
         """
         if key not in self._by_key:

@@ -1,7 +1,7 @@
 """Reads one memory block as a fold.
 
 A model wrote the payload, so keys may be missing and values may have any type. The reader skips
-everything that it cannot understand. Only of canon it keeps every text.
+everything that it cannot understand. But it keeps every text of canon.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +38,7 @@ from memory.fold.records import (
 )
 
 RecordT = TypeVar("RecordT", bound=Record)
-# A function that takes a payload and its prompts, and returns what they add to the fold.
+# A function that takes a payload and its prompts. It returns the fold that they add.
 Reader = Callable[[dict[str, Any], Prompts], Fold]
 
 # The deepest nesting that is read. Stored payloads are never nested deeper.
@@ -136,8 +136,8 @@ def _read_delta(payload: dict[str, Any], prompts: Prompts) -> Fold:
 
 
 def _read_correction(payload: dict[str, Any], prompts: Prompts) -> Fold:
-    """Read a ruling. The old fact is read first, so that a fact that is named as old and new is
-    confirmed."""
+    """Read a ruling. The old fact is read first. So if the old and the new fact are the same, the
+    fact is confirmed."""
     ruling = Correction(
         replaces=_text(payload, "replaces"),
         canon=_text(payload, "canon"),
@@ -235,7 +235,8 @@ def _read_things(payload: dict[str, Any], prompts: Prompts) -> dict[str, Thing]:
 
 
 def _read_moments(payload: dict[str, Any], prompts: Prompts) -> tuple[Moment, ...]:
-    """Return a moment for each major event, or for each deed if the block has no events."""
+    """Return a moment for each major event. If the block has no events, return one for each
+    deed."""
     moments: dict[str, Moment] = {}
     for entry in _entries(payload, "major_events", "event"):
         event, effect = _text(entry, "event"), _text(entry, "effect")
@@ -305,8 +306,8 @@ def _entry(payload: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _entries(payload: dict[str, Any], key: str, main: str) -> list[dict[str, Any]]:
-    """Return the objects under the key. A plain text becomes an object with the text in its field
-    `main`."""
+    """Return the objects under the key. A plain text is returned as an object that has the text in
+    the field `main`."""
     value = payload.get(key)
     entries = []
     for one in value if isinstance(value, list) else [value]:
@@ -318,8 +319,8 @@ def _entries(payload: dict[str, Any], key: str, main: str) -> list[dict[str, Any
 
 
 def _names(entry: dict[str, Any], key: str) -> list[str]:
-    """Return the names of people. A text such as "Mara and Tom" is split, but the texts of a list
-    are not."""
+    """Return the names of people. A plain text such as "Mara and Tom" is split into names. In a
+    list, each text is one name."""
     value = entry.get(key)
     found = _texts(entry, key) if isinstance(value, list) else split_names(_text(entry, key))
     return list(dict.fromkeys(name for name in found if not says_nothing(name)))

@@ -38,7 +38,7 @@ class Record(Protocol):
 
 
 class Ruling(Enum):
-    """The latest decision of the Game Master about a fact."""
+    """The latest ruling on a fact."""
 
     NONE = "none"
     TRUE = "true"
@@ -75,8 +75,8 @@ class Truth:
 class Thread:
     """A thread of the story, open or closed.
 
-    `is_named` is True if a block has listed it as a thread. A text that closes something may name a
-    thing that is no thread.
+    `is_named` is True if a block has listed it as a thread. It is False if only a closing names it,
+    because a closing may name anything.
     """
 
     text: str
@@ -155,9 +155,9 @@ class Thing:
 class Sighting:
     """The latest known place of a person.
 
-    An empty place stands for the place of the scene at that time, which an earlier part of memory
-    names. `is_stated` is True if a text named this person's place. `is_guess` is True if the person
-    acted in a block that names no place. A guess does not change a stated place.
+    If the place is empty, it is the place of the scene at that time, which an earlier part of
+    memory names. `is_stated` is True if a text named this person's place. `is_guess` is True if the
+    person acted in a block that names no place. A guess does not change a stated place.
     """
 
     place: str
@@ -237,8 +237,9 @@ class Setting:
 class Fold:
     """A part of memory, as records. The keys of the mappings come from `memory.fold.names.key_of`.
 
-    A fold also has the facts that a ruling withdrew, and the closings of threads that another part
-    of memory opened. `memory.fold.present` decides which of all these records count at present.
+    A fold also has the facts that a ruling withdrew. It has the closings of threads, too, because
+    another part of memory may have opened the threads. `memory.fold.present` decides which of all
+    these records count at present.
     """
 
     settings: tuple[Setting, ...] = ()

@@ -1,4 +1,5 @@
-"""The Now view of a page, which shows a fold in sections. Each item has its prompts."""
+"""The Now view of a page, which shows a fold in sections. Each item names the prompts that said
+it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from sessions.roster import Character
 class NowItem:
     """An item of a section.
 
-    A ruling withdraws the item by the text in `replaces`, which is "" if the item cannot be
+    `replaces` is the text by which a ruling withdraws the item, or "" if the item cannot be
     withdrawn.
     """
 

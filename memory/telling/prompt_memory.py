@@ -24,8 +24,8 @@ class Recollection:
 def recall(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> list[Recollection]:
-    """Return the texts of the blocks that count. With `readers`, only of those that all of them
-    know.
+    """Return the texts of the blocks that count. With `readers`, return the texts of those blocks
+    that all readers know.
 
     `counting_blocks` explains `before`.
     """
@@ -42,8 +42,8 @@ def recall_lock(chapter: Session) -> str:
 
 @lru_cache(maxsize=2_048)
 def _render(block_id: uuid.UUID) -> Recollection:
-    """Return a block's text, which is rendered once in each process, because blocks never change
-    and every request needs them."""
+    """Return a block's text. Each process renders it only once, because blocks never change and
+    every request needs them."""
     block = MemoryBlock.objects.get(pk=block_id)
     is_delta = block.type == MemoryBlock.Type.TURN_DELTA
     return Recollection(

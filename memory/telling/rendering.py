@@ -1,8 +1,8 @@
 """Renders memory blocks as text: compact for requests, and in sections for pages.
 
 A model wrote the payload, so keys that are missing or have another type are skipped. The text of a
-block depends on that block alone. So a block is always sent in the same words, and prefix caches
-can reuse them.
+block depends only on the block itself. So a block is always sent in the same words, and prefix
+caches can reuse them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +33,7 @@ class Section:
 
 @dataclass(frozen=True)
 class ReadableBlock:
-    """A block in the form that the page shows. The `badge` is a few words at its right."""
+    """A block in the form that a page shows. The `badge` is a short text at its right."""
 
     title: str
     badge: str
@@ -44,8 +44,9 @@ class ReadableBlock:
 class BlockForm:
     """The form in which blocks of a type are shown.
 
-    `sections` returns the texts of a payload. Requests put them under a heading, and pages under a
-    title with a badge. The roster has the names of the characters, and is empty for requests.
+    `sections` returns the texts of a payload. Requests show these texts under a heading, and pages
+    show them under a title with a badge. The roster has the names of the characters, and is empty
+    for requests.
     """
 
     sections: Callable[[Any, Sequence[Character]], list[Section]]
@@ -69,8 +70,8 @@ def render_delta_brief(block: MemoryBlock) -> str:
 
 
 def known_to(block: MemoryBlock, roster: Sequence[Character]) -> str:
-    """Return ", known to" with the names of the audience, or "" if the whole cast knows the
-    block."""
+    """Return the words ", known to" and the names of the audience, or "" if the whole cast knows
+    the block."""
     audience = block.audience
     if audience is None or all(one.slot in audience for one in roster):
         return ""

@@ -18,7 +18,8 @@ from memory.fold.records import Fold, Prompts
 from sessions.models import Session
 from sessions.roster import Character
 
-# The most characters of a summary's line in the timeline, and of any other fact in a small window.
+# The most characters of a line. The limit is for each summary's line in the timeline, and for all
+# other facts in a small window.
 TOLD_LIMIT = 100
 LINE_LIMIT = 160
 # The names of the elements of memory and of session state. Text of people and models is escaped, so
@@ -59,7 +60,7 @@ class Rank(IntEnum):
     OPEN_THREADS = 10
     BOUNDARIES = 11
     CANON = 12
-    # The rank of a withdrawn fact that the text of the lock in the same request still states.
+    # The rank of a withdrawn fact that is still in the text of the lock in the same request.
     OVERRULED = 13
 
 
@@ -83,8 +84,8 @@ def memory_lines(
     """Return the present state of memory as lines.
 
     `beside_lock` is True if the request also has the text of the lock. The facts of the lock are
-    then left out. The events from prompt `told_before` on are left out, because the request has
-    these prompts word for word.
+    then left out. `told_before` is the first prompt that the request has word for word. The events
+    from this prompt on are left out.
     """
     now = present(folded, roster)
     if told_before is not None:
@@ -121,8 +122,8 @@ def _attributes(one: Character) -> dict[str, str]:
 
 
 def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
-    """Yield the lines of the settings. Every Detail includes the boundaries of what the story may
-    show."""
+    """Yield the lines of the settings. The boundaries of what the story may show are among them for
+    every Detail."""
     labels = _MINIMAL_SETTINGS if detail is Detail.MINIMAL else _SETTINGS
     told = {setting.label: setting.texts for setting in now.settings}
     for text in told.get("Boundaries", ()):

@@ -12,10 +12,11 @@ from storyengine.access.problem import problem
 from storyengine.access.tokens import Verdict, atry_token, try_token, verdict_on
 
 API_PREFIX = "/api/"
-# The addresses without text of a story. A logged-in browser may read them, and so may a program
-# with a token.
+# The addresses that show no text of a story. A browser with a login may read them, and so may a
+# program with a token.
 READABLE = ("/api/docs", "/api/openapi.json", "/metrics")
-# The values of the header Sec-Fetch-Site for requests that no page of another site caused.
+# The values of the header Sec-Fetch-Site that are accepted. With other values, a page of another
+# site may have caused the request.
 OWN_FETCH_SITES = ("same-origin", "none")
 
 

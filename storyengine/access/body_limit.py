@@ -36,14 +36,14 @@ LARGEST_FILE = 21_000_000
 # The most bytes that a stranger may send. They are enough for the login form with the longest
 # password.
 LARGEST_OF_STRANGERS = 20_000
-# The bytes that a form may add to its texts. A form whose texts are a little too large is let
-# through, and Django itself refuses it.
+# The most bytes that a form may add to its texts. They are so many that a form is let through if
+# its texts are only a little too large. Django itself then refuses the texts.
 _AROUND_TEXTS = 100_000
 # The most bytes of a refused body that are still read and dropped, because many clients read an
 # answer only after they have sent everything.
 _THROWN_AWAY = 200_000_000
-# The longest wait for the next part of a body. The whole body has FIRST_SECONDS, and more time for
-# each byte that has arrived.
+# The longest wait for the next part of a body. The whole body has FIRST_SECONDS, and more time the
+# more bytes have arrived.
 SILENT_SECONDS = 30.0
 FIRST_SECONDS = 60.0
 SLOWEST_BYTES_PER_SECOND = 10_000
@@ -84,8 +84,8 @@ class BodyLimit:
 class _Body:
     """A body that is being received.
 
-    If it is too large or too late, this class answers. The application is told that the client has
-    disconnected, so that it sends no second answer.
+    If it is too large or too late, this class answers. The application is then told that the client
+    has disconnected, so that it sends no second answer.
     """
 
     def __init__(self, scope: Any, receive: Receive, send: Send, limit: int) -> None:
@@ -99,8 +99,8 @@ class _Body:
         if self.is_refused:
             return _GONE
         if self.is_whole:
-            # The body is complete. The next message says that the client has disconnected, and may
-            # come at any time.
+            # The body is complete. The next message can only say that the client has disconnected,
+            # and may take any time.
             return await self._receive()
         try:
             message = await self._next()
@@ -167,6 +167,7 @@ def _has_body(scope: Any) -> bool:
 
 
 def _header(scope: Any, wanted: bytes, is_good: Callable[[bytes], bool] = bool) -> bytes:
-    """Return the first header with this name that `is_good` accepts, or b"" if there is none."""
+    """Return the first header with this name that the function `is_good` accepts, or b"" if there
+    is none."""
     found = (value for name, value in scope["headers"] if name.lower() == wanted and is_good(value))
     return next(found, b"")

@@ -1,8 +1,8 @@
 """Django's middleware for browsers, changed to run in the event loop.
 
-By default Django would run each step of the middleware in a thread, ten times a request, and every
-stream of a reply would have to wait for these switches. The steps only compute, except that a
-changed session has to be stored.
+By default Django would run each step of the middleware in a thread, ten times a request. Every
+stream of a reply would have to wait for these changes of thread. The steps only compute, except
+that a changed session has to be stored.
 """
 
 from collections.abc import Awaitable, Callable

@@ -26,13 +26,14 @@ HEAD_SECONDS = 15.0
 # applies to the bytes between and after the parts of a body.
 LARGEST_HEAD = 32_000
 MOST_HEADERS = 100
-# A connection is closed if for this long its client reads nothing of an answer that waits.
+# The seconds after which a connection is closed if its client reads nothing of an answer that
+# waits.
 UNREAD_SECONDS = 60.0
-# The bytes of an answer that the system may buffer for the client; Linux doubles the number. By
+# The most bytes of an answer that the system buffers for the client. Linux doubles the number. By
 # default it would buffer megabytes, and a slow client would seem to read nothing for minutes.
 _TAKEN_AHEAD = 128_000
 
-# The most connections of one process, which could not use more.
+# The most connections of one process. More would be of no use to it.
 _MOST_CONNECTIONS = 1_000
 _WANTED_FILES = 4_096
 _SECONDS_BETWEEN_LINES = 60.0
@@ -56,7 +57,7 @@ class Connections:
     """The open connections. At most `most` are allowed, because the process needs files for other
     things too.
 
-    If there is one too many, a connection is closed: the one that has waited longest without
+    If there is one too many, a connection is closed. It is the one that has waited longest without
     sending a whole request. If none waits, it is the one that has left its answer unread for
     longest.
     """
@@ -83,8 +84,8 @@ class Connections:
         """Add a new connection. It has not sent a whole request yet."""
         longest = next(iter(self._waiting), None) or next(iter(self._unread), None)
         self._waiting[connection] = None
-        # If every other connection is being answered and reads its answer, uvicorn refuses this one
-        # with 503.
+        # No connection can be closed here, because every other one is being answered and reads its
+        # answer. uvicorn then refuses this one with 503.
         if len(self) > self.most and longest is not None:
             self.close(longest, "too_many")
 
@@ -172,7 +173,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= MOST_HEADERS:
-            # The parser turns this error into one of its own, which is answered with 400.
+            # This error is turned by the parser into an error of its own, which is answered with
+            # 400.
             raise ValueError
         super().on_header(name, value)
 
@@ -196,8 +198,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not has_another:
             self._others.wait(self)
-            # uvicorn does not notice a small rest that is not sent. The connection would stay open
-            # for it.
+            # uvicorn does not notice if a small rest of the answer is not sent. The connection
+            # would then stay open.
             self._expect_reader()
 
     def pause_writing(self) -> None:
@@ -244,8 +246,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _look_for_reader(self) -> None:
         self._reading_deadline = None
         unsent = self.transport.get_write_buffer_size()
-        # The wait is over if the client has read everything, or if it reads an answer that is still
-        # being written.
+        # The check is over if the client has read everything. It is also over if the client reads
+        # an answer that is still being written.
         is_over = not unsent or not (self.flow.write_paused or self._is_idle())
         if is_over:
             return

@@ -35,7 +35,7 @@ async def agame_master() -> User:
 def store_password() -> None:
     """Set the password of the account to STORYENGINE_PASSWORD.
 
-    A login is bound to the stored hash of the password, so a new password ends every login.
+    Each login is bound to the stored hash of the password. So a new password ends every login.
     """
     account = game_master()
     if not account.check_password(settings.PASSWORD):

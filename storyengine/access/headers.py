@@ -23,7 +23,7 @@ PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "Permissions-Policy": PERMISSIONS_POLICY,
-    # No shared cache may keep a story, and the browser has to ask again each time.
+    # No shared cache may keep a story. The browser has to ask the server each time.
     "Cache-Control": "private, no-cache",
     # Django's middleware sets these headers on pages, but not on requests that are refused before
     # it runs.

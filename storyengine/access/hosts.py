@@ -9,15 +9,15 @@ from storyengine.access.inline import InlineMiddleware
 class KnownHostMiddleware(InlineMiddleware):
     """A middleware that refuses an unknown Host on every address, even if no view needs the host.
 
-    Without a password, this alone keeps web pages of other sites from reading the stories. Such a
-    page could make its own name resolve to this machine (DNS rebinding).
+    Without a password, only this check keeps web pages of other sites from reading the stories.
+    Such a page could make its own name resolve to this machine (DNS rebinding).
     """
 
     def before(self, request: HttpRequest) -> HttpResponse | None:
         try:
             request.get_host()
         except DisallowedHost:
-            # The answer is made here. Django would log a traceback, and a scan would fill the log
+            # This answer is used because Django would log a traceback. A scan would fill the log
             # with tracebacks.
             return HttpResponseBadRequest(
                 "Not a host name of this Story Engine; ALLOWED_HOSTS lists those.",

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 from django.conf import settings
 
-# The number of characters below which a secret could be guessed in time.
+# The fewest characters of a good secret. A shorter one could be guessed in time.
 SHORTEST_GOOD_SECRET = 12
 # The addresses that stand for all IPv4 addresses and for all IPv6 addresses.
 _EVERY_IPV4, _EVERY_IPV6 = "0.0.0.0", "::"  # noqa: S104

@@ -18,7 +18,8 @@ from storyengine.access.api_access import API_PREFIX, ask_for_token, is_readable
 from storyengine.access.game_master import agame_master, game_master, store_password_once
 from storyengine.access.tokens import Verdict, verdict_on
 
-# The addresses that load balancers ask, which have no password.
+# The addresses that load balancers ask. They need no login, because a load balancer has no
+# password.
 OPEN_PATHS = ("/healthz", "/readyz")
 
 
@@ -80,8 +81,8 @@ def ask_for_login(request: HttpRequest) -> HttpResponse:
         return ask_for_token()
     login_url = resolve_url(settings.LOGIN_URL)
     if request.headers.get("HX-Request") == "true":
-        # The answer is no redirect, because htmx would follow it and put the login page into a part
-        # of the page.
+        # htmx would follow a redirect, and put the login page into a part of the page. So the
+        # answer is no redirect.
         query = urlencode({"next": request.headers.get("HX-Current-URL", "/")})
         return HttpResponse(status=401, headers={"HX-Redirect": f"{login_url}?{query}"})
     if not request.accepts("text/html"):

@@ -13,7 +13,8 @@ from redis.exceptions import RedisError
 
 from storyengine.settings.environment import read_text
 
-# A shorter value is not replaced, because it is too likely to be a part of an ordinary word.
+# The fewest characters of a secret that is replaced. A shorter value is too likely to be a part of
+# an ordinary word.
 SHORTEST_SECRET = 4
 # The variables with addresses. The passwords in them are secrets, both percent-encoded and decoded.
 ADDRESSES = ("DATABASE_URL", "CELERY_BROKER_URL")
@@ -64,7 +65,8 @@ def where_it_failed(record: logging.LogRecord) -> str:
 
 def _without_words(text: str, errors: Iterable[BaseException]) -> str:
     for error in errors:
-        # A line of the log may have the error as its repr or as its plain message.
+        # A line of the log may have the error as its repr or as its plain message. Both are
+        # replaced.
         for words in (repr(error), str(error)):
             if len(words) >= SHORTEST_SECRET and not _may_be_shown(error):
                 text = text.replace(words, f"[words of {type(error).__name__}]")
@@ -77,7 +79,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _may_be_shown(error: BaseException) -> bool:
-    """Return whether an error's message never has text of a story."""
+    """Return whether the message of an error can have no text of a story."""
     if isinstance(error, DatabaseError):
         return False
     return (

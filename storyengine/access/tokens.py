@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 _COUNTED_AS = {"username": "token of the API"}
 _VERDICT = "storyengine.token"
-# Wrong tokens are counted one after the other under this lock, as passwords are (see
+# This lock makes wrong tokens be counted one after the other, as passwords are (see
 # storyengine.access.views). Otherwise tokens that are sent at once would all be tried before the
 # first is counted. Right tokens do not wait for the lock.
 _one_try = Lock()
@@ -112,7 +112,7 @@ _waiting = _Waiting()
 
 
 def _visitor(request: HttpRequest) -> HttpRequest:
-    """Return a request that has only the visitor's address, because nothing else of a try is
+    """Return a request that has only the visitor's address, because nothing else of a try may be
     stored."""
     visitor = HttpRequest()
     visitor.META["REMOTE_ADDR"] = request.META.get("REMOTE_ADDR")

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 # The most bytes of a form with a password, an address and a token. A larger form is refused,
 # because failed tries are stored.
 _LARGEST_FORM = 10_000
-# Under this lock passwords are tried one after the other. Otherwise passwords that are sent at once
+# This lock makes passwords be tried one after the other. Otherwise passwords that are sent at once
 # would all be tried before the first is counted. Each further process can still try one more at the
 # same time.
 _one_try = Lock()
@@ -55,7 +55,8 @@ def log_in(request: HttpRequest) -> HttpResponse:
 
 
 def _try_password(request: HttpRequest) -> tuple[str, int]:
-    """Log in, and return ("", 200). If the login fails, return the reason and its status."""
+    """Log in and return ("", 200). If that fails, return the reason and the status of the
+    answer."""
     form = PasswordForm(request.POST)
     if not form.is_valid() or int(request.META.get("CONTENT_LENGTH") or 0) > _LARGEST_FORM:
         return "Type the password.", 422

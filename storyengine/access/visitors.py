@@ -10,8 +10,10 @@ _IPV6_PREFIX = 64
 
 
 def counted_address(request: HttpRequest) -> str | None:
-    """Return the visitor's IPv4 address, or the first address of his IPv6 network, or None if
-    neither is known."""
+    """Return the visitor's address. For IPv6, return the first address of its network.
+
+    Returns None if the address is not known.
+    """
     try:
         address = ip_address(request.META.get("REMOTE_ADDR") or "")
     except ValueError:
@@ -20,5 +22,5 @@ def counted_address(request: HttpRequest) -> str | None:
         return str(address)
     if address.ipv4_mapped:
         return str(address.ipv4_mapped)
-    # The address is converted to a number to remove its zone.
+    # The address is converted to a number first, because this removes its zone.
     return str(IPv6Network((int(address), _IPV6_PREFIX), strict=False).network_address)

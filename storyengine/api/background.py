@@ -63,8 +63,9 @@ async def end(
 ) -> Status[SessionDocument]:
     """End the chapter as soon as memory covers every prompt.
 
-    If memory lacks more prompts than two stretches have, or needs more calls than that, the answer
-    is 409 with the number of calls in `calls`. Send `accept_calls` to accept them.
+    The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
+    than two stretches have prompts. Its `calls` is the number of calls. Send `accept_calls` to
+    accept them.
     """
     await in_database(request_end, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(is_ending_over, session_id, session_id, prefer, response)
@@ -87,9 +88,9 @@ async def retry_memory(
     """Try again now to write the memory that failed. If the end of the chapter failed, end it
     again.
 
-    If memory lacks more prompts than two stretches have, or needs more calls than that, the answer
-    is 409 with the number of calls in `calls`. Send `accept_calls` to accept them. Then one stretch
-    is written now, and one after each prompt.
+    The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
+    than two stretches have prompts. Its `calls` is the number of calls. Send `accept_calls` to
+    accept them. Then one stretch is written now, and one after each prompt.
     """
     await in_database(retry_summary, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(are_summaries_over, session_id, session_id, prefer, response)
@@ -139,7 +140,8 @@ async def is_awaited(
     prefer: str,
     response: HttpResponse,
 ) -> bool:
-    """Wait as long as the client asks. Returns True if it asked to wait and the work is over."""
+    """Wait as long as the client asks. Returns True if the client asked to wait and the work is
+    over."""
     seconds = accept_wait(prefer, response)
     if seconds is None:
         return False

@@ -29,8 +29,8 @@ class TitleBody(Body):
 
 
 class Tab1Body(Body):
-    """The fields of Tab 1 to change. If a field is missing or null, or a slot is not named, its
-    text stays."""
+    """The fields of Tab 1 to change. A field that is missing or null stays as it is. The text of a
+    slot that is not named stays too."""
 
     world_text: str | None = Field(None, description="At most 5,000 characters.")
     chapter_text: str | None = Field(None, description="At most 5,000 characters.")
@@ -110,7 +110,7 @@ class ForkBody(Body):
 
 
 class CallsBody(Body):
-    """The GM's consent to the calls of memory. The whole body may be left out."""
+    """The GM's consent to the model calls of memory. The whole body may be left out."""
 
     accept_calls: bool = Field(
         False,

@@ -39,7 +39,7 @@ class LayerDocument(Document):
 
 
 class CallFigures(Document):
-    """The outcome of a call, with its duration, tokens and price."""
+    """The figures of a call: its outcome, its duration, its tokens and its price."""
 
     call_id: UUID
     model: str

@@ -50,13 +50,13 @@ def correct_canon(
 def answer_question(
     request: HttpRequest, session_id: UUID, body: AnswerBody
 ) -> Status[MemoryBlockDocument]:
-    """Settle a contradiction that memory reports, which is an item of the section `questions` of
-    `now`.
+    """Settle a contradiction that memory reports. Contradictions are items of the section
+    `questions` of `now`.
 
     With `old` and `new`, the fact that stands becomes canon and the other is withdrawn. Without
-    them `keep` leaves canon as it is. `ignore` always leaves it as it is. `take_new` needs `new`,
-    and it is refused unless it changes canon. If it has `old`, this must be the `replaces` of an
-    item of `now`. If the latest answer is the same, no block is added.
+    them, `keep` leaves canon as it is. `ignore` always leaves it as it is. `take_new` needs `new`,
+    and is refused if it would not change canon. An `old` beside `take_new` must be the `replaces`
+    of an item of `now`. If the latest answer is the same, no block is added.
     """
     block = write_answer(
         session_id,

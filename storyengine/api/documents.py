@@ -56,7 +56,8 @@ class EventDocument(Document):
 
 
 class ChangeDocument(Document):
-    """A change of the world. An attempt made it, or an act of the user after the attempt."""
+    """A change of the world. It belongs to an attempt, or to an act of the user after the
+    attempt."""
 
     is_act: bool
     kind: str

@@ -35,9 +35,10 @@ _FILE = {"$ref": "#/components/schemas/ChapterFile"}
 
 @router.get("/session/{uuid:session_id}/export", response={200: ChapterFile, **READ})
 def export_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """Return the chapter as a file that `POST /api/session/import` accepts here or elsewhere.
+    """Return the chapter as a file that `POST /api/session/import` accepts, here or on another
+    installation.
 
-    The file has no model calls, and nothing that a worker has not finished.
+    The file has no model calls, and no work that a worker has not finished.
     """
     content = export_chapter(session_id).to_json()
     return HttpResponse(content, content_type="application/json")
@@ -79,7 +80,8 @@ def fork_session(
 
 
 def _body(request: HttpRequest) -> bytes:
-    """Return the body, read from the request itself, because `request.body` has a smaller limit."""
+    """Return the body. It is read from the request itself, because `request.body` has a smaller
+    limit."""
     length = request.headers.get("Content-Length", "")
     if not length.isdecimal():
         return request.read(MAX_FILE_BYTES + 1)

@@ -48,7 +48,7 @@ class StrictJsonParser(Parser):
         except RecursionError as error:
             raise UnreadableBody("The body is nested too deeply.") from error
         except ValueError as error:
-            # The body is not UTF-8, is not JSON, or has a number with thousands of digits, which
+            # The body is not UTF-8 or not JSON, or it has a number with thousands of digits, which
             # Python refuses to read.
             raise UnreadableBody(f"The body cannot be read as JSON: {error}.") from error
 
@@ -88,8 +88,8 @@ class ProblemAPI(NinjaAPI):
 
     @cached_property
     def _schema(self) -> OpenAPISchema:
-        """The schema, in which problems have a media type of their own. Ninja has only one media
-        type for all answers."""
+        """The schema of the API. Problems have a media type of their own in it, but Ninja knows
+        only one for all answers."""
         schema = super().get_openapi_schema()
         for methods in schema["paths"].values():
             for method in HTTP_METHODS:
@@ -98,8 +98,8 @@ class ProblemAPI(NinjaAPI):
                     if int(status) >= 400 and self.renderer.media_type in content:
                         content[CONTENT_TYPE] = content.pop(self.renderer.media_type)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        # The empty entry comes first, because no token is needed if neither a password nor a token
-        # is set.
+        # The empty entry is first, because no token is needed if neither a password nor a token is
+        # set.
         schema["security"] = [{}, {"token": []}]
         return schema
 

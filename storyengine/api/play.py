@@ -80,7 +80,8 @@ async def reroll(
     body: RerollBody | None = None,
     idempotency_key: IdempotencyKey = "",
 ) -> Status[TurnAnswer] | HttpResponseBase:
-    """Have the latest prompt answered again. It may have other words or another character.
+    """Have the latest prompt answered again, with the same or other words, by the same or another
+    character.
 
     The new attempt is chosen when it is complete. The earlier one stays and can be chosen again.
     """

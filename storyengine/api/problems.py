@@ -59,7 +59,7 @@ class Problem(BaseModel):
 
 
 class TurnBroken(ChapterError):
-    """A turn ended without a reply. The problem has everything of the turn that was kept."""
+    """A turn ended without a reply. The problem shows the text that was kept."""
 
     def __init__(self, detail: str, pending: PendingTurn) -> None:
         self.pending = pending
@@ -76,7 +76,7 @@ class TurnStopped(TurnBroken):
 
 
 class TurnRefused(TurnBroken):
-    """The engine itself refused to call a model for a reply: consent was missing, there were too
+    """The engine itself refused to call a model for a reply. Consent was missing, there were too
     many calls, or the request was too long."""
 
     def __init__(self, refusal: ChapterError, pending: PendingTurn) -> None:
@@ -86,7 +86,7 @@ class TurnRefused(TurnBroken):
 
 
 class JobBroken(ChapterError):
-    """A job for which a client waited ended without a result."""
+    """A job ended without a result, while a client waited for it."""
 
     def __init__(self, detail: str, job: JobDocument | None) -> None:
         self.job = job
@@ -158,8 +158,8 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None) ->
 
 
 def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
-    """Return the problem that describes an error. If a refusal is the cause, it has the kind of
-    that refusal."""
+    """Return the problem for an error. Its kind is the kind of the refusal that caused the error,
+    if any."""
     if isinstance(error, TurnRefused):
         problem = problem_of(request, error.refusal)
         return problem.model_copy(update={"pending_turn": error.pending})

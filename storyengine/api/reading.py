@@ -45,14 +45,14 @@ _MOST_VOID = 20
 
 
 def read_session(session_id: UUID, *, with_thoughts: bool = False) -> SessionDocument:
-    """Return the document of a chapter, which shows the chapter at one moment."""
+    """Return the document of a chapter. It shows the chapter at one moment."""
     recover(session_id)
     return read_at_one_moment(session_id, partial(_document, with_thoughts=with_thoughts))
 
 
 async def read_whole_session(session_id: UUID) -> SessionDocument:
-    """Return the document of a chapter, read in the request's own thread, so that a long chapter
-    blocks no shared thread."""
+    """Return the document of a chapter. It is read in the request's own thread, so that a long
+    chapter blocks no shared thread."""
     return await sync_to_async(read_session)(session_id)
 
 
@@ -97,7 +97,7 @@ def read_sessions(*, limit: int, offset: int) -> SessionList:
 
 
 def read_answer(attempt: Attempt) -> TurnAnswer:
-    """Return the document of a committed attempt, which is the same at any time.
+    """Return the document of a committed attempt. It never changes.
 
     Raises UnknownChapter if the chapter was reset meanwhile.
     """
@@ -179,8 +179,8 @@ def read_latest_job(session_id: UUID, kind: Job.Kind) -> JobDocument | None:
 
 
 def is_job_over(job_id: UUID) -> bool:
-    """Return whether the job is over or deleted. The query is quick, because it may run ten times a
-    second."""
+    """Return whether the job is over or deleted. The query is quick, because it may be made ten
+    times a second."""
     live = (Job.Status.QUEUED, Job.Status.RUNNING)
     return not Job.objects.filter(pk=job_id, status__in=live).exists()
 

@@ -41,7 +41,8 @@ async def await_answer(opened: OpenedAttempt) -> TurnAnswer:
 
 
 async def is_answer_awaited(opened: OpenedAttempt, prefer: str, response: HttpResponse) -> bool:
-    """Wait as long as the client asks. Returns True if it asked to wait and the reply is there.
+    """Wait as long as the client asks. Returns True if the client asked to wait and the reply is
+    there.
 
     Raises TurnBroken if the reply failed or was stopped meanwhile.
     """
@@ -65,7 +66,7 @@ def stream_answer(request: HttpRequest, opened: OpenedAttempt) -> StreamingHttpR
 
 
 async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator[bytes]:
-    """Yield events of the type `token`, and last one event of the type `turn` or `error`."""
+    """Yield events of the type `token`, and at the end one event of the type `turn` or `error`."""
     shown: list[str] = []
     try:
         async with aclosing(_parts(opened)) as parts:
@@ -96,8 +97,10 @@ def _event(name: str, data: dict[str, Any]) -> bytes:
 
 
 def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
-    """Return the event with the next text, or None if there is none. With `is_restart`, the text
-    replaces the text that was shown before."""
+    """Return the data of an event with the next text, or None if there is no new text.
+
+    With `is_restart`, the text replaces the text that was shown before.
+    """
     added = part.text
     if part.is_restart:
         before = "".join(shown)
@@ -112,7 +115,8 @@ def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
 
 
 async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
-    """Yield the parts of the reply up to its end, and None at intervals."""
+    """Yield the parts of the reply up to its end. While no part comes, yield None from time to
+    time."""
     is_over = not opened.must_run
     if is_over:
         yield ReplyEnded(opened.attempt)
@@ -131,8 +135,8 @@ async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
 
 
 async def _answer(ended: ReplyEnded) -> TurnAnswer:
-    """Return the document of the committed turn. For any other end, raise TurnBroken with
-    everything that was kept."""
+    """Return the document of the committed turn. If the turn ended in another way, raise TurnBroken
+    with everything that was kept."""
     attempt, refusal = ended.attempt, ended.refusal
     if ended.events:
         return answer_of(attempt, ended.events)

@@ -20,7 +20,7 @@ _WAIT = re.compile(r'(?:^|,)\s*wait\s*=\s*"?([0-9]+)"?\s*(?=[;,]|$)', re.IGNOREC
 
 
 def wait_seconds(prefer: str) -> int | None:
-    """Return the seconds to wait that a Prefer header names, at most the limit.
+    """Return the seconds to wait that a Prefer header names, or the limit if it names more.
 
     Returns None if the header names none.
     """
@@ -32,7 +32,7 @@ def wait_seconds(prefer: str) -> int | None:
 
 
 def accept_wait(prefer: str, response: HttpResponse) -> int | None:
-    """Return the seconds like `wait_seconds`, and confirm them in a header of the answer."""
+    """Return the result of `wait_seconds`, and confirm it in a header of the answer."""
     seconds = wait_seconds(prefer)
     if seconds is not None:
         response["Preference-Applied"] = f"wait={seconds}"

@@ -27,7 +27,7 @@ from django.utils.timesince import timesince
 from storyengine.backups.exceptions import BackupError
 
 ONE_DAY = timedelta(days=1)
-# The beginning of a draft's name. By this, drafts are found that a killed process has left.
+# The beginning of a draft's name. It identifies the drafts that a killed process has left.
 _DRAFT = ".unfinished-"
 _EMPTY = "-empty"
 _TIME = "%Y%m%dT%H%M%S.%fZ"
@@ -67,7 +67,7 @@ class Backup:
 def only_one_at_a_time(*, wait: bool = True) -> Iterator[bool]:
     """Lock the folder against other processes.
 
-    If it is locked already, wait for it, or yield False if `wait` is off. The system releases the
+    If another process has locked it, wait, or yield False if `wait` is off. The system releases the
     lock when the process that has it ends in any way.
     """
     folder = _made_folder()
@@ -131,7 +131,7 @@ def backups() -> list[Backup]:
 
 
 def is_due(*, has_chapters: bool) -> bool:
-    """Return whether the last 24 hours have no backup.
+    """Return whether a backup is due, because there is none of the last 24 hours.
 
     For a database with chapters, only backups with chapters count. A backup with a future time does
     not count, because a wrong clock gave it that time.
@@ -144,7 +144,7 @@ def is_due(*, has_chapters: bool) -> bool:
 
 
 def throw_away_old_ones() -> None:
-    """Delete old backups. Those of the last BACKUP_DAYS days on which a backup was made stay.
+    """Delete old backups. Backups of the last BACKUP_DAYS days on which one was made stay.
 
     Days without a backup do not count, so a program that is not used loses no backup.
     """

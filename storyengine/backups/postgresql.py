@@ -1,4 +1,5 @@
-"""Backs up PostgreSQL with pg_dump, pg_restore and psql. They get the password by the environment.
+"""Backs up PostgreSQL with pg_dump, pg_restore and psql. The password is in the environment of
+these programs.
 
 A restore uses psql, because the same transaction first drops every table of the database. After an
 upgrade the database may have more tables than the backup, and pg_restore --clean would drop only
@@ -110,8 +111,8 @@ def _run(
 
 
 def _first_error(said: str) -> str:
-    """Return one line of the error. Further lines are left out, because they may quote a row with
-    text of a story."""
+    """Return one line of PostgreSQL's error. Further lines are left out, because they may quote a
+    row with text of a story."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"\b(error|ERROR|FATAL)\b", line)]
     return (errors or lines or ["it gave no reason"])[0][:300]
@@ -120,8 +121,8 @@ def _first_error(said: str) -> str:
 def _find(program: str) -> str:
     """Return the path of a program of PostgreSQL.
 
-    It is the program on the search path, or else the newest version in Debian's folders. Raises
-    ToolMissing if there is none.
+    The program on the search path comes first, and then the newest version in Debian's folders.
+    Raises ToolMissing if there is none.
     """
     if found := shutil.which(program):
         return found

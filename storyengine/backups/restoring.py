@@ -25,7 +25,7 @@ class Restored:
 
 
 def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
-    """Restore the backup. If that fails, BackupError is raised and nothing has changed.
+    """Restore the backup. Raises BackupError if that fails. Then nothing has changed.
 
     The present data is backed up first. Like other old backups, this backup is deleted after some
     time.
@@ -72,7 +72,8 @@ def _refuse_beside_a_worker() -> None:
                 "The database does not say whether a worker runs, so nothing was restored: "
                 f"{sentence_of(error)} {IF_IT_IS_DAMAGED}"
             ) from error
-        # The database is new, damaged, or older than heartbeats. So no worker can be using it.
+        # The database is new, damaged, or from a program without heartbeats. So no worker can be
+        # using it.
         return
     if is_running:
         raise BackupError(
@@ -85,8 +86,8 @@ def _end_restored_heartbeats() -> None:
     try:
         end_heartbeats()
     except DatabaseError as error:
-        # If only the table of heartbeats is missing, there is no warning, because the backup is
-        # older than heartbeats.
+        # A backup from a program without heartbeats has no table for them. That is no fault, so
+        # there is no warning.
         if is_database_away(error):
             logger.warning(
                 "workers of the backup count as running for up to %d seconds: %s",

@@ -31,8 +31,8 @@ class SqliteStore:
                 closing(_connect(draft, "mode=rw")) as copy,
             ):
                 _copy(database, copy)
-                # The copy is in WAL mode, because the database is. It is changed, because a backup
-                # must not need a log beside it.
+                # The copy is in WAL mode, because the database is. The mode is changed, because a
+                # backup must not need a log beside it.
                 copy.execute("PRAGMA journal_mode=DELETE")
             with closing(_connect(draft, "mode=ro&immutable=1")) as copy:
                 _check(copy)
@@ -95,8 +95,7 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
 
 def _copy(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
     def give_up(status: int, _remaining: int, _total: int) -> None:
-        # Python would try again without end, so this ends the copy when the time for waiting is
-        # over.
+        # Python would try again without end. The time for waiting is over, so this ends the copy.
         if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise BackupError(
                 "The database is in use. Stop the program, and try again: nothing was changed."

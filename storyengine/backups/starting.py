@@ -45,8 +45,8 @@ def _say_why(error: BaseException) -> str:
     newest, file = _newest_with_chapters(), database_file()
     if newest is None or file is None or not is_damaged(error):
         return say_unreadable(error)
-    # The advice moves the damaged file to another folder, because a restore replaces no data that
-    # it cannot back up.
+    # The advice says to move the damaged file to another folder, because a restore replaces no data
+    # that it cannot back up.
     folders = (file.with_name(f"damaged-{number}") for number in count(1))
     aside = shlex.quote(path_as_typed(next(folder for folder in folders if not folder.exists())))
     return (
@@ -58,8 +58,8 @@ def _say_why(error: BaseException) -> str:
 
 
 def _is_unused() -> bool:
-    # This comes before any query, because SQLite deletes the log beside an empty file when it opens
-    # the file.
+    # The file is checked before any query, because SQLite deletes the log beside an empty file when
+    # it opens the file.
     file = database_file()
     if file and not (file.exists() and file.stat().st_size):
         return True
@@ -67,8 +67,8 @@ def _is_unused() -> bool:
 
 
 def _refuse_beside_backups() -> None:
-    """Raise a refusal if the database is empty but there are backups, because its chapters may have
-    been lost."""
+    """Raise a refusal if the database is empty but there are backups. Its chapters may have been
+    lost."""
     if newest := _newest_with_chapters():
         raise BackupError(
             "The database is empty, though there are backups of one with chapters. It was left as "
@@ -99,7 +99,7 @@ def _refuse_newer() -> None:
 
 
 def _newest_before_an_upgrade() -> Backup | None:
-    """Return the newest backup from before an upgrade that this program can restore, or None."""
+    """Return the newest backup from before an upgrade, if this program can restore it, or None."""
     for backup in backups():
         if backup.reason != Reason.BEFORE_MIGRATION:
             continue

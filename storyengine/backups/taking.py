@@ -29,7 +29,7 @@ def back_up(reason: Reason) -> Path:
 
 
 def back_up_if_due() -> Path | None:
-    """Make the daily backup, unless another process is making it or has made it."""
+    """Make the daily backup. If another process is making it or has made it, do nothing."""
     with only_one_at_a_time(wait=False) as is_held:
         if not is_held or not is_due(has_chapters=has_chapters()):
             return None
@@ -53,7 +53,8 @@ def take(reason: Reason) -> Path:
     had_chapters = has_chapters()
     with draft() as path:
         store.dump(path)
-        # The backup may have a chapter that was added or deleted meanwhile, so both counts matter.
+        # The chapters are counted before and after the copy, because one may have been added or
+        # deleted meanwhile.
         return keep(path, reason, store.ending, has_chapters=had_chapters or has_chapters())
 
 

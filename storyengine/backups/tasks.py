@@ -14,8 +14,8 @@ logger = logging.getLogger(__name__)
 
 @shared_task
 def back_up_daily() -> None:
-    """Back up SQLite if the last backup is a day old. For PostgreSQL there is a service of its
-    own."""
+    """Back up SQLite if the last backup is a day old. PostgreSQL has a service of its own for
+    this."""
     if connection.vendor != "sqlite":
         return
     try:

@@ -50,8 +50,8 @@ VERSION: Final = 2
 
 # The engine allows fifty attempts at a turn, but an older chapter may have more.
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
-# The engine stores at most half as many events, beside the user's words. A file may also have
-# events of the system.
+# The most events of an attempt in a file. The engine stores at most half as many, beside the user's
+# words. A file may also have events of the system.
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
 MAX_CHANGES_OF_AN_ATTEMPT: Final = 1_000
 
@@ -95,7 +95,8 @@ class TrialChange(Part):
 
 
 class ChangeEntry(Part):
-    """A change of the world. An attempt made it, or an act of the user after the attempt."""
+    """A change of the world. It belongs to an attempt, or to an act of the user after the
+    attempt."""
 
     is_act: bool
     kind: Term
@@ -215,7 +216,7 @@ class Chapter(ChapterParts):
 
     @cached_property
     def everybodys_numbers(self) -> list[int]:
-        """The numbers of everybody on Tab 1, as they stand in `witnesses`."""
+        """The numbers of everybody on Tab 1, in the form that `witnesses` uses."""
         people = sum(one.slot is None for one in self.cast)
         return [*self.selected_agent_slots, *range(MAX_AGENTS + 1, MAX_AGENTS + 1 + people)]
 
@@ -238,12 +239,12 @@ class ChapterFile(Part):
     chapter: Chapter
 
     def to_json(self) -> bytes:
-        """Return the file as UTF-8. If it is read again, it gives the same values."""
+        """Return the file as UTF-8. Reading it again gives the same values."""
         text = json.dumps(self.model_dump(), ensure_ascii=False, separators=(",", ":"))
         return text.encode()
 
 
-# A message about a file may repeat these keys, but no other words of the file.
+# The keys that a message about a file may repeat. It may repeat no other words of the file.
 KNOWN_KEYS = keys_of(
     *(ChapterFile, Chapter, Tab1, CastEntry, TurnEntry, AttemptEntry, EventEntry),
     *(

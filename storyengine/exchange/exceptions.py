@@ -6,7 +6,7 @@ from sessions.exceptions import InvalidInput
 from storyengine.exchange.limits import OVER_THE_NETWORK
 
 _KEPT = "Nothing was imported, and your other chapters are as they were."
-# The messages of a page about a file, by the fault of the file.
+# The messages that a page shows about a file. Each is for another fault of the file.
 CHANGED = (
     "This is an exported chapter, but not as Story Engine wrote it: it was changed or damaged "
     f"afterwards. {_KEPT} Export the chapter again where it came from, and import that file."
@@ -34,7 +34,8 @@ class BadChapterFile(InvalidInput):
 
     def __init__(self, problem: str, in_short: str = CHANGED) -> None:
         super().__init__(f"{problem}. Nothing was imported.")
-        # Pydantic checks the length of lists, and passes on only the text of the problem.
+        # Pydantic checks the length of lists, and passes on only the text of the problem. So the
+        # advice at the end of this text has to show that the file is too large.
         way_on = OVER_THE_NETWORK.way_on
         is_too_large = problem.endswith(way_on)
         large = f"The chapter is larger than what a page can import. {_KEPT} {way_on}."

@@ -73,8 +73,7 @@ def export_chapter(session_id: uuid.UUID) -> ChapterFile:
 
 
 def export_until(session_id: uuid.UUID, number: int) -> Chapter:
-    """Return the chapter in the state in which it would be if this turn were its last one and it
-    were in play.
+    """Return the chapter as if this turn were its last one and it were in play.
 
     Raises UnknownChapter, and the errors of `find_turn_to_fork`.
     """
@@ -92,8 +91,8 @@ def _read_until(chapter: Session, number: int) -> Chapter:
     # turn.
     slots = chapter.selected_agent_slots
     latest = find_turn_to_fork(chapter, number).chosen
-    # The copy gets the values of the fork. The original stays, because `read_at_one_moment`
-    # compares it with its row again.
+    # The values of the fork are set on a copy. The original must not change, because
+    # `read_at_one_moment` compares it with its row again.
     cut = copy(chapter)
     cut.state = State.ACTIVE
     cut.prompt_index = number
@@ -108,7 +107,7 @@ def find_turn_to_fork(chapter: Session, number: int) -> Turn:
 
     Raises UnknownTurn, and WrongState if play has not begun or the chapter's mode is not installed.
     """
-    # Reading the fork like a file needs the mode, so the mode must be installed.
+    # The mode must be installed, because the fork is read like a file, and this needs the mode.
     mode_of(chapter)
     if _settled_state(chapter) == State.DRAFT_TAB1:
         raise WrongState("This chapter has not begun, so there is no prompt to fork it at.")
@@ -141,7 +140,7 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         chapter,
         Chapter,
         state=state.value,
-        # On Tab 1 the agent that was to speak next may have been deselected since.
+        # The agent that was to speak next may have been deselected on Tab 1 since then.
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
@@ -162,8 +161,8 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
 
 
 def _copy(row: Model, part: type[BaseModel], **other: Any) -> dict[str, Any]:
-    """Return the row's values for the fields of this part of a file. The values in `other` are
-    added."""
+    """Return the row's values for the fields of this part of a file, together with the values in
+    `other`."""
     names = [name for name in part.model_fields if name not in other]
     return {name: getattr(row, name) for name in names} | other
 
@@ -204,7 +203,7 @@ def _turns(
             ],
         )
         for turn in turns
-        # A reset deletes the attempts of a chapter before its turns.
+        # While a reset deletes a chapter, the attempts are deleted before the turns.
         if turn.chosen_id in places
     ]
 
@@ -224,8 +223,8 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
     attempt.
 
     For a committed attempt these are the changes of the committed run. For a broken attempt they
-    are the changes of the run that wrote its text. An attempt that was set aside has none, because
-    its changes never count.
+    are the changes of the run that wrote its text. An attempt that was set aside has none here,
+    because its changes never count.
     """
     run = Case(
         When(attempt__status=Attempt.Status.COMMITTED, then=F("attempt__run_id")),

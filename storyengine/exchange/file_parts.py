@@ -40,14 +40,15 @@ from sessions.models import FIRST_NUMBER_IN_PLAY
 from sessions.text import scrub_reply
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
-# The engine shortens no reply. This limit is far above the length that any model writes at once.
+# The most characters of a model's text. The engine shortens no reply, and no model writes nearly so
+# much at once.
 MODEL_TEXT_CHAR_LIMIT = 1_000_000
 ERROR_CHAR_LIMIT = 5_000
 # The most characters of a payload as JSON. The longest list of the longest texts stays below this.
 PAYLOAD_CHAR_LIMIT = 1_000_000
 _LARGEST_NUMBER = 1_000_000
-# Later times are computed from the latest time in the file. So no time may be near the end of the
-# calendar.
+# The years in which times may lie. Later times are computed from the latest time in the file, so no
+# time may be near the end of the calendar.
 _YEARS = range(2000, 2200)
 _TIME = re.compile(
     "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z",
@@ -98,8 +99,8 @@ def at_most(kind: str) -> tuple[Any, ...]:
         return value
 
     schema = {"maxItems": getattr(OVER_THE_NETWORK, kind)}
-    # The length is checked before the entries are read, so that a list that is too long is not
-    # read.
+    # The length is checked before the entries are read. So the entries of a list that is too long
+    # are not read.
     return Field(fail_fast=True, json_schema_extra=schema), BeforeValidator(check)
 
 

@@ -66,7 +66,7 @@ def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = ""
             inherited_usage=used_by_model(origin.pk),
         )
     except IntegrityError:
-        # The same form was sent twice at once, and the other request was first.
+        # The same form was sent twice at once. The other request has stored the fork.
         if fork := _find_fork(origin, number, key):
             return fork
         raise

@@ -93,8 +93,8 @@ class NewNames:
 
 
 def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
-    """Return new ids in ascending order. Ids decide the order of entries that have the same time or
-    no slot."""
+    """Return new ids in ascending order. Entries that have the same time, or no slot, are ordered
+    by their ids."""
     return sorted(uuid.uuid4() for _ in entries)
 
 
@@ -115,7 +115,7 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
     has_lock = has_stage(chapter.mode, Stage.LOCK)
     state = State(chapter.state)
     if state == State.DRAFT_TAB1 and not has_lock:
-        # A chapter that has no lock is in play from its beginning, because no lock could follow.
+        # Without a lock a chapter is in play from its beginning, so the state is changed.
         state = State.ACTIVE
     named = {
         "title": chapter.title,
@@ -142,8 +142,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
     attempts = [attempt for turn in chapter.turns for attempt in turn.attempts]
     changes = (one for attempt in attempts for one in attempt.changes)
     events = [event for attempt in attempts for event in attempt.events]
-    # A person who appeared in play missed the earlier events, and only its thinker knows a thought.
-    # So the readers differ.
+    # The readers differ, because a person who appeared in play missed the earlier events, and
+    # because only its thinker knows a thought.
     if any(one.kind == PERSON for one in changes) or any(one.kind == THOUGHT for one in events):
         return True
     told = (event.witnesses for event in events)
@@ -154,8 +154,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
 def _turns(
     session: Session, turns: Sequence[TurnEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield a list with each turn and its attempts, because they refer to each other, and then
-    lists of events and changes."""
+    """Yield lists of rows. A turn and its attempts are in one list, because they refer to each
+    other. Lists of events and changes follow."""
     for entry in turns:
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
         attempts = list(zip(ids, entry.attempts, strict=True))
@@ -294,7 +294,8 @@ def _drafts(
 def _unanswered(
     session: Session, attempts: Sequence[UnansweredEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield a list with each attempt and the changes of the run that wrote its text."""
+    """Yield a list for each attempt. It has the attempt, and the changes of the run that wrote its
+    text."""
     for attempt_id, entry in zip(_new_ids(attempts), attempts, strict=True):
         fields = dict(entry)
         number, changes = fields.pop("turn"), fields.pop("changes")

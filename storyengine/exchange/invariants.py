@@ -82,7 +82,7 @@ def _check_cast(chapter: Chapter) -> None:
 
 
 def _check_people(chapter: Chapter) -> None:
-    """Check that each number of the people who appear in play means only one person.
+    """Check the people who appear in play: each number must mean only one person.
 
     The same person may appear several times, because an edit copies changes.
     """
@@ -105,8 +105,8 @@ def _check_people(chapter: Chapter) -> None:
 
 
 def _check_results(chapter: Chapter) -> None:
-    """Check that the file has the attempt that asked for each late result, and that it asked only
-    once."""
+    """Check that each late result names an attempt of the file, and that no attempt asks for the
+    same result twice."""
     asked: set[tuple[int, int, str, str]] = set()
     for at, result in enumerate(chapter.results):
         place = f"results[{at}]"
@@ -200,8 +200,8 @@ def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: st
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
     _check_writer(attempt, chapter, place)
     _check_changes(attempt.changes, chapter, f"{place}.changes")
-    # If a mode makes the events itself, an attempt with an actor may have only events that nobody
-    # speaks.
+    # A mode may make the events itself. Then an attempt with an actor may have only events that
+    # nobody speaks.
     may_be_narrated = attempt.actor is None or mode_named(chapter.mode).outcome is not reply
     for at, event in enumerate(attempt.events):
         _check_event(event, chapter, f"{place}.events[{at}]", may_be_narrated=may_be_narrated)

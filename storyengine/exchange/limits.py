@@ -16,14 +16,14 @@ class Limits:
     # of JSON can become an object of a hundred bytes. Prose has about one comma in fifty
     # characters, and stays far below this bound.
     separators: int
-    # From here on, the limits count entries of lists over the whole file.
+    # These limits count entries of lists. Each list is counted over the whole file.
     turns: int
     attempts: int
     events: int
     changes: int
     results: int
-    # The most late results that are not finished. The first prompt in the copy has each of them
-    # worked out, which may call a model.
+    # The most late results that are not finished. The first prompt in the imported chapter queues a
+    # job for each of them, which may call a model.
     unfinished_results: int
     memory_blocks: int
     narrative_drafts: int
@@ -43,11 +43,11 @@ class Limits:
 
 
 def count_entries(chapter: object) -> dict[str, int]:
-    """Return the number of entries in each of the lists that the limits bound. Each is counted over
-    the whole chapter.
+    """Return the number of entries in each of the lists that have a limit. Each list is counted
+    over the whole chapter.
 
-    The chapter is a `Chapter`, or the JSON of a file before it is checked. If a value there should
-    be a list and is none, it counts as empty.
+    The chapter is a `Chapter`, or the JSON of a file before it is checked. A value that should be a
+    list but is none counts as empty.
     """
     turns = _all_of("turns", [chapter])
     attempts = _all_of("attempts", turns)

@@ -46,8 +46,8 @@ def check_mode_content(chapter: Chapter) -> None:
     try:
         check_setup(mode, chapter.mode_content.get("setup", {}))
     except BadSetup as error:
-        # The message may repeat a key of the file only if the mode itself has defined this key. Any
-        # other key may have words of a story.
+        # Only a key that the mode itself has defined may be in the message. Any other key may have
+        # words of a story.
         [first, *_] = [*error.problems[0][0], ""]
         place = f".{first}" if first in mode.setup.model_fields else ""
         refuse(f"mode_content.setup{place}", f"is not as {mode.name} has it")
@@ -108,13 +108,13 @@ def all_attempts(chapter: Chapter) -> Iterator[tuple[str, AttemptEntry | Unanswe
 
 
 def check_world(chapter: Chapter, session: Session) -> None:
-    """Check that the world can be folded with the changes of each attempt, as play would fold it.
+    """Check that the world can be folded with the changes of each attempt, as it is folded in play.
 
     `session` is the chapter's row with Tab 1 and the cast, and need not be stored. Raises
     BadChapterFile for a payload that the mode's fold cannot take.
     """
     folding = _Folding(mode_named(chapter.mode), session)
-    # The worlds before each turn. The last entry is the world after the last turn.
+    # The world before each turn. The last entry is the world after the last turn.
     worlds = [folding.begin()]
     for at, turn in enumerate(chapter.turns):
         after = [

@@ -52,8 +52,8 @@ from storyengine.exchange.limits import Limits
 
 VERSION: Final = 1
 
-# The limits for each of the two places of events. They are half as high, because the first attempt
-# also gets the events of the system from before the first prompt.
+# The most attempts and the most events of the system at a prompt. The limit for events is halved,
+# because the first attempt also gets the events of the system from before the first prompt.
 _MOST_AT_A_PROMPT: Final = {
     "agent": MAX_ATTEMPTS_OF_A_TURN,
     "system": MAX_EVENTS_OF_AN_ATTEMPT // 2 - 1,
@@ -123,7 +123,7 @@ KNOWN_KEYS = keys_of(OldChapterFile, OldChapter, Config, OldTab1, EventEntry, Un
 
 
 def upgrade(old: OldChapter, limits: Limits) -> Chapter:
-    """Return a chapter of version 2 that is made from an old one.
+    """Return a chapter of version 2 that is made from one of version 1.
 
     Raises BadChapterFile if its events make no turns, or if a part that has another name in version
     2 is invalid. All other rules are checked afterwards (storyengine.exchange.invariants).
@@ -142,7 +142,7 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
         **fields,
         mode=DEFAULT_MODE,
         mode_content={},
-        # Programs of version 1 ignored any other number.
+        # Programs of version 1 ignored any other number, so this number is used.
         chunk_size_prompts=CHUNK_SIZE_PROMPTS,
         tab1=Tab1.model_construct(
             world_text=old.tab1.world_text, chapter_text=old.tab1.chapter_text
@@ -168,8 +168,7 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
 
 
 def _cast(old: OldChapter) -> list[CastEntry]:
-    """Return the characters that take part, and other characters for which the user typed a
-    text."""
+    """Return the characters that take part, and those others for which the user typed a text."""
     selected, names = old.selected_agent_slots, old.agent_names
     identities = old.tab1.agent_identity_text_by_slot
     entries = [

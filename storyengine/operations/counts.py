@@ -12,8 +12,8 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-# A family of counts in the form that a heartbeat stores. Each sample has its name, labels and
-# value.
+# A family of counts in the form in which a heartbeat stores it. Each sample has its name, labels
+# and value.
 Samples = list[tuple[str, dict[str, str], float]]
 
 REGISTRY = CollectorRegistry()

@@ -12,8 +12,8 @@ from storyengine.operations.counts import own_samples
 
 logger = logging.getLogger(__name__)
 
-# The longest time for which a worker waits at its end until its last heartbeat is stored. A hanging
-# database would delay the heartbeat.
+# The most seconds that a worker waits at its end until its last heartbeat is stored. A hanging
+# database would delay it for longer.
 _LAST_SECONDS = 2.0
 
 

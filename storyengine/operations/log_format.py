@@ -32,8 +32,8 @@ class JsonFormatter(RedactingFormatter):
             "time": at.replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
-            # The secrets are removed before the encoding. The encoding would change a secret that
-            # has quotation marks, so that it would not be found.
+            # Secrets are removed before the encoding. The encoding changes a secret that has
+            # quotation marks, so it would not be found afterwards.
             "event": self.words_of(record),
         }
         for name, one in _fields(record).items():
@@ -44,7 +44,7 @@ class JsonFormatter(RedactingFormatter):
 
 
 class LogFile(RotatingFileHandler):
-    """A log file that drops a line without a message while the disk is full.
+    """A log file. While the disk is full, it drops lines without a traceback.
 
     The console still has the line. By default logging would print a traceback for it.
     """

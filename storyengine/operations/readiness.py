@@ -32,7 +32,7 @@ from storyengine.stack.storage_refusals import has_met_full_disk
 
 ANSWER_SECONDS = 2
 _HOLDS_SECONDS = 1.0
-# If workers are busy, a job may wait for minutes. A wait of this length is a failure.
+# The wait of a job that counts as a failure. Shorter waits are possible if workers are busy.
 WAITS_TOO_LONG = timedelta(minutes=10)
 _FILES = "filesystem://"
 # The seconds for which a full disk is reported after a request met it. The free space on the disk
@@ -79,8 +79,8 @@ class _Question:
     async def ask(self) -> Readiness | None:
         """Return an answer that is less than a second old, or None if there is none in time.
 
-        An unexpected error is raised, so that the log shows it as a bug. The next call checks
-        again.
+        An unexpected error is raised, so that the log shows it as a bug. After such an error, the
+        next call runs the check again.
         """
         if self._answer is None or self._is_old(self._answer):
             self._answer = self._thread.submit(self._look_now)
@@ -93,7 +93,7 @@ class _Question:
 
     @staticmethod
     def _is_old(answer: "Future[tuple[Readiness, float]]") -> bool:
-        """Return whether the check has to run again. After an unexpected error it does."""
+        """Return whether the check has to run again. It has to after an unexpected error."""
         if not answer.done():
             return False
         if answer.cancelled() or answer.exception() is not None:

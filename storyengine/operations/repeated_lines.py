@@ -15,8 +15,8 @@ class _Line:
 
 
 class OnceAMinute(logging.Filter):
-    """A filter that lets through one warning a minute for each wording. The warning has the number
-    of those that were held back.
+    """A filter that lets through one warning a minute for each wording. The warning says how many
+    others were held back.
 
     A web server warns of each request that it refuses, so strangers could fill the disk.
     """
@@ -24,8 +24,8 @@ class OnceAMinute(logging.Filter):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        # The counts by wording, which is the message before its arguments are filled in. There are
-        # only few wordings.
+        # The counts by wording. A wording is the message before its arguments are filled in, so
+        # there are only few.
         self._lines: dict[str, _Line] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -25,7 +25,7 @@ HEADER = "X-Request-ID"
 # A pattern for the ids that a proxy may give to a request. Such an id cannot imitate lines of the
 # log.
 _GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# The status that nginx uses for a client that disconnected before the answer.
+# The status of a request whose client disconnected before the answer. nginx uses the same one.
 _CLIENT_LEFT = 499
 # The names of routes that monitoring programs request every second.
 _WATCHED = frozenset({"healthz", "readyz", "metrics"})
@@ -65,7 +65,7 @@ class RequestLogMiddleware(InlineMiddleware):
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
     ) -> None:
-        """Add the chapter's id to later lines. It is known once the address is resolved."""
+        """Add the chapter's id to later lines. Django calls this once the address is resolved."""
         go_on_working_for(session_id=kwargs.get("session_id"))
 
     async def _process_view_inline(self, *args: Any) -> None:
@@ -126,7 +126,7 @@ def _note(method: str | None, match: ResolverMatch | None, status: int, started:
 
 
 async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> AsyncGenerator[bytes]:
-    """Yield the parts of a stream and count them, and log the end of the stream.
+    """Yield the parts of a stream and count them. Log the end of the stream.
 
     The line names the ids itself, because the stream goes on after the middleware that sets them.
     """

@@ -13,8 +13,10 @@ from storyengine.operations.readiness import Check, Readiness, read_readiness
 
 @require_safe
 async def readyz(request: HttpRequest) -> JsonResponse:
-    """Answer whether the program can work. Everybody gets the answer, because load balancers have
-    no token, but strangers see no figures."""
+    """Answer whether the program can work.
+
+    Everybody gets an answer, because load balancers have no token. Strangers see no figures.
+    """
     found = await read_readiness()
     may_know = not settings.PASSWORD or await _has_token(request, found)
     answer: dict[str, object] = {

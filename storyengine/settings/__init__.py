@@ -36,15 +36,15 @@ BACKUP_DAYS = read_int("STORYENGINE_BACKUP_DAYS", 14, minimum=7)
 DEBUG = read_bool("DEBUG")
 SECRET_KEY = read_secret_key(DATA_FOLDER)
 SECRET_KEY_IS_GENERATED = not read_text("SECRET_KEY")
-# Honcho gives each further process a port that is 100 higher.
+# Honcho adds 100 to the port for each further process.
 PORT = read_int("PORT", 8000, minimum=1, maximum=65_000)
 
 # Without a password the program serves only this machine (see storyengine.access).
 PASSWORD = read_text("STORYENGINE_PASSWORD")
 API_TOKEN = read_text("STORYENGINE_API_TOKEN")
 HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
-# The proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted. uvicorn reads a variable with
-# the same name, but without it trusts every program of this machine.
+# The proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted. uvicorn reads the same
+# variable, but if it is not set, uvicorn trusts every program of this machine.
 PROXIES = read_networks("FORWARDED_ALLOW_IPS")
 HTTPS = read_bool("STORYENGINE_HTTPS")
 # The range of host names for which a browser remembers for a year that it must use HTTPS.
@@ -69,11 +69,11 @@ AXES_RESET_ON_SUCCESS = True
 # storyengine.access.tokens).
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_CLIENT_IP_CALLABLE = "storyengine.access.visitors.counted_address"
-# Only the number of failed logins is stored. All else about them is in the log.
+# Only the number of failed logins is stored. The log has the other facts about them.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 SESSION_COOKIE_AGE = 30 * 24 * 3600
-# The name differs from Django's, because all ports of a host share its cookies and another Django
+# The cookie has a name of its own. All ports of a host share its cookies, and another Django
 # program may run on loopback.
 SESSION_COOKIE_NAME = "storyengine_session"
 CSRF_COOKIE_NAME = "storyengine_csrf"
@@ -155,10 +155,10 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# When the image is built, root collects the static files, and another user serves them.
+# Another user has to read these files, because root collects them when the image is built.
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
-# Static files are collected before the start, and their names depend on their content. Tests and
-# DEBUG serve them from the source folders instead.
+# Whether static files are served from the folder in which they were collected. There their names
+# depend on their content. Tests and DEBUG serve them from the source folders.
 STATIC_IS_COLLECTED = not DEBUG and "PYTEST_VERSION" not in os.environ
 _STATIC_STORAGE = "ManifestStaticFilesStorage" if STATIC_IS_COLLECTED else "StaticFilesStorage"
 STORAGES = {
@@ -167,7 +167,8 @@ STORAGES = {
 }
 
 SECURE_SSL_REDIRECT = HTTPS
-# Monitoring programs ask without the proxy and therefore without HTTPS.
+# Monitoring programs ask without the proxy, and therefore without HTTPS. So these addresses need no
+# HTTPS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and HSTS != "host"
@@ -185,9 +186,9 @@ X_FRAME_OPTIONS = "DENY"
 # being read (see storyengine.access.body_limit).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
-# Celery only sends notices of jobs, which are rows in the database (see docs/architecture.md). The
-# longest job is a narration of 5,000 words. A small model on a slow machine may take nearly an hour
-# for it.
+# The most seconds of a job. The longest job is a narration of 5,000 words, for which a small model
+# on a slow machine may need nearly an hour. Celery only sends notices of jobs, which are rows in
+# the database (see docs/architecture.md).
 LONGEST_JOB_SECONDS = 2 * 3600
 BROKER_FOLDER = DATA_FOLDER / "queue"
 CELERY_BROKER_URL = read_text("CELERY_BROKER_URL", "filesystem://localhost")
@@ -202,8 +203,8 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
     }
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {
-        # Redis delivers a message again if it is not acknowledged within this time. The time is
-        # longer than any task. If a job gets two notices, it is still done only once.
+        # The seconds after which Redis delivers a message again if it is not acknowledged. They are
+        # more than any task takes. If a job gets two notices, it is still done only once.
         "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
         # The seconds for which a page waits for a hanging Redis, at each try and at each new
         # connection. The longest query of a worker is answered after a second.
@@ -246,7 +247,8 @@ EMBEDDED_MODEL = read_text("STORYENGINE_EMBEDDED_MODEL", "qwen2.5-coder-1.5b")
 OPENAI_BASE_URL = read_text("OPENAI_BASE_URL", "https://api.openai.com/v1")
 OPENAI_API_KEY = read_text("OPENAI_API_KEY")
 MODEL = read_text("STORYENGINE_MODEL")
-# The keys are the ends of the variables' names, such as AGENT_8 and EXPLORER_NARRATOR.
+# The models by agent. The keys are the ends of the variables' names, such as AGENT_8 and
+# EXPLORER_NARRATOR.
 MODEL_BY_AGENT = read_those_of("STORYENGINE_MODEL_")
 CONTEXT_WINDOW = read_int("STORYENGINE_CONTEXT_WINDOW", 0)
 MAX_OUTPUT = read_int("STORYENGINE_MAX_OUTPUT", 0)
@@ -286,7 +288,7 @@ LOGGING = {
         "uvicorn": {"level": "WARNING"},
         # uvicorn warns of each request that it refuses.
         "uvicorn.error": {"filters": ["once_a_minute"]},
-        # axes repeats at length what storyengine.access logs of each try.
+        # The lines of axes are left out, because storyengine.access logs each try in fewer words.
         "axes": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
         # These libraries log addresses. At the level DEBUG they also log bodies with text of a

@@ -150,16 +150,16 @@ def read_database(data_folder: Path) -> dict[str, Any]:
             "timeout": 20,
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
         }
-        # The test database is a file, because streaming code writes from several threads, which
-        # share no database in memory.
+        # The test database is a file. Streaming code writes from several threads, which would not
+        # share a database in memory.
         config["TEST"] = {"NAME": str(data_folder / "test.sqlite3")}
     else:
         # This is Django's backend with a pool that survives a restart of the server.
         config["ENGINE"] = "storyengine.stack.postgresql"
-        # Requests under ASGI run in threads that soon end. With a pool they need no new
-        # connections. If a request waits longer than `timeout` for a connection, it is told that
-        # the database cannot be reached. With a longer `reconnect_timeout`, the pool would return
-        # ever later after a long outage.
+        # Requests under ASGI run in threads that soon end. The pool saves each of them a new
+        # connection. If a request waits longer than `timeout` for a connection, it is told that the
+        # database cannot be reached. A longer `reconnect_timeout` would make the pool return later
+        # and later after a long outage.
         pool = {"min_size": 1, "max_size": 20, "timeout": 10.0, "reconnect_timeout": 10.0}
         # These limits end the wait for a server whose machine is gone. `connect_timeout` counts
         # seconds, and `tcp_user_timeout` milliseconds.

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# The name of each process's log file, by a word in the command line of the process. Each process
-# has a file of its own, because only one process can rotate a full file.
+# The name of each process's log file. The key is a word in the command line of the process. Each
+# process has a file of its own, because only one process can rotate a full file.
 _NAMES = {"serve": "web", "worker": "worker", "run_embedded_model": "model"}
 _LARGEST_BYTES = 2_000_000
 

@@ -21,15 +21,15 @@ def keep_files_private(data_folder: Path, database: Mapping[str, Any]) -> None:
     """
     os.umask(_OTHERS)
     for path in files_for_others(data_folder, database):
-        # A link is not changed, because it may lead to a file of another program. If a file cannot
-        # be changed, for example because another user has it, storyengine.checks names it.
+        # A link is not changed, because it may lead to a file of another program. A file of another
+        # user cannot be changed, so storyengine.checks names it.
         if not path.is_symlink():
             with suppress(OSError):
                 path.chmod(stat.S_IMODE(path.stat().st_mode) & ~_OTHERS)
 
 
 def files_for_others(data_folder: Path, database: Mapping[str, Any]) -> list[Path]:
-    """Return the files that other users than their owner can read or change."""
+    """Return the files that users other than their owner can read or change."""
     return [path for path in _files(data_folder, database) if _mode_of(path) & _OTHERS]
 
 

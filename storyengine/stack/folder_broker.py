@@ -30,8 +30,8 @@ class Channel(filesystem.Channel):
     def transport_options(self) -> Any:
         """The options of the connection. Raises ChannelError if the channel is closed.
 
-        If a queue cannot be declared, the channel is closed, but kombu still sends over it. The
-        error makes kombu send again over a new channel.
+        A queue that cannot be declared closes the channel, but kombu still sends over it. The error
+        makes kombu send again over a new channel.
         """
         if self.connection is None:
             raise ChannelError("The channel was closed.")
@@ -53,7 +53,7 @@ class Channel(filesystem.Channel):
             raise ChannelError(f"The queue's folder {folder} cannot be written to.") from error
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
-        """Return the next message. A broken one, which a full disk may leave, is skipped."""
+        """Return the next message. A broken message is skipped; a full disk may leave one."""
         try:
             return super()._get(queue)
         except ValueError:

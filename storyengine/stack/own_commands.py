@@ -13,9 +13,10 @@ _IN_COMPOSE = ("docker", "compose", "run", "--rm", "prepare", "python", "manage.
 
 
 def own_command(*arguments: str | Path) -> str:
-    """Return the command that runs `manage.py` with these arguments, by compose or by this Python.
+    """Return the command that runs `manage.py` with these arguments.
 
-    If the data folder is not the default one, the command sets STORYENGINE_DATA.
+    The command uses docker compose in the image, and this Python otherwise. If the data folder is
+    not the default one, the command sets STORYENGINE_DATA.
     """
     given = [path_as_typed(argument) for argument in arguments]
     if sys.executable == _OF_THE_IMAGE:
@@ -28,7 +29,9 @@ def own_command(*arguments: str | Path) -> str:
 
 
 def path_as_typed(argument: str | Path) -> str:
-    """Return a path relative to the program's folder if it is inside this folder. Otherwise return
-    it unchanged."""
+    """Return a path in the form in which a person types it.
+
+    If it is inside the folder in which the program runs, it is relative to that folder.
+    """
     is_below = isinstance(argument, Path) and argument.is_relative_to(Path.cwd())
     return str(Path(argument).relative_to(Path.cwd()) if is_below else argument)

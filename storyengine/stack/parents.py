@@ -14,12 +14,12 @@ from collections.abc import Callable
 # parent that ended before the child looked for the first time.
 VARIABLE = "STARTED_BY"
 _LOOK_SECONDS = 0.5
-# An orderly end takes less time than this number of seconds.
+# The most seconds of an orderly end.
 _END_SECONDS = 15.0
 
 
 def end_with_parent() -> None:
-    """End this process when its parent ends, if `make run` has started it."""
+    """End this process when its parent ends. This is so only if `make run` has started it."""
     # The variable is removed, so that the children of this process do not get it.
     if parent := os.environ.pop(VARIABLE, ""):
         when_parent_is_gone(int(parent), _end)

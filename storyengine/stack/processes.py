@@ -24,9 +24,9 @@ _DOES = {
 
 
 class Runner(Process):  # type: ignore[misc]  # honcho has no types
-    """A process of honcho that starts one process of the Procfile and reads its output.
+    """A process of honcho. It starts one process of the Procfile and reads its output.
 
-    It ignores signals. Without this class it would go on reading after honcho was killed.
+    It ignores signals. Without this class, it would go on reading after honcho was killed.
     """
 
     def run(self, *arguments: Any, **options: Any) -> None:
@@ -37,13 +37,14 @@ class Runner(Process):  # type: ignore[misc]  # honcho has no types
     def _end_with_honcho(self) -> None:
         if honcho_s := parent_process():
             honcho_s.join()
-            # The process that it has started then ends too (see storyengine.stack.parents).
+            # When this process ends, the process that it has started ends too (see
+            # storyengine.stack.parents).
             os._exit(1)
 
 
 class Runners(Manager):  # type: ignore[misc]  # honcho has no types
-    """The manager of honcho. It ends in order when its parent has ended, such as a `make` that was
-    killed."""
+    """The manager of honcho. It ends in order when its parent has ended, for example because `make`
+    was killed."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -67,8 +68,8 @@ class Runners(Manager):  # type: ignore[misc]  # honcho has no types
 
     def _start(self) -> None:
         super()._start()
-        # The thread starts after the forks. A fork would copy the thread's locks without the thread
-        # itself.
+        # The thread starts after the forks, because a fork would copy the thread's locks without
+        # the thread.
         when_parent_is_gone(self._parent, end_in_order)
 
 
@@ -88,15 +89,15 @@ def run(arguments: list[str]) -> None:
     signal.signal(signal.SIGHUP, stop_without_terminal)
     honcho.command.Manager = Runners
     try:
-        # honcho must not read .env. The program reads it itself, and variables of the shell count
-        # more than those of the file.
+        # honcho must not read .env, because the program reads it itself. In the program, variables
+        # of the shell count more than those of the file.
         honcho.command.main(["--env", os.devnull, "start", *arguments])
     except SystemExit as end:
         sys.exit(0 if end.code == STOPPED_BY_CTRL_C else end.code)
 
 
 def stop_without_terminal(signum: int, frame: FrameType | None) -> None:
-    """End without printing, because honcho would fail when it prints a line before its end."""
+    """End without printing. Otherwise honcho would print a line before its end, and fail."""
     end_in_order()
 
 

@@ -18,7 +18,7 @@ from storyengine.backups.exceptions import say_unreadable
 
 logger = logging.getLogger(__name__)
 
-# The errors that may come from the database or a disk. An error of these types that does not is a
+# The types of errors that may come from the database or a disk. Any other error of these types is a
 # bug.
 STORAGE_ERRORS = (DatabaseError, OSError)
 # The codes of SQLite for a database that cannot be reached. The class OperationalError is not
@@ -32,7 +32,7 @@ _SQLITE_AWAY = {
     sqlite3.SQLITE_CANTOPEN,
 }
 # The time.monotonic() at which a request last met a full disk. If the disk is on another machine,
-# this is the only sign of it.
+# nothing else shows that it is full.
 _met_full_disk_at = float("-inf")
 
 
@@ -81,7 +81,10 @@ def is_database_away(error: BaseException | None) -> bool:
 
 
 def find_storage_refusal(error: BaseException | None) -> ChapterError | None:
-    """Return the refusal for this error, or None if the error is something else, such as a bug."""
+    """Return the refusal for this error.
+
+    Returns None if the error does not come from the database or a disk, as a bug does not.
+    """
     global _met_full_disk_at
     if error is None:
         return None
@@ -106,7 +109,7 @@ def has_met_full_disk(*, within_seconds: float) -> bool:
 
 def answer_error(request: HttpRequest) -> HttpResponse:
     """Return the answer to an error that nothing else has caught, such as an error of the
-    middleware. Django calls this."""
+    middleware. Django calls this function."""
     refusal = find_storage_refusal(sys.exception())
     if refusal is None:
         return server_error(request)

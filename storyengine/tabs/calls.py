@@ -39,8 +39,8 @@ class Subject:
     tab: str
     # The message of the page if there is no call to show.
     no_calls: str = "No model call is recorded for it."
-    # For a reply, the number of its prompt. The next field is the reason why the reply cannot be
-    # tried again, or "" if it can.
+    # The number of the prompt, if the text is a reply. The next field is the reason why the reply
+    # cannot be tried again, or "" if it can.
     prompt_index: int = 0
     why_not_tried: str = ""
 

@@ -32,7 +32,8 @@ _ANSWERED = ("old", "new", "reason")
 
 @require_safe
 def show_correction(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the form for a ruling. If an item of the Now view led here, the form has its text."""
+    """Show the form for a ruling. If the user came from an item of the Now view, the form has its
+    text."""
     chapter = get_chapter(session_id)
     key = request.GET.get("item", "")
     item = find_item(fold_chapter(chapter), chapter.characters, key) if key else None

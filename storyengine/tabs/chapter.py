@@ -45,8 +45,7 @@ from storyengine.web.render import HttpRequest, answer, nothing_new, show
 
 _UPDATE = "chapter/_update.html"
 
-# The number of memory blocks in one piece of memory. It is shown in pieces, because a long chapter
-# has hundreds of blocks.
+# The number of memory blocks that are shown at a time. A long chapter has hundreds of blocks.
 BLOCKS_SHOWN = 10
 
 
@@ -95,20 +94,21 @@ class ChapterSigns:
         something."""
         if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
             return 2
-        # The chapter was read just before its job ended, so the page has to ask once more.
+        # The chapter was read just before its job ended. So the page has to ask once more.
         if self.chapter.state in (State.LOCKING, State.SUMMARIZING, State.NARRATING):
             return 2
         return 10 if self.is_in_play else 0
 
     @property
     def memory_version(self) -> str:
-        """A digest that changes whenever the memory cell has to show something else."""
+        """A digest of everything that the memory cell shows. If it changes, the cell has to be
+        shown again."""
         return _digest(
             self.chapter.state,
             self.chapter.is_ending,
             self.chapter.prompt_index,
-            # If another attempt is chosen, the number of blocks may stay the same, but this time
-            # changes.
+            # The choice of another attempt may leave the number of blocks the same, but it changes
+            # this time.
             self.chapter.last_played_at.isoformat(),
             self.setback.job.error if self.setback else "",
             self.calls_to_accept,
@@ -127,8 +127,8 @@ class ChapterSigns:
 
 @dataclass(frozen=True)
 class ChapterPage(ChapterSigns):
-    # The memory blocks that are shown. The next field is the number of the last of them, counted
-    # from 1. It is the newest block unless the address names another one.
+    # The memory blocks that are shown. The next field is the number of the last one, counted from
+    # 1. It is the newest block unless the address names another one.
     blocks: list[MemoryBlock]
     last_block: int
     drafts: list[NarrativeDraft]
@@ -161,7 +161,7 @@ class ChapterPage(ChapterSigns):
 
     @property
     def earlier_blocks(self) -> int:
-        """The number of blocks that are older than those that are shown."""
+        """The number of blocks that are older than the blocks shown."""
         return self.last_block - len(self.blocks)
 
     @property
@@ -224,7 +224,7 @@ class ChapterPage(ChapterSigns):
     @property
     def next_memory_prompt(self) -> int:
         chapter = self.chapter
-        # A stretch that is due already is written with the next prompt. It may have ended early.
+        # If a stretch is due already, it is written with the next prompt. It may have ended early.
         if due_stretches(chapter, is_ending=False):
             return chapter.prompt_index + 1
         return chapter.last_summarized_prompt_index + chapter.chunk_size_prompts
@@ -278,8 +278,7 @@ def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = _read_named(session_id, request.GET)
     context = _context(page) | {"seen_memory": request.GET.get("memory", "")}
     if page.reads_draft and request.GET.get("reads"):
-        # Only the progress is replaced, because the user may be reading the draft or selecting its
-        # text.
+        # Only the progress is replaced. The user may be reading the draft or selecting its text.
         response = show(request, _UPDATE, context | {"leaves_draft": True})
         response["HX-Retarget"] = "#build-state"
         return response
@@ -301,9 +300,9 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the estimate of a build. The page loads it after it has appeared."""
+    """Show the estimate of a build. The page asks for it after the page itself has loaded."""
     chapter = get_chapter(session_id)
-    # The page may be old: since it was loaded, the chapter was reopened, or a build was begun
+    # The page may be old. Since it was loaded, the chapter may have been reopened, or a build begun
     # elsewhere.
     if chapter.state != State.ENDED:
         return nothing_new()
@@ -340,7 +339,7 @@ def _answer(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 def _read_named(session_id: uuid.UUID, names: QueryDict) -> ChapterPage:
-    """Return the page that the parameters of an address or the fields of a form name."""
+    """Return the page that an address or a form asks for, by its parameters or its fields."""
     return read_page(
         session_id,
         names.get("draft", ""),
@@ -380,7 +379,8 @@ def read_page(
 
 
 def read_status(session_id: uuid.UUID) -> ChapterSigns:
-    """Return the signs of news by two queries, after the work of a dead process was settled."""
+    """Return the signs of news, which two queries read. Before that, the work of dead processes is
+    settled."""
     signs, attempt = _read_status(session_id)
     if is_left_behind(signs.chapter, signs.jobs, attempt):
         recover(session_id)

@@ -44,9 +44,9 @@ def _return_to_page(request: HttpRequest) -> HttpResponse:
 
 
 def _chapter_to_return_to(text: str) -> uuid.UUID | None:
-    """Return the id of a chapter in this text.
+    """Return the id of a chapter, or None if the text is no id.
 
-    Any other text is refused, so that the link cannot lead to another site.
+    The check is needed so that the link cannot lead to another site.
     """
     try:
         return uuid.UUID(text)

@@ -42,7 +42,7 @@ def draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> H
 
 @require_safe
 def everything(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Return a file for people that has the setup, the memory, the transcript and the drafts."""
+    """Return a file for people. It has the setup, the memory, the transcript and the drafts."""
     return read_at_one_moment(session_id, _everything)
 
 
@@ -83,8 +83,7 @@ def _agent_heading(slot: int, chapter: Session) -> str:
 
 
 def _unsent(chapter: Session) -> list[str]:
-    """Return the prompts that are in flight, broken or set aside, because no event has their
-    words."""
+    """Return the prompts that are in flight, broken or set aside. No event has their words."""
     pending = pending_attempt(chapter)
     attempts = [*attempts_set_aside(chapter), *([pending] if pending else [])]
     return [

@@ -1,4 +1,5 @@
-"""The latest reply can be edited by hand. This makes another attempt, which is then chosen."""
+"""The pages on which the latest reply is edited by hand. An edit makes another attempt, which is
+then chosen."""
 
 import uuid
 
@@ -42,7 +43,8 @@ def show_edit(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpR
 def save_edit(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
     get_chapter(session_id)
     text = request.POST.get("text", "")
-    # A form that is sent twice makes one attempt. If its text was changed in between, it makes two.
+    # A form that is sent twice makes one attempt. If its text was changed in between, it makes a
+    # second one.
     key = uuid.uuid5(_EDITS, f"{request.POST.get('submission_key', '')}\n{text}")
     attempt_id = read_attempt_id(request)
     edit_reply(session_id, number, text, submission_key=str(key), attempt_id=attempt_id)

@@ -58,7 +58,7 @@ def new_chapter(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def choose_mode(request: HttpRequest) -> HttpResponse:
-    """Show the modes before a chapter is begun, if there are several."""
+    """Show the modes, if there are several. The user chooses one before the chapter begins."""
     return show(request, "library/modes.html", {"modes": all_modes()})
 
 
@@ -83,7 +83,7 @@ def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def confirm_delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Ask for confirmation on a page. It is for browsers without scripts, because others show a
+    """Ask for confirmation on a page. This is for browsers without scripts. Others show a
     dialog."""
     chapter = get_chapter(session_id)
     context = {

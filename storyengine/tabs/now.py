@@ -45,8 +45,8 @@ class ShownSection:
     key: str
     title: str
     entries: list[ShownItem]
-    # How many items are left out before these. The next field counts those after them. They are
-    # read only on request.
+    # The number of items that are left out before the shown ones. The next field is the number of
+    # those after them. They are read only on request.
     left_out_before: int = 0
     left_out_after: int = 0
 
@@ -82,7 +82,8 @@ class _Kept:
     panel: NowPanel
 
 
-# The name of a character, and the items that it knows, each as its section and its text.
+# The name of a character, and the items that it knows. Each item is given by its section and its
+# text.
 _Reader = tuple[str, set[tuple[str, str]]]
 
 _kept: KeptRecent[uuid.UUID, _Kept] = KeptRecent(32)

@@ -41,7 +41,7 @@ ARGUMENTS = "arguments."
 
 @require_safe
 def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the tab in the form that the chapter's state requires. To show it does not begin
+    """Show the tab in the form that the chapter's state requires. Showing it does not begin
     play."""
     page = read_play(session_id)
     context = play_context(page) | _to_put_in(request, page)
@@ -67,8 +67,8 @@ def _is_as_seen(session_id: uuid.UUID, shape: str, seen: str) -> bool:
 
 def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = read_play(session_id)
-    # The chapter may have ended since its status was read. So the shape that was read last is
-    # compared.
+    # The chapter may have ended since its status was read. So the shape of the page that was read
+    # last is compared.
     if request.GET.get("shape") != page.shape:
         return go(request, page_address(session_id))
     return show(request, UPDATE, play_context(page))
@@ -137,7 +137,7 @@ def retry_memory(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Ask for confirmation on a page. It is for browsers without scripts, because others show a
+    """Ask for confirmation on a page. This is for browsers without scripts. Others show a
     dialog."""
     page = read_play_status(session_id)
     if page.shape != "playing":
@@ -164,8 +164,7 @@ def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the transcript in pages. The first page to show has the prompt that the address
-    names."""
+    """Show the transcript in pages, beginning with the page that has the prompt in the address."""
     chapter = get_chapter(session_id)
     numbers = Paginator(range(chapter.prompt_index), PROMPTS_A_PAGE)
     prompt = number_up_to(chapter.prompt_index, request.GET.get("prompt", ""))
@@ -186,7 +185,7 @@ def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpRespons
 
 
 def answer_play(request: HttpRequest, session_id: uuid.UUID, **extra: Any) -> HttpResponse:
-    """Answer htmx with the play area, and a plain form with a redirect to the page."""
+    """Answer with the play area if htmx asks. Answer a plain form with a redirect to the page."""
     page = read_play(session_id)
     if request.htmx and request.POST.get("shape", page.shape) != page.shape:
         return go(request, page_address(session_id))
@@ -208,8 +207,8 @@ def read_attempt_id(request: HttpRequest) -> uuid.UUID:
 
 
 def _accepts_calls(request: HttpRequest) -> bool:
-    """Return whether the form says that the GM accepts the calls. The form has shown their
-    number."""
+    """Return whether the form says that the GM accepts the calls. The GM saw their number in the
+    form."""
     return request.POST.get("accept_calls") == "1"
 
 

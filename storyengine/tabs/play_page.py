@@ -103,13 +103,14 @@ class PlayPage:
     chapter: Session
     pending: UnfinishedAttempt | None
     jobs: dict[str, Job]
-    # The submission key of the newest attempt. By it a browser knows that the words it sent have
+    # The submission key of the newest attempt. It tells a browser that the words it sent have
     # arrived.
     last_key: str
-    # None if only the status was read, or if play has not begun.
+    # The transcript. It is None if only the status was read, or if play has not begun.
     transcript: Transcript | None = None
     choice: Choice | None = None
-    # The newest prompt, if it was set aside and no prompt was answered since.
+    # The newest prompt if it was set aside, else None. It is also None if a later prompt was
+    # answered.
     set_aside: UnfinishedAttempt | None = None
     # True if there are thoughts that the page can show.
     has_thoughts: bool = False
@@ -188,8 +189,8 @@ class PlayPage:
     @property
     def is_busy(self) -> bool:
         """Whether something can change without the user, so that the page has to poll."""
-        # A job may have ended after the chapter was read. Then only the chapter's state tells the
-        # page to poll.
+        # A job may have ended after the chapter was read. Then only the chapter's state shows that
+        # the page has to poll.
         waits = self.shape == "ending" or self.is_summarizing
         return waits or any(job.is_live for job in self.jobs.values())
 
@@ -266,7 +267,8 @@ class PlayPage:
 
     @cached_property
     def version(self) -> str:
-        """A digest that changes whenever the page has to show something else."""
+        """A digest of everything that the page shows. If it changes, the page has to show something
+        else."""
         chapter = self.chapter
         shown = [
             self.shape,
@@ -293,18 +295,18 @@ class PlayPage:
 def read_play(session_id: uuid.UUID) -> PlayPage:
     """Return the page, which shows the chapter at one moment.
 
-    Otherwise a page could have the beginning of a turn without its end. It would show an idle
-    chapter and the panel of the last character, and it would not poll again.
+    If it were read at two moments, it could have the beginning of a turn without its end. It would
+    then show an idle chapter and the panel of the last character, and it would not poll again.
     """
     recover(session_id)
     return read_at_one_moment(session_id, _read)
 
 
 def read_play_status(session_id: uuid.UUID) -> PlayPage:
-    """Return only the values that the page's shape and version need, by two queries, because open
-    pages poll for them.
+    """Return a page that has only the values for its shape and version. Two queries read them,
+    because open pages poll for them.
 
-    The work of dead processes is settled first.
+    Before that, the work of dead processes is settled.
     """
     page = _read_status(session_id)
     if is_left_behind(page.chapter, page.jobs, page.pending.attempt if page.pending else None):
@@ -371,8 +373,8 @@ def read_set_aside(chapter: Session) -> list[UnfinishedAttempt]:
 
 def _newest_set_aside(chapter: Session) -> UnfinishedAttempt | None:
     prompts = chapter.attempts.filter(kind=Attempt.Kind.PROMPT)
-    # The query excludes statuses instead of naming those that are meant. SQLite then finds the
-    # newest attempt by its index.
+    # The query excludes statuses instead of naming the wanted ones. So SQLite finds the newest
+    # attempt by its index.
     newest = prompts.exclude(status__in=Attempt.PENDING).order_by("-submitted_at").first()
     is_offered = newest and newest.status == Attempt.Status.SET_ASIDE and newest.words
     return _shown(newest, chapter) if is_offered else None

@@ -46,7 +46,7 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
         # The answer to the first submission was lost, and the GM has changed the words since then.
         await start(submission_key=str(uuid.uuid4()))
     except TurnInFlight:
-        # The form was sent again because the answer was lost, but the first submission has arrived.
+        # The form was sent again because the answer was lost. But the first submission has arrived.
         if not await sync_to_async(_has_arrived)(session_id, key):
             raise
     response = await sync_to_async(answer_play)(request, session_id, is_accepted=True)
@@ -119,8 +119,8 @@ async def _frames(
     except STORAGE_ERRORS as error:
         if (refusal := find_storage_refusal(error)) is None:
             raise
-        # The browser asks again for a stream that breaks off, so an error that will pass needs no
-        # message.
+        # After such an error the stream breaks off, and the browser asks again. So an error that
+        # passes needs no message.
         if refusal.retry_seconds is None:
             yield _frame("trouble", render_to_string("_refusal.html", {"error": refusal}))
 
@@ -137,12 +137,12 @@ def _render_ended(request: DjangoHttpRequest, attempt: Attempt) -> str:
         page = read_play(attempt.session_id)
     except UnknownChapter:
         return render_to_string("play/_gone.html")
-    # After a committed prompt the page already shows the next panel, or one that the GM has chosen.
-    # So the panel is not replaced.
+    # After a committed prompt the page already shows the next panel, or a panel that the GM has
+    # chosen. So the panel is not replaced.
     is_committed = attempt.status == Attempt.Status.COMMITTED
     context = play_context(page) | {"with_panels": not is_committed, "finished": attempt}
-    # A page may come back to its stream late, after the chapter has ended. It then polls once more
-    # with its own shape, and is redirected.
+    # A page may return to its stream late, after the chapter has ended. With this shape it polls
+    # once more, and is redirected.
     context["asks_as"] = "playing"
     return render_to_string(UPDATE, context, request)
 
@@ -150,8 +150,7 @@ def _render_ended(request: DjangoHttpRequest, attempt: Attempt) -> str:
 def _read_witnesses(request: HttpRequest) -> list[int] | None:
     """Return the numbers of the witnesses, or None for everybody.
 
-    The result is None if the form has no such choice, or if all of its boxes (`witnesses_of`) are
-    ticked.
+    It is None if the form has no such choice, or if all of its boxes (`witnesses_of`) are ticked.
     """
     ticked = request.POST.getlist("witnesses")
     boxes = request.POST.get("witnesses_of")

@@ -35,7 +35,7 @@ _CHOICE = "calls/try.html"
 
 @require_safe
 def show_layers(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    """Show the layers of the reply's request. The layer that the address names can be changed.
+    """Show the layers of the reply's request. The user can change the layer that the address names.
 
     If the address names an earlier trial, the form has the layer and the text of that trial.
     """
@@ -50,7 +50,7 @@ def show_layers(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
     return show(request, _CHOICE, _choice(tried, chosen))
 
 
-# The namespace for submission keys of forms that were sent, and then changed and sent again.
+# The namespace for submission keys of forms that were changed and sent again.
 _CHANGED = uuid.UUID("5f3c6f2e-9a55-4c8e-8b9e-0d1e6a8f2b11")
 
 

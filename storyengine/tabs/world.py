@@ -46,7 +46,7 @@ from storyengine.web.render import HttpRequest, go, nothing_new, show
 
 
 class SetupLocked(WrongState):
-    """A refusal that is final. A page that saves by itself stops trying."""
+    """A refusal that is final. After it, a page that saves by itself does not try again."""
 
     status = 423
     title = "This chapter is locked now"
@@ -134,7 +134,8 @@ def lock(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 async def lock_status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Answer a poll while agent 0 works: say what agent 0 waits for, or lead to the next tab."""
+    """Answer a poll while agent 0 works. The answer says what agent 0 waits for, or leads to the
+    next tab."""
     if await in_database(_is_lock_as_seen, session_id, request.GET.get("seen", "")):
         return nothing_new()
     return await sync_to_async(_show_lock_news)(request, session_id)
@@ -175,7 +176,7 @@ def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]
         "notice": notice,
         "error": error,
         "version": version,
-        # The time at which this try was due. The time of an earlier try would mislead the reader.
+        # The time at which this try was due. The time of an earlier try would be misleading.
         "waits_since": job.run_after if job else None,
         "is_embedded": settings.LLM == "embedded",
     }

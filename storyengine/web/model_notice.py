@@ -15,7 +15,7 @@ class ModelNotice:
     text: str
     done: int = 0
     total: int = 0
-    # False for a notice that stays as long as the program runs.
+    # True if the notice will pass. It is False for a notice that stays as long as the program runs.
     is_waiting: bool = True
 
 

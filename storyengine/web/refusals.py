@@ -13,13 +13,13 @@ from sessions.exceptions import ChapterError
 from storyengine.stack.storage_refusals import find_storage_refusal
 from storyengine.web.render import HttpRequest, show
 
-# htmx puts the message into the first of these elements that exists: one in the form that was sent,
-# the next one after the form, or that of the page.
+# The places for the message. htmx takes the first that exists: one in the form that was sent, the
+# next one after the form, or that of the page.
 _SLOT = "find .refusal, next .refusal, #page-refusal"
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """A middleware that answers a ChapterError which a view raised. The answer has the error's own
+    """A middleware that answers if a view raised a ChapterError. The answer has the error's own
     status.
 
     A missing database and a full disk are answered in the same way.

@@ -9,12 +9,12 @@ from psycopg_pool import ConnectionPool
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A wrapper that gives out no connection that the server has closed. Only if it meets such a
-    connection, it has the pool check its other connections.
+    """A wrapper that never gives out a connection that the server has closed.
 
-    With CONN_HEALTH_CHECKS the pool would query the server before each use. It would also discard
-    dead connections one at a time, and double its wait before each next one. With a pool of eight,
-    the first request after a restart would fail after half a minute.
+    If it meets such a connection, it has the pool check the others. CONN_HEALTH_CHECKS would do
+    less: the pool would query the server before each use, discard dead connections one at a time,
+    and double its wait before each next one. With a pool of eight, the first request after a
+    restart would fail after half a minute.
     """
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
@@ -30,7 +30,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Return whether the connection is alive. This makes no query.
 
         agents.running.database keeps connections, and calls this before each piece of work. Django
-        calls it only before it would close the connection.
+        calls it only if it would otherwise close the connection.
         """
         return self.connection is not None and not is_dead(self.connection)
 

@@ -18,8 +18,8 @@ from sessions.transcript import Entry
 
 register = template.Library()
 
-# The style sheet draws this mark, and also the link to what a character was sent. So text that is
-# copied from the page is the same as in the download.
+# The mark of an attempt that is not chosen. The style sheet draws it, and also the link to what a
+# character was sent. So text that is copied from the page is the same as in the download.
 _NOT_CHOSEN = '<span class="not-chosen-mark" role="img" aria-label="Not chosen."></span>'
 _THOUGHT = '<span class="thought-mark" role="img" aria-label="Thought."></span>'
 
@@ -68,8 +68,8 @@ def _perceived(names: str) -> str:
 
 
 def _link(speaker: Character | None, prompt_index: int, calls: str) -> str:
-    """Return the link to what the character was sent. If nobody speaks, it is what the model was
-    sent.
+    """Return the link to what the character was sent, or to what the model was sent if nobody
+    speaks.
 
     The style sheet draws the words of the link, so that they are not copied.
     """

@@ -27,13 +27,13 @@ class Command(BaseCommand):
             check_storage()
         except BackupError as error:
             raise CommandError(str(error)) from error
-        # If this changes anything, it makes a backup first; see storyengine.backups.
+        # The command makes a backup first if it changes anything; see storyengine.backups.
         call_command("migrate", interactive=False, verbosity=0)
         processes = ["web", "worker"]
         if settings.LLM == "embedded":
             processes.append("model")
-            # This row says that the model is coming. Without it, a worker that starts first would
-            # fail jobs because there is no model.
+            # The row says that the model is being started. Without it, a worker that starts first
+            # would fail jobs because there is no model.
             Report(settings.EMBEDDED_MODEL).show_start()
         # Without the option for the port, honcho would choose the ports.
         return f"--port {settings.PORT} {' '.join(processes)}"

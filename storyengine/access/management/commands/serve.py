@@ -17,9 +17,9 @@ from storyengine.access.connections import BoundedProtocol, Connections, raise_f
 from storyengine.access.listening import CannotListen, describe_address, open_listeners
 
 SECONDS_FOR_OPEN_REQUESTS = 2
-# The seconds for storing the words of replies that are interrupted.
+# The seconds in which the words of interrupted replies can be stored.
 SECONDS_FOR_LAST_WORDS = 2
-# The seconds for which a thread may run before a thread that waits gets its turn.
+# The most seconds for which a thread runs while another thread waits.
 SECONDS_OF_A_TURN = 0.000_5
 
 
@@ -33,8 +33,8 @@ class AnnouncedServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # The URLs are imported here, because the first page would otherwise wait for the import.
         import_module(settings.ROOT_URLCONF)
-        # All objects so far live as long as the process. Once they are frozen, the garbage
-        # collector no longer searches them in vain.
+        # All objects that exist by now live as long as the process. If they are frozen, the garbage
+        # collector does not search them in vain.
         gc.collect()
         gc.freeze()
         # Threads that ask the database share the processor with the event loop that sends all
@@ -76,7 +76,7 @@ class Command(BaseCommand):
             # With this limit, uvicorn refuses a connection only if no other connection could be
             # closed instead.
             limit_concurrency=connections.most + 1,
-            # The number of connections that may wait to be accepted at one time.
+            # The most connections that wait to be accepted at one time.
             backlog=min(files // 8, 2_048),
             log_config=None,
             access_log=False,
