@@ -35,8 +35,8 @@ class LLMArtifact(AppendOnly):
     # {"input": int, "output": int, "cached": int} as the provider reported them. This is {} if the
     # provider reported nothing, or something impossible.
     token_counts = models.JSONField(default=dict)
-    # The estimated tokens of a call that may cost something but of which none were reported, else
-    # 0.
+    # The estimated tokens of a call that may cost something and for which none were reported. For
+    # any other call this is 0.
     estimated_input = models.PositiveIntegerField(default=0)
     estimated_output = models.PositiveIntegerField(default=0)
     # The layers of the request in order. Each has a name, a role, and the hashes of its texts. It

@@ -24,7 +24,8 @@ SWEEP_SECONDS = 15.0
 # given. The time is shorter than the pause between two sweeps, so that the next sweep takes up the
 # jobs that this sweep has queued again.
 UNHEARD_AFTER = timedelta(seconds=10)
-# The most seconds that a worker waits at its end for each job of its sweep to be given back.
+# The most seconds that a worker waits at its end until a job is given back. It waits so for each
+# job that its sweep has taken up.
 _LETTING_GO_SECONDS = 5.0
 
 
@@ -84,9 +85,9 @@ class SweepThread(threading.Thread):
                 # a broker.
                 self._take_up(unheard_jobs(self.hands))
             if not sweep():
-                # No worker has got a notice here, so the jobs are taken up at once. The next sweep
-                # would be too late for the job of a dead worker: its lease and the broker's
-                # time-out have taken half a minute already.
+                # At this point no worker has got a notice, so the jobs are taken up at once. The
+                # next sweep would be too late for the job of a dead worker: its lease and the
+                # broker's time-out have taken half a minute already.
                 self._take_up(unheard_jobs(self.hands, after=timedelta(0)))
         except DatabaseError as error:
             logger.warning("the sweep was cut short: %s", describe(error))

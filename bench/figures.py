@@ -29,8 +29,8 @@ def session_figures(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> l
 
 
 def page_figures(seconds: dict[int, list[float]], queries: dict[int, int]) -> list[Figure]:
-    """Return the figures of Tab 2. The times and queries are given by the chapter's number of
-    events."""
+    """Return the figures of Tab 2. The times and the queries are given for each number of events in
+    a chapter."""
     times = {events: median(taken) * 1_000 for events, taken in seconds.items()}
     shown = ", ".join(f"{value:.1f} ms at {events:,}" for events, value in times.items())
     counted = ", ".join(f"{count} at {events:,}" for events, count in queries.items())

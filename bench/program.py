@@ -1,6 +1,6 @@
 """Runs the processes of a measurement: those of Story Engine's Procfile, and the fake model server.
 
-Each process leads a process group of its own. The process is always ended by the id of its group.
+Each process leads a process group of its own, and is always ended through this group.
 """
 
 import os

@@ -64,8 +64,8 @@ def play_session(
             timing = PromptTiming(number, client.prompt(pair.slot, pair.beat))
         else:
             is_checked = number % _CHECKED_EVERY == _CHECKED_AT
-            # This call comes first. While it runs, the engine finishes its work after the last
-            # reply.
+            # The measurement of the model server comes first. While it runs, the engine finishes
+            # its work after the last reply.
             measure_first_token(model)
             relayed = measure_relay(relay, pair.beat)
             own = measure_first_token(model)
@@ -76,8 +76,8 @@ def play_session(
             )
         played.timings.append(timing)
         if number % CHUNK == 0:
-            # This waits for the summary, because a GM reads and writes for longer than a summary
-            # takes.
+            # The client waits for the summary, because a GM reads and writes for longer than a
+            # summary takes.
             client.wait_for_memory(number, seconds=60)
     print("played; ending and writing the chapter", flush=True)
     client.end(seconds=120)

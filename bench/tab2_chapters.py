@@ -161,7 +161,8 @@ def count_queries(path: str, *, status: int = 200) -> int:
 
     from agents.running import database
 
-    # All queries then use this connection, and not those of threads, so that they are counted.
+    # With None here, all queries use this connection and not those of threads, so that they are
+    # counted.
     database.database_threads = None
     with CaptureQueriesContext(connection) as captured:
         answer: Any = Client(SERVER_NAME="localhost").get(path)

@@ -34,9 +34,9 @@ class Journal:
     # The submissions that the client knows to be stored. Some of them may have no answer.
     kept: dict[Key, Words] = field(default_factory=dict)
     answered: dict[Key, Reply] = field(default_factory=dict)
-    # The id of each fork, by the id of its origin and the key of its form.
+    # The ids of forks. The key is the id of the origin and the key of the form.
     forks: dict[Key, str] = field(default_factory=dict)
-    # The chapter and the text of each draft, by the draft's id.
+    # The chapter and the text of each draft. The key is the draft's id.
     drafts: dict[str, tuple[str, str]] = field(default_factory=dict)
     # The submissions that were sent several times while the model server had no fault.
     called_once: set[Key] = field(default_factory=set)

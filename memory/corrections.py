@@ -206,8 +206,8 @@ def _write(
 def _same_as_latest(
     chapter: Session, payload: dict[str, Any], readers: Sequence[int] | None
 ) -> MemoryBlock | None:
-    """Return the newest ruling if it is the same as this one, else None. It is the same if the form
-    was sent twice."""
+    """Return the newest ruling if it is the same as this one, or None. A form that is sent twice
+    gives the same ruling twice."""
     rulings = chapter.memory_blocks.filter(type=MemoryBlock.Type.CANON_CORRECTION)
     latest = rulings.order_by("created_at").last()
     if latest is None or latest.json_payload != payload:

@@ -1,4 +1,4 @@
-"""Loads chapters by their ids, and locks their rows."""
+"""Loads chapters, and locks their rows."""
 
 import uuid
 from collections.abc import Callable, Collection

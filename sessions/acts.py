@@ -1,4 +1,4 @@
-"""Acts: what the user does to the world without a model, such as a move on a map."""
+"""Acts, by which the user changes the world without a model. An example is a move on a map."""
 
 import uuid
 from collections.abc import Callable, Sequence

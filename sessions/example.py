@@ -60,8 +60,10 @@ def fill_example(session_id: uuid.UUID) -> Session:
 
 
 def suggested_prompt(chapter: Session) -> str:
-    """Return the example's first prompt if the chapter is the example and no prompt was played,
-    else ""."""
+    """Return the example's first prompt.
+
+    Returns "" if the chapter is not the example, or if a prompt was played.
+    """
     _, change = load_example()
     tab1, slots = chapter.tab1, [str(slot) for slot in chapter.selected_agent_slots]
     identities = chapter.agent_texts("identity_text")

@@ -22,7 +22,7 @@ LEASE = timedelta(seconds=12)
 
 
 def from_now(pause: timedelta) -> Combinable:
-    """Return an expression for the time `pause` from now. The database evaluates it by its own
+    """Return an expression for the time `pause` from now. The database computes it with its own
     clock."""
     return ExpressionWrapper(Now() + pause, output_field=DateTimeField())
 

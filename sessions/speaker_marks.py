@@ -161,7 +161,7 @@ def _cue_of(names: tuple[str, ...]) -> Callable[[str], bool]:
             labels.append(r"[\W_]*+".join(words) + number)
             longest = max(longest, sum(map(len, words)))
         elif read:
-            # This is for a name without any letter, such as "???".
+            # The pattern for a name without any letter, such as "???".
             signs.append(rf"\s*+{re.escape(read)}\s*+:")
     label = rf"(?:{'|'.join(labels)}){rest}:"
     beat = r"\d++(?:[^\w)\\]|_)*+\)"

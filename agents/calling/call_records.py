@@ -215,8 +215,8 @@ def read_recent_calls(
 def _with_prompts(
     chapter: Session, newest_first: Sequence[LLMArtifact]
 ) -> list[tuple[CallRecord, SentPrompt]]:
-    """Return each call with its request, and with the length of the start that the agent's previous
-    request has too."""
+    """Return each call with its request. Also return how much of the request's start is the same as
+    in the agent's previous request."""
     before: dict[uuid.UUID, LLMArtifact] = {}
     latest: dict[_Caller, LLMArtifact] = {}
     for one in reversed(newest_first):

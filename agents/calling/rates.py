@@ -74,7 +74,7 @@ def let_reply_through(session_id: uuid.UUID) -> None:
 
 
 def reply_is_over(session_id: uuid.UUID) -> None:
-    """Stop counting a reply. It may have ended in any way."""
+    """Stop counting a reply, which has ended."""
     with _counting:
         _replies[session_id] -= 1
         if not _replies[session_id]:

@@ -9,8 +9,8 @@ from agents.providers.base import ModelRequest, Usage
 # The most tokens that a server may add to the messages, such as the marks of its template or a
 # date.
 _ADDED_TOKENS = 1_000
-# How far a server may exceed its output limit: by this factor, and by this number of tokens. Some
-# servers count the marks at the end of a reply, or check the limit only now and then.
+# The factor and the number of tokens by which a server may exceed its output limit. Some servers
+# count the marks at the end of a reply, or check the limit only now and then.
 _OVERSHOOT, _OVERSHOOT_TOKENS = 1.25, 64
 
 

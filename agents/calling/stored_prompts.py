@@ -61,7 +61,8 @@ def read_layers(artifact: LLMArtifact) -> tuple[SentLayer, ...]:
 
 
 def read_layers_of(artifacts: Sequence[LLMArtifact]) -> dict[uuid.UUID, tuple[SentLayer, ...]]:
-    """Return the layers of several calls of one chapter, by the keys of their artifacts."""
+    """Return the layers of several calls of one chapter. The key is the key of the call's
+    artifact."""
     named = {name for one in artifacts for entry in one.layers for name in entry.get("parts", ())}
     texts = _read_texts(artifacts[0].session_id, named, "text") if artifacts else {}
     return {one.pk: tuple(_layer_of(entry, texts) for entry in one.layers) for one in artifacts}
@@ -96,7 +97,7 @@ def _layer_of(entry: Mapping[str, Any], texts: Mapping[str, str]) -> SentLayer:
 
 
 def _gathered(parts: Iterable[str], separator: str) -> Iterator[str]:
-    """Yield the parts of a text joined to fewer and longer parts.
+    """Join neighbouring parts of a text, and yield the fewer and longer parts.
 
     The content of a part decides whether a longer part ends with it. So if a part is added or
     removed, only the longer part around it changes, and all others stay the same.

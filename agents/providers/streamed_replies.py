@@ -42,8 +42,8 @@ class TimeOuts:
 GROUP_SECONDS = 0.05
 # A read that took longer than this number of seconds has waited for data that had not arrived yet.
 _WAITED_SECONDS = 0.001
-# A time limit may be too short by this part of itself. So the timer need not be set again at each
-# word.
+# The part of a time limit by which it may be too short. Because of it, the timer need not be set
+# again at each word.
 _INEXACT = 0.05
 
 

@@ -186,7 +186,7 @@ _QUESTIONS: tuple[Callable[[_Server, str], Awaitable[WindowReport | None]], ...]
 
 
 def _model_limit(info: object) -> int | None:
-    """Return the limit that Ollama reports. Its name begins with the family, as in
+    """Return the limit that Ollama reports. Its name begins with the family of the model, as in
     "qwen3.context_length"."""
     if not isinstance(info, Mapping):
         return None

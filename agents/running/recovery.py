@@ -57,11 +57,11 @@ def recover(session_id: uuid.UUID | None = None) -> None:
 
 
 def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Attempt | None) -> bool:
-    """Return whether `recover` may find something to settle. The rows that are given decide this,
+    """Return whether `recover` may find something to settle. The answer comes from the given rows,
     without a query.
 
-    The answer may be True although there is nothing. `jobs` come from `latest_jobs`. Trials are not
-    looked at, because the sweep settles them.
+    It may be True although there is nothing to settle. `jobs` come from `latest_jobs`. Trials are
+    not looked at, because the sweep settles them.
     """
     now = timezone.now()
     has_dead_job = any(

@@ -19,7 +19,7 @@ class Watch:
         self.parts.append(text)
 
     def show(self, text: str) -> None:
-        """Replace the text so far by this text."""
+        """Put this text in place of the text so far."""
         self.parts = [text]
 
     @property

@@ -67,8 +67,8 @@ class Present:
 
 
 def present(folded: Fold, roster: Sequence[Character] = ()) -> Present:
-    """Return the present state. With a `roster` the names of the cast come from it, else from the
-    lock."""
+    """Return the present state. The names of the cast come from the `roster`, or from the lock if
+    there is no roster."""
     rulings = _Rulings(folded)
     cast = _Cast(folded, roster)
     whereabouts = [one for one in cast.whereabouts() if rulings.spare(one.text)]

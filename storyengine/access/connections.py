@@ -173,8 +173,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= MOST_HEADERS:
-            # This error is turned by the parser into an error of its own, which is answered with
-            # 400.
+            # The parser turns this error into one of its own errors, and the answer is 400.
             raise ValueError
         super().on_header(name, value)
 

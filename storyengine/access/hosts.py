@@ -17,8 +17,8 @@ class KnownHostMiddleware(InlineMiddleware):
         try:
             request.get_host()
         except DisallowedHost:
-            # This answer is used because Django would log a traceback. A scan would fill the log
-            # with tracebacks.
+            # The middleware answers itself, because Django would log a traceback. A scan would fill
+            # the log with tracebacks.
             return HttpResponseBadRequest(
                 "Not a host name of this Story Engine; ALLOWED_HOSTS lists those.",
                 content_type="text/plain; charset=utf-8",

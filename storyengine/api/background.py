@@ -64,8 +64,8 @@ async def end(
     """End the chapter as soon as memory covers every prompt.
 
     The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
-    than two stretches have prompts. Its `calls` is the number of calls. Send `accept_calls` to
-    accept them.
+    than two stretches have prompts. The answer has the number of calls in `calls`. Send
+    `accept_calls` to accept them.
     """
     await in_database(request_end, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(is_ending_over, session_id, session_id, prefer, response)

@@ -126,8 +126,8 @@ async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
             async with aclosing(followed) as parts:
                 async for part in parts:
                     is_over = isinstance(part, ReplyEnded) and not part.attempt.is_running
-                    # The attempt may still run after such an end, because its task broke off or
-                    # another run has begun. It is then followed further.
+                    # The stream may end while the attempt still runs, because its task broke off or
+                    # another run has begun. The attempt is then followed further.
                     if is_over or not isinstance(part, ReplyEnded):
                         yield part
     except Attempt.DoesNotExist:

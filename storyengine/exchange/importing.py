@@ -75,7 +75,8 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
 
 
 class NewNames:
-    """The new ids of turns, attempts and late results, by their number or place in the file."""
+    """The new ids of turns, attempts and late results. They are found by the number or the place in
+    the file."""
 
     def __init__(self, turns: Sequence[TurnEntry], results: Sequence[ResultEntry]) -> None:
         self.of_results = _new_ids(results)

@@ -122,7 +122,7 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 # replace them.
 SILENCED_SYSTEM_CHECKS = [
     *("security.W001", "security.W002", "security.W003"),
-    # This check is not needed, because the login page itself says that there is a pause.
+    # AxesMiddleware is left out, because the login page itself says that there is a pause.
     "axes.W002",
 ]
 
@@ -155,7 +155,7 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Another user has to read these files, because root collects them when the image is built.
+# Other users have to read the static files, because root collects them when the image is built.
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
 # Whether static files are served from the folder in which they were collected. There their names
 # depend on their content. Tests and DEBUG serve them from the source folders.

@@ -72,7 +72,8 @@ class DatabaseDamaged(ChapterError):
 def is_database_away(error: BaseException | None) -> bool:
     """Return whether the error means that the database does not answer.
 
-    An error about a query, about a table or about damage is an answer.
+    Errors about a query, about a table or about damage do not mean that, because they come from a
+    database that answers.
     """
     if not isinstance(error, OperationalError | InterfaceError):
         return False

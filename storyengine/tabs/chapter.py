@@ -240,7 +240,7 @@ class ChapterPage(ChapterSigns):
 
     @property
     def unfinished_build(self) -> Job | None:
-        """The newest build, if it failed or was cancelled, else None."""
+        """The newest build if it failed or was cancelled, or None."""
         stopped = (Job.Status.FAILED, Job.Status.CANCELLED)
         if self.build is None or self.is_building or self.build.status not in stopped:
             return None
@@ -379,8 +379,8 @@ def read_page(
 
 
 def read_status(session_id: uuid.UUID) -> ChapterSigns:
-    """Return the signs of news, which two queries read. Before that, the work of dead processes is
-    settled."""
+    """Return the values that show whether there is news. Two queries read them, after the work of
+    dead processes was settled."""
     signs, attempt = _read_status(session_id)
     if is_left_behind(signs.chapter, signs.jobs, attempt):
         recover(session_id)

@@ -109,8 +109,7 @@ class PlayPage:
     # The transcript. It is None if only the status was read, or if play has not begun.
     transcript: Transcript | None = None
     choice: Choice | None = None
-    # The newest prompt if it was set aside, else None. It is also None if a later prompt was
-    # answered.
+    # The newest prompt, if it was set aside. It is None if a later prompt was answered.
     set_aside: UnfinishedAttempt | None = None
     # True if there are thoughts that the page can show.
     has_thoughts: bool = False

@@ -30,7 +30,7 @@ def show(
 def answer(
     request: HttpRequest, *, partial: str, context: Mapping[str, Any], page: str
 ) -> HttpResponse:
-    """Answer a form: with the partial if htmx sent it, else with a redirect to the page."""
+    """Answer a form. The answer is the partial if htmx sent the form, or a redirect to the page."""
     if request.htmx:
         return show(request, partial, context)
     return HttpResponseRedirect(page)

@@ -21,7 +21,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection = super().get_new_connection(conn_params)
         while self.pool and is_dead(connection):
             self.pool.putconn(connection)
-            # The other connections of the pool have most likely been closed too.
+            # The other connections of the pool have most likely been closed too, so they are
+            # checked.
             self.pool.check()
             connection = super().get_new_connection(conn_params)
         return connection

@@ -33,8 +33,8 @@ class AnnouncedServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # The URLs are imported here, because the first page would otherwise wait for the import.
         import_module(settings.ROOT_URLCONF)
-        # All objects that exist by now live as long as the process. If they are frozen, the garbage
-        # collector does not search them in vain.
+        # All objects that exist now live as long as the process. Once they are frozen, the garbage
+        # collector does not search them any more.
         gc.collect()
         gc.freeze()
         # Threads that ask the database share the processor with the event loop that sends all
