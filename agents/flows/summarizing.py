@@ -65,12 +65,11 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
     # At the end of a chapter the GM was asked when the end was requested.
     if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
-    # An unfinished summary comes first, because another stretch could overlap its stretch.
-    stretch = _unfinished_stretch(chapter) or next(
-        iter(due_stretches(chapter, is_ending=chapter.is_ending)), None
-    )
-    if stretch is None:
+    due = due_stretches(chapter, is_ending=chapter.is_ending)
+    if not due:
         return False
+    # An unfinished summary comes first, because another stretch could overlap its stretch.
+    stretch = _unfinished_stretch(chapter) or due[0]
     first, last = stretch.first, stretch.last
     attempt = chapter.turns.select_related("chosen").get(number=last).chosen
     queue_job(
