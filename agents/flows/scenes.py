@@ -38,12 +38,17 @@ def plan_scenes(
     """Divide prompts 1 to n into scenes that each fit one call.
 
     `chunks` are the stretches of memory as (first, last), which cover 1 to n without gaps, or there
-    are none. `prompt_tokens[i]` is the size of prompt i + 1 with its reply.
+    are none. `prompt_tokens[i]` is the size of prompt i + 1 with its reply, 0 for thoughts alone.
     """
     count = len(prompt_tokens)
 
+    def told(first: int, last: int) -> int:
+        return sum(map(bool, prompt_tokens[first - 1 : last]))
+
+    all_told = max(1, told(1, count))
+
     def words_of(first: int, last: int) -> int:
-        return max(1, round(target_words * (last - first + 1) / count))
+        return max(1, round(target_words * told(first, last) / all_told))
 
     def fits(first: int, last: int) -> bool:
         tokens = sum(prompt_tokens[first - 1 : last])
@@ -56,7 +61,9 @@ def plan_scenes(
         for span in _split(chunk, fits):
             joined = (spans[-1][0], span[1]) if spans else span
             is_short = bool(spans) and words_of(*spans[-1]) < MIN_SCENE_WORDS
-            if is_short and fits(*joined):
+            # Thoughts alone are no scene of their own, because there is nothing to tell of them.
+            is_empty = bool(spans) and not (told(*span) and told(*spans[-1]))
+            if is_empty or (is_short and fits(*joined)):
                 spans[-1] = joined
             else:
                 spans.append(span)

@@ -38,9 +38,9 @@ from sessions.attempts import (
     open_trial,
     why_not_changeable,
 )
-from sessions.committing import reply_of
+from sessions.committing import text_of
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownTurn, WrongState
-from sessions.models import Attempt, Event, Session
+from sessions.models import Attempt, Session
 from sessions.text import clean_text, with_line_feeds
 
 # The most characters of a changed layer, unless the layer had more when it was sent.
@@ -97,7 +97,7 @@ class TriedReply:
     chapter: Session
     attempt: Attempt
     prompt_index: int
-    reply: Event
+    reply: str
     call: CallRecord
     layers: list[TriedLayer]
 
@@ -109,12 +109,15 @@ class TriedReply:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial with the reply that it was made from; `call` is None until a model was called."""
+    """A trial with the reply that it was made from; `call` is None until a model was called.
+
+    A reply that came to thoughts alone is "".
+    """
 
     attempt: Attempt
     chapter: Session
     prompt_index: int
-    reply: Event
+    reply: str
     base: CallRecord | None
     call: CallRecord | None
     is_adopted: bool
@@ -174,9 +177,7 @@ def read_reply(session_id: uuid.UUID, prompt_index: int | None = None) -> TriedR
     if reason or call is None:
         raise WrongState(reason)
     first = _first_step(behind, call)
-    return TriedReply(
-        chapter, attempt, number, reply_of(attempt), first, _layers_of(first.artifact)
-    )
+    return TriedReply(chapter, attempt, number, text_of(attempt), first, _layers_of(first.artifact))
 
 
 async def start_trial(
@@ -244,12 +245,12 @@ def read_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Trial:
         attempt=attempt,
         chapter=chapter,
         prompt_index=attempt.turn.number,
-        reply=reply_of(attempt.source),
+        reply=text_of(attempt.source),
         base=record_of(chapter, base) if base else None,
         call=record_of(chapter, own) if own else None,
         is_adopted=attempt.turn.chosen_id == attempt.pk,
         why_not=why_not_changeable(chapter, attempt.turn.number),
-        new_reply=reply_of(attempt).text if is_done else attempt.partial_text,
+        new_reply=text_of(attempt) if is_done else attempt.partial_text,
     )
 
 

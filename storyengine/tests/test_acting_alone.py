@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,13 +32,14 @@ from agents.running.recovery import recover
 from agents.running.watch import Watch
 from agents.sweeping import sweep
 from agents.tests.second_mode import install
-from sessions.attempts import open_prompt
+from sessions.attempts import Writer, open_prompt
 from sessions.breaking import INTERRUPTED, stop_attempt
 from sessions.models import Attempt, Session
 from storyengine.api.tests.calling import RunJobs, reply_is_running
 from storyengine.exchange.forking import fork_chapter
-from storyengine.tests.lighthouse.keeper import WATCH
+from storyengine.tests.lighthouse.keeper import KEEPER, WATCH
 from storyengine.tests.lighthouse.mode import MODE
+from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.playing_the_lighthouse import begin
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
@@ -59,6 +61,10 @@ def watch(chapter: Session, slot: int = 1) -> Attempt:
     attempt = play(chapter, WATCH, slot=slot, key="k")
     assert attempt.status == Attempt.Status.COMMITTED
     return attempt
+
+
+def _goes_on(writer: Writer, _chapter: Session) -> Writer:
+    return writer
 
 
 def told(chapter: Session) -> list[str]:
@@ -194,6 +200,29 @@ class TestEnds:
         retried = play(chapter, "", slot=1, key=attempt.submission_key)
         assert (retried.pk, retried.status) == (attempt.pk, Attempt.Status.COMMITTED)
         assert jobs_of(chapter) == [("done", 1), ("queued", 2)]
+
+    @pytest.mark.parametrize("actor", [None, 2])
+    def test_a_job_that_begins_again_leaves_a_failure_to_the_user(
+        self,
+        provider: ScriptedProvider,
+        monkeypatch: pytest.MonkeyPatch,
+        settings: Settings,
+        run_jobs: RunJobs,
+        actor: int | None,
+    ) -> None:
+        agent = NARRATOR if actor is None else KEEPER
+        acts_next = partial(_goes_on, Writer(actor, agent.name))
+        install(monkeypatch, settings, lighthouse=replace(MODE, acts_next=acts_next))
+        chapter = begin()
+        provider.enqueue("One.", ProviderTimeout("Too slow."), "Two.")
+        watch(chapter)
+        job = job_of(chapter)
+        run_jobs()
+        # The end of the job was not stored, for instance.
+        Job.objects.filter(pk=job.pk).update(status=Job.Status.QUEUED)
+        assert run_jobs() == 1
+        assert (alone(chapter).actor, alone(chapter).status) == (actor, Attempt.Status.FAILED)
+        assert len(provider.history) == 2
 
     def test_a_failure_ends_it(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs

@@ -1,6 +1,7 @@
 """What a second way to play declares around play: its setup, its stages, its own memory."""
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -27,8 +28,10 @@ from memory.blocks import counting_deltas
 from memory.stretches import StretchRule
 from memory.telling.prompt_memory import recall
 from sessions.access import get_chapter
+from sessions.attempts import Writer
+from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
-from sessions.tests.factories import act
+from sessions.tests.factories import act, add_prompts, make_active_chapter
 from sessions.world import NewChange, add_changes
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
@@ -247,6 +250,63 @@ class TestStages:
         # There is no Tab 3, so that the chapter opens on Tab 2.
         opened = client.get(reverse("pages:chapter", args=[key]))
         assert opened["Location"] == reverse("pages:play", args=[key])
+
+    def test_without_memory_no_calls_for_it_are_asked_for(
+        self, client: Client, with_mode: Install
+    ) -> None:
+        with_mode(replace(EXPLORER, stages=frozenset({Stage.SET_UP, Stage.PLAY})))
+        chapter = make_active_chapter(mode="explorer", chunk_size_prompts=3)
+        add_prompts(chapter, 12)
+        key = str(chapter.pk)
+        assert call(client, "get", f"/{key}").json()["calls_to_accept"] == 0
+        assert 'data-opens="end-dialog"' in page(client, "play", key)
+        question = page(client, "confirm-end", key)
+        assert "Play ends. No prose is made of it." in question
+        assert "accept" not in question
+        # A chapter of an earlier declaration of the mode may have accepted calls.
+        Session.objects.update(accepted_calls=2)
+        assert "catching up" not in page(client, "play", key)
+        Session.objects.update(accepted_calls=0)
+        answer = call(client, "post", f"/{key}/end", {"accept_calls": True})
+        assert answer.json()["state"] == "ENDED"
+        assert Session.objects.get(pk=chapter.pk).accepted_calls == 0
+        assert not chapter.jobs.exists()
+
+
+class TestRefusedPrompts:
+    """The mode refuses each prompt after the first one."""
+
+    @pytest.fixture(autouse=True)
+    def _refusing(self, with_mode: Install) -> None:
+        def answers(chapter: Session, actor: int | None) -> Writer:
+            if chapter.prompt_index:
+                raise InvalidInput("All is told. Nothing was sent.")
+            return EXPLORER.answers(chapter, actor)
+
+        with_mode(replace(EXPLORER, answers=answers))
+
+    @pytest.mark.django_db(transaction=True)
+    def test_nothing_is_read_ahead_for_one_and_no_log_says_so(
+        self, client: Client, provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        play(client, provider, begin(client))
+        assert [one.getMessage() for one in caplog.records if one.levelno > logging.INFO] == []
+
+    def test_the_one_that_was_answered_can_be_sent_again(
+        self, client: Client, provider: ScriptedProvider
+    ) -> None:
+        key = begin(client)
+        provider.enqueue("Masts, and gulls.")
+        sent = json.dumps({"agent_slot": None, "user_text": "I look."})
+
+        def send(name: str) -> Any:
+            headers = {"Idempotency-Key": name}
+            path = f"/api/session/{key}/prompt"
+            return client.post(path, sent, content_type=JSON, headers=headers)
+
+        first, again, other = send("k"), send("k"), send("other")
+        assert (first.status_code, again.status_code, other.status_code) == (201, 201, 422)
+        assert again.json() == first.json()
 
 
 class TestMemory:

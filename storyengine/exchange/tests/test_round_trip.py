@@ -301,7 +301,7 @@ class TestAttempts:
         copy = import_again(make_whole_chapter())
         trial = copy.attempts.get(kind=Attempt.Kind.TRIAL)
         shown = read_trial(copy.pk, trial.pk)
-        assert (shown.reply.text, shown.new_reply) == ("Or so.", "On trial.")
+        assert (shown.reply, shown.new_reply) == ("Or so.", "On trial.")
         assert (shown.base, shown.call) == (None, None)
         page = Client().get(reverse("pages:trial", args=[copy.pk, trial.pk]))
         assert page.status_code == 200

@@ -19,7 +19,7 @@ from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import world_lock
 from memory.tests.factories import add_lock
 from sessions.models import Session
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
 
@@ -60,6 +60,15 @@ class TestOnTab2:
         assert "$" in notice.words
         [form] = all_of(html, "form", action=address(behind, "retry-memory"))
         assert form.words == "Accept and write memory"
+
+    def test_it_asks_too_where_stretches_consist_of_thoughts_alone(self, client: Client) -> None:
+        chapter = make_active_chapter(chunk_size_prompts=3)
+        for _ in range(5):
+            add_thoughts(chapter, 3)
+            add_prompts(chapter, 3)
+        [notice] = all_of(get_page(client, chapter, "play"), "div", "notices")
+        assert "That takes 5 calls of the model." in notice.words
+        assert "5 calls" in get_page(client, chapter, "confirm-end")
 
     def test_it_says_how_long_such_calls_take(
         self, client: Client, behind: Session, monkeypatch: pytest.MonkeyPatch
