@@ -28,7 +28,7 @@ print(json.dumps({name: getattr(app.conf, name) for name in names}))
 
 
 def read_conf(**variables: str) -> dict[str, Any]:
-    """Return the broker's settings that a new process with these environment variables has."""
+    """Return Celery's settings as a new process with these environment variables reads them."""
     run = subprocess.run(  # noqa: S603
         [sys.executable, "-c", READ],
         cwd=settings.BASE_DIR,
@@ -78,8 +78,8 @@ def test_a_page_waits_for_no_broker_longer_than_a_moment() -> None:
     ]
     assert conf.task_publish_retry is True
     assert 0 < sum(pauses) < 1
-    # The request also ends in time if the broker hangs. The first try may wait for one timeout, and
-    # each further try for two: one to connect and one to send.
+    # A request that tells the broker of a job also ends in time if the broker hangs. The first try
+    # waits for one timeout, and each further try for two: one to connect and one to send.
     read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")["broker_transport_options"]
     assert read["socket_timeout"] * (1 + 2 * policy["max_retries"]) < 10
     assert read["socket_connect_timeout"] <= read["socket_timeout"]

@@ -103,8 +103,8 @@ def test_no_password_stands_in_for_one_that_is_not_set() -> None:
 def test_only_what_serves_pages_is_published() -> None:
     assert {name for name, service in SERVICES.items() if "ports" in service} == {"web", "embedded"}
     for name in ("web", "embedded"):
-        # This address is fixed, because with another one nobody could reach the container's port.
-        # The host's environment must not replace it.
+        # The file fixes this address. If the host's environment could change it, nobody could reach
+        # the container's port.
         assert SERVICES[name]["environment"]["STORYENGINE_HOST"] == "0.0.0.0"  # noqa: S104
 
 

@@ -255,8 +255,8 @@ def test_who_acts_alone_goes_on_after_a_kill_and_no_turn_is_played_twice(
     chapter.save_setup(setup_of(synthetic_session(10)))
     before = len(finished_calls(program))
     if moment == "between":
-        # The commit stores the next job, but no worker takes it, and the web process that committed
-        # is killed.
+        # The commit stores the next job. No worker takes this job, and the web process that
+        # committed is killed.
         program.processes.kill("worker")
         chapter.prompt(1, "Keep watch")
         program.processes.kill("web")
@@ -300,7 +300,8 @@ def calls_of_narrator(program: ScriptedProgram) -> list[dict[str, Any]]:
 
 
 def is_being_called(program: ScriptedProgram, agent: int) -> bool:
-    """Return whether a call of this agent hangs: the call took its fault from the queue."""
+    """Return whether a call of this agent has begun to hang. Such a call has taken its fault from
+    the queue."""
     return all(wanted != agent for _name, wanted in program.model.queued_faults)
 
 

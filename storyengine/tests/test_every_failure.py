@@ -334,8 +334,8 @@ class Writing:
         return self.name != "open" or not set("wax+").isdisjoint(mode)
 
 
-# Both modules are patched, because pathlib opens files through `io`. A chapter opens four messages,
-# and the file of the queues and its lock file.
+# pathlib opens files through `io`, so `open` is patched there too. A chapter opens six files: four
+# messages, the table of the queues and the lock of this table.
 WRITES = {
     "text": Writing(Path, name="write_text"),
     "name": Writing(os, name="replace"),

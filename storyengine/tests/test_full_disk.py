@@ -111,8 +111,8 @@ def test_it_says_so_and_plays_on_when_there_is_room(disk: Disk, program: Scripte
     answer = call(program.server, "POST", "/api/session", {})
     assert (answer.status, answer.json()["title"]) == (507, "The disk is full")
     assert answer.json()["detail"].startswith(SAID)
-    # The page for play first breaks off a reply whose lease has run out. It cannot store that, so
-    # it reports the full disk.
+    # The page of Tab 2 first breaks off a reply whose lease has run out. On a full disk this cannot
+    # be stored, so the page reports the full disk.
     page = call(program.server, "GET", f"/chapters/{chapter.session_id}/play")
     assert page.status == 507
     assert SAID in page.body.decode()

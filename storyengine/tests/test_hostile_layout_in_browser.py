@@ -53,10 +53,10 @@ def add_pending(chapter: Session, status: Attempt.Status, words: str, reply: str
 
 
 def with_words(words: str, title: str, name: str) -> list[Session]:
-    """Return chapters in six states in which others wrote these words, this title and this name.
+    """Return six chapters in different states with these words, this title and this name.
 
-    The chapters are: not begun, not played, waiting for a reply, with a part of a reply, with a
-    broken reply, and ended.
+    The first one is not begun, and the next one is not played. The others wait for a reply, have a
+    part of a reply, have a broken reply, or are ended.
     """
     names = dict.fromkeys("123", name)
     fields: dict[str, Any] = {"title": title, "agent_names": names, "shows_all_replies": True}

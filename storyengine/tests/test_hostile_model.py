@@ -184,7 +184,8 @@ def test_its_answers_take_little_and_end_in_words(program: HarmedProgram) -> Non
         threads = bounds.enter_context(ThreadPoolExecutor(2 * len(LANES)))
         running = []
         for flow in (play, lock):
-            # The lanes share the answers, because one answer may take as long as ten others.
+            # Each lane takes the next answer that no other lane has taken, because one answer may
+            # take as long as ten others.
             waiting = iter(answers)
             running += [threads.submit(flow, program, lane, waiting) for lane in LANES]
         for each in running:

@@ -224,8 +224,8 @@ class TestPromptInjection:
     ) -> None:
         play(poisoned, ELEMENTS)
         prompt = in_role(provider.history[-1], "user")
-        # The words before the memory, which include those of the lock, and the beats and names
-        # after it contain no element either.
+        # No element stands outside the memory: not in the lock's words before it, and not in a beat
+        # or a name.
         assert prompt.count("Mara is dead") > 10
         before, state, after = re.split("</?session_state>", prompt)
         assert not re.search("</?(memory|canon|told|character)>", before + after)

@@ -346,7 +346,7 @@ def test_memory_drafts_jobs_and_calls_name_the_attempts_that_they_are_of(old: Ol
     assert MemoryBlock.objects.get(session=played, type="turn_delta").attempt_id == kept
     assert not MemoryBlock.objects.exclude(type="turn_delta").exclude(attempt=None).exists()
     assert set(read(MemoryBlock)) == set(old.rows["MemoryBlock"])
-    # Every character read all of the old memory.
+    # In the old program every character read all of memory.
     locks = MemoryBlock.objects.filter(type="world_chapter_lock")
     assert list(locks.filter(session=played).values_list("audience", flat=True)) == [None]
     others = MemoryBlock.objects.exclude(type="world_chapter_lock").values_list("audience")

@@ -65,8 +65,7 @@ def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
 
 
 def remember_much(**fields: Any) -> Session:
-    """Return a chapter with 40 memory blocks, of which every second delta has an audience of
-    two."""
+    """Return a chapter with 40 memory blocks. Every second delta has an audience of two."""
     chapter = make_active_chapter(agent_names=NAMES, title="The Dark Lamp, and what came of it")
     chapter.tab1.world_text = LONG
     chapter.tab1.save()

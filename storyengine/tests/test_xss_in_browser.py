@@ -268,7 +268,8 @@ def _pages(context: BrowserContext, hostile: HostileProgram) -> list[str]:
 
 
 def _known(server: Server, chapter: str) -> dict[str, str]:
-    """Return the values for the parameters of this chapter's addresses that its pages link to."""
+    """Return values for the parameters of addresses, as far as the chapter's pages link to such
+    addresses."""
     html = call(server, "GET", f"/chapters/{chapter}/chapter").body.decode()
     places = {
         "key": r"/questions/([\w-]+)",

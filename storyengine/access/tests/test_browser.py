@@ -57,7 +57,7 @@ def test_pages_may_not_be_framed(async_client: AsyncClient) -> None:
 
 
 def test_a_message_reaches_the_next_page(async_client: AsyncClient) -> None:
-    """The admin page that withdraws a consent says so on the page that follows."""
+    """After a consent was withdrawn in the admin, the next page says so."""
     ProviderConsent.objects.create(host="llm.example")
     response: Any = async_to_sync(async_client.post)(
         "/admin/agents/providerconsent/llm.example/delete/", {"post": "yes"}, follow=True

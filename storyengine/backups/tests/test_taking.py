@@ -164,8 +164,8 @@ class TestThrowAway:
     def test_the_last_days_that_have_any_are_kept(self, settings: Settings, folder: Path) -> None:
         settings.BACKUP_DAYS = 7
         noon = datetime(2026, 3, 20, 12, tzinfo=UTC)
-        # The backups were made on these days before noon. There are weeks between some of them, and
-        # some days have two.
+        # Each number says how many days ago a backup was made. There are weeks between some of the
+        # days, and some days have two backups.
         days = [0, 0.1, 1, 2, 30, 31, 31.2, 60, 90, 91, 200]
         laid = [lay(folder, noon - timedelta(days=day)) for day in days]
         throw_away_old_ones()

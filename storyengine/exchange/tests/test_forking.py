@@ -1,4 +1,5 @@
-"""Tests that a fork begins as its origin was after one of its turns, and then goes its own way."""
+"""Tests that a fork has all that its origin had after one of its turns, and then goes its own
+way."""
 
 import json
 from collections.abc import Callable

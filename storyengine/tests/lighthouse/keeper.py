@@ -67,7 +67,7 @@ def acts_next(chapter: Session) -> Writer | None:
 
 
 class Pointing(ToolArguments):
-    """The direction that a prompt may carry, to which the user points."""
+    """The direction in which the user points, which a prompt may carry."""
 
     degrees: int = Field(ge=0, lt=360)
     with_a_lamp: bool = False
