@@ -69,7 +69,7 @@ TIDE_JOB = JobKind(_never_run, lambda job, error: None)
 
 @pytest.fixture
 def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
-    """Add a mode that is like the Game Master's but has a world."""
+    """Add a mode that has a world and is otherwise the Game Master's."""
     game_master = find_mode("gamemaster")
     assert game_master is not None
     mode = replace(
@@ -432,7 +432,7 @@ def test_who_came_in_an_attempt_that_is_set_aside_does_not_go_along(chapter: Ses
     fail_attempt(retry, error="No answer.", partial_text="I swim on")
     assert broken.pk == retry.pk
     following = begin(chapter, "4")
-    # This person gets the number of the person from the broken attempt.
+    # This person gets the number that the person of the broken attempt had.
     assert store_changes(following, [NewChange(PERSON, {"name": "Ann"})])
     assert commit_attempt(following, "I go on.")
     chapter.refresh_from_db()

@@ -58,11 +58,12 @@ def test_a_lost_redis_is_an_error_of_the_connection(
     queue.put({"job": 1})
     message = queue.get(timeout=LONG)
     processes.kill("redis")
-    # These calls are what kombu does before it connects again, while the task is still at work.
+    # These calls do the same as kombu before it connects again, while the task is still at work.
     connection.collect()
     channel: Any = message.channel
     channel._disconnect_pools()
-    # These calls are what a worker does when the task has ended and it notices the loss of Redis.
+    # These calls do the same as a worker when the task has ended and the worker notices the loss of
+    # Redis.
     message.ack_log_error(logging.getLogger("jobs"), connection.connection_errors)
     assert "given up" in caplog.text
     ignore_errors(connection, connection.close)

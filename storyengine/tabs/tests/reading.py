@@ -80,7 +80,7 @@ def all_of(html: str, tag: str, class_name: str = "", **attributes: str) -> list
 
 
 def get_page(client: Client, chapter: Session, name: str, **query: str) -> str:
-    """Return the page at this address, and fail if it does not answer."""
+    """Return the page at this address. Fail if its status is not 200."""
     response = client.get(f"{address(chapter, name)}?{urlencode(query)}")
     assert response.status_code == 200
     return response.content.decode()

@@ -84,7 +84,7 @@ def banner_form(html: str) -> tuple[str, dict[str, str]]:
 
 
 def choices(html: str) -> dict[str, bool]:
-    """Return the facts that a question's form offers, each with whether it is chosen."""
+    """Return the facts that a question's form offers, and for each fact whether it is chosen."""
     radios = [one.attributes for one in all_of(html, "input", type="radio", name="old")]
     return {one["value"]: "checked" in one for one in radios}
 

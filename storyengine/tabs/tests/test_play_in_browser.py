@@ -442,7 +442,7 @@ def send(page: Page, words: str) -> Locator:
 
 
 def send_in_vain(page: Page, words: str) -> Locator:
-    """Send a prompt whose answer is lost, although the server has sent it."""
+    """Send a prompt and lose the server's answer."""
     page.route(PROMPTS, lose_the_answer)
     box = send(page, words)
     expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")

@@ -1,4 +1,4 @@
-"""Tests that the page shows set aside prompts and offers their words again."""
+"""Tests that the page shows prompts that were set aside and offers their words again."""
 
 from typing import Any
 
