@@ -1,4 +1,4 @@
-"""What a second way to play declares around play: its setup, its stages, its own memory."""
+"""Tests of a second mode's setup, stages and memory."""
 
 import json
 import logging
@@ -105,7 +105,7 @@ class TestSetup:
         assert (answer.status_code, answer.json()) == (200, AUTUMN)
         assert call(client, "get", f"/{key}/setup").json() == AUTUMN
         assert setup_of(get_chapter(UUID(key))) == Harbour.model_validate(AUTUMN)
-        # What is left out has its default again.
+        # A field that the request leaves out gets its default again.
         answer = call(client, "put", f"/{key}/setup", {"berths": []})
         assert answer.json() == {"season": "spring", "berths": []}
 
@@ -161,7 +161,7 @@ class TestSetup:
         for other in (copy, fork, read_back):
             assert call(client, "get", f"/{other}/setup").json() == AUTUMN
         assert file_of(read_back)["chapter"] == content["chapter"]
-        # A reset deletes what was written on Tab 1.
+        # A reset deletes the texts and the setup of Tab 1.
         fresh = call(client, "post", f"/{key}/reset").json()["session_id"]
         assert call(client, "get", f"/{fresh}/setup").json() == {"season": "spring", "berths": []}
 
@@ -247,7 +247,7 @@ class TestStages:
         answer = call(client, "post", f"/{key}/build-narrative")
         assert answer.status_code == 409
         assert 'played as "Explorer" has no narration' in answer.json()["detail"]
-        # There is no Tab 3, so that the chapter opens on Tab 2.
+        # This mode has no Tab 3, so an ended chapter opens on Tab 2.
         opened = client.get(reverse("pages:chapter", args=[key]))
         assert opened["Location"] == reverse("pages:play", args=[key])
 
@@ -310,11 +310,11 @@ class TestRefusedPrompts:
 
 
 class TestMemory:
-    """A scene is over at every third turn, where the narrator's reply says so."""
+    """Tests of a mode in which a scene ends at every third turn."""
 
     @pytest.fixture
     def told(self, provider: ScriptedProvider) -> list[str]:
-        """What agent 8 was sent of the stretches, in order."""
+        """Return a list that gets the text of each request for a delta, in order."""
         sent: list[str] = []
 
         def answer(request: ModelRequest) -> str:
@@ -354,12 +354,12 @@ class TestMemory:
         assert len(told) == 3
         assert "Beat 4." in told[1]
         assert "Beat 3." not in told[1]
-        # No character is told of what the narrator and the user remember.
+        # The memory of this mode is for the narrator and the user, so no character is told of it.
         assert chapter.differs_by_reader
         for slot in chapter.selected_agent_slots:
             assert recall(chapter, readers=[slot]) == []
         assert len(recall(chapter)) == 3
-        # A copy reads as its origin, and goes on as it does.
+        # The copy's file is the same as the origin's file, and play goes on in the copy.
         copy = import_chapter(json.dumps(file_of(key)).encode())
         assert file_of(copy.pk)["chapter"] == file_of(key)["chapter"]
         self.play(client, provider, str(copy.pk), until=12)
@@ -383,7 +383,7 @@ class TestMemory:
         self.play(client, provider, key, until=3)
         assert get_chapter(UUID(key)).last_summarized_prompt_index == 3
         first = call(client, "get", f"/{key}/turns/3").json()["attempts"][0]["attempt_id"]
-        # Another attempt at the turn goes on with the scene.
+        # The re-rolled attempt at turn 3 does not end the scene.
         provider.enqueue("The fog goes on.")
         assert call(client, "post", f"/{key}/reroll").status_code == 201
         work_on_all()
@@ -417,12 +417,12 @@ class TestMemory:
         act(UUID(key), [NewChange("scene_over", {})])
         assert "is written after prompt 3." in client.get(page).content.decode()
         assert not told
-        # It is asked for when the next prompt is stored.
+        # The memory is asked for when the next prompt is stored.
         self.play(client, provider, key, until=3)
         chapter = get_chapter(UUID(key))
         assert chapter.last_summarized_prompt_index == 2
         assert "is written after prompt 9 at the latest." in client.get(page).content.decode()
-        # What fails of a scene is no failure of the chapter's end.
+        # A failed summary of a scene is not reported as a failure of the chapter's end.
         job = Job.objects.get(session=chapter)
         Job.objects.filter(pk=job.pk).update(status=Job.Status.FAILED, error="No such model.")
         job.refresh_from_db()
@@ -432,7 +432,7 @@ class TestMemory:
 
 
 def end_third(attempt: Attempt) -> None:
-    """A scene is over with the first attempt at every third turn."""
+    """Let a scene end with the first attempt at every third turn."""
     if attempt.turn and attempt.turn.number % 3 == 0 and attempt.kind == Attempt.Kind.PROMPT:
         add_changes(attempt, [NewChange("scene_over", {})], run_id=attempt.run_id)
 

@@ -1,6 +1,7 @@
-"""Tests of memory that is far behind:
+"""Tests of pages when memory is far behind.
 
-Tab 2 and the ending ask before calls are made; Tab 3 tells of it.
+Tab 2 and the page for the chapter's end ask before they make calls. Tab 3 says how far memory is
+behind.
 """
 
 import re
@@ -38,7 +39,7 @@ def behind(db: None) -> Session:
 
 
 def form_of(html: str, action: str) -> tuple[Element, dict[str, str]]:
-    """Return the one form with this address, and the values of its fields."""
+    """Return the form with this address, and the values of its fields."""
     elements = read(html)
     [form] = [one for one in elements if one.attributes.get("action") == action]
     inputs = [one.attributes for one in elements if one.tag == "input" and form in one.parents]
@@ -54,7 +55,7 @@ class TestOnTab2:
         [notice] = all_of(html, "div", "notices")
         assert "Prompts 1-21 are not in memory yet." in notice.words
         assert "That takes 3 calls of the model." in notice.words
-        # The notice names the number of calls once, and the button does not repeat it.
+        # The notice names the number of calls only once, so the button does not repeat it.
         assert len(re.findall(r"[0-9]+ calls?", notice.words)) == 1
         assert "tokens to read and" in notice.words
         assert "$" in notice.words
@@ -163,8 +164,7 @@ class TestAtTheEnd:
     def test_the_question_names_the_number_and_the_answer_carries_it(
         self, client: Client, behind: Session, run_jobs: RunJobs
     ) -> None:
-        # The question has a page of its own, because the number in a dialog would be as old as the
-        # page.
+        # The question is on a page of its own, because a dialog on Tab 2 could show an old number.
         play_page = get_page(client, behind, "play")
         assert not all_of(play_page, "dialog", id="end-dialog")
         [asks] = all_of(play_page, "form", action=address(behind, "confirm-end"))
