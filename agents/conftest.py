@@ -18,7 +18,7 @@ def small_window(settings: Settings) -> None:
 
 @pytest.fixture
 def calls_allowed(_no_real_calls: None) -> Iterator[None]:
-    """Allow calls of models. The only server is the test's own, on loopback."""
+    """Allow model calls, because they go to the test's own server on this machine."""
     allow_real_calls()
     yield
     forbid_real_calls()

@@ -350,7 +350,8 @@ def load_modes(apps: tuple[str, ...]) -> Loaded:
         else:
             modes[app] = mode
             guard_elements(mode.elements)
-            declare_stretches(mode.name, mode.stretches)
+            is_remembered = Stage.MEMORY in mode.stages
+            declare_stretches(mode.name, mode.stretches if is_remembered else None)
             for name, kind in mode.block_kinds.items():
                 declare_block_kind(name, kind)
             faults += _declare_jobs(mode)

@@ -56,17 +56,25 @@ class StretchRule:
     for_characters: bool = True
 
 
-# The rules by mode. agents.modes adds the rule of each mode that declares one.
-_rules: dict[str, StretchRule] = {}
+# The rules by mode. agents.modes adds the rule of each mode that declares one. A mode without
+# memory has None.
+_rules: dict[str, StretchRule | None] = {}
 _RULE = StretchRule()
 
 
-def declare_stretches(mode: str, rule: StretchRule) -> None:
+def declare_stretches(mode: str, rule: StretchRule | None) -> None:
     _rules[mode] = rule
 
 
+def _rule_of(chapter: Session) -> StretchRule:
+    return _rules.get(chapter.mode) or _RULE
+
+
 def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """Return the stretches that memory does not cover yet, in order."""
+    """Return the stretches that memory does not cover yet, in order. A mode without memory has
+    none."""
+    if _rules.get(chapter.mode, _RULE) is None:
+        return []
     first, size = chapter.last_summarized_prompt_index + 1, chapter.chunk_size_prompts
     ends = _early_ends(chapter, first)
     stretches = []
@@ -81,7 +89,7 @@ def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 def may_end_early(chapter: Session) -> bool:
     """Return whether a stretch may have fewer prompts than its full size before the chapter
     ends."""
-    return bool(_rules.get(chapter.mode, _RULE).ended_by)
+    return bool(_rule_of(chapter).ended_by)
 
 
 def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None) -> bool:
@@ -91,7 +99,7 @@ def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID
     """
     if stretch.size == chapter.chunk_size_prompts:
         return True
-    kinds = _rules.get(chapter.mode, _RULE).ended_by
+    kinds = _rule_of(chapter).ended_by
     ends = Q(run_id=None) | Q(run_id=F("attempt__run_id"))
     changes = chapter.changes.filter(ends, attempt=last_attempt, kind__in=kinds)
     return bool(kinds) and changes.exists()
@@ -99,13 +107,12 @@ def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID
 
 def told_to(chapter: Session, witnesses: Collection[int]) -> Audience:
     """Return the audience of the block that tells an event with these witnesses."""
-    for_characters = _rules.get(chapter.mode, _RULE).for_characters
-    return tuple(sorted(set(witnesses))) if for_characters else ()
+    return tuple(sorted(set(witnesses))) if _rule_of(chapter).for_characters else ()
 
 
 def _early_ends(chapter: Session, first: int) -> set[int]:
     """Return the prompts from `first` on at which the mode ends a stretch early."""
-    kinds = _rules.get(chapter.mode, _RULE).ended_by
+    kinds = _rule_of(chapter).ended_by
     if not kinds:
         return set()
     ends = changes_that_count(chapter).filter(kind__in=kinds, attempt__turn__number__gte=first)

@@ -3,7 +3,7 @@ time."""
 
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -73,21 +73,25 @@ def open_prompt(
 ) -> OpenedAttempt:
     """Store the user's prompt as the attempt in flight. The function `answers` says who writes it.
 
-    If the same prompt comes again under the same key, no second attempt is stored. Then a committed
-    attempt is returned. A broken attempt runs again, with the `given` that is stored with it.
+    If the same prompt comes again under the same key, no second attempt is stored, even if the
+    prompt would be refused by now. Then a committed attempt is returned. A broken attempt runs
+    again, with the `given` that is stored with it.
 
     Raises TurnInFlight while the attempt runs, and WrongState once it was set aside. Raises
     KeyReused if the key came with other words, another `given` or another actor. Raises another
     ChapterError if the prompt is refused.
     """
-    words = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
+    words = _clean_words(words)
     chapter = get_chapter_to_change(session_id)
+    key = clean_key(submission_key)
+    if earlier := _find_earlier(chapter, key, Attempt.Kind.PROMPT):
+        said: dict[str, object] = {"words": words}
+        said["witnesses"] = _with_actor(witnesses, earlier.actor)
+        said["actor"] = _actor_again(earlier, chapter, actor, answers)
+        said["given"] = earlier.given if given is None else given
+        return _open_again(chapter, earlier, said)
     writer = answers(chapter, actor)
     check_cast(chapter, writer.actor, witnesses)
-    key = clean_key(submission_key)
-    if not words.strip() and chapter.attempts.filter(submission_key=key, words="").exists():
-        # A stored attempt without words may run again, even if its mode made it without the user.
-        writer = writer._replace(needs_words=False)
     prompt = Attempt(
         session=chapter,
         submission_key=key,
@@ -97,8 +101,7 @@ def open_prompt(
         witnesses=_with_actor(witnesses, writer.actor),
         given=given,
     )
-    said = ["words", "actor", "witnesses", *([] if given is None else ["given"])]
-    return _open(chapter, prompt, said=said)
+    return _open_new(chapter, prompt)
 
 
 @transaction.atomic
@@ -117,18 +120,21 @@ def open_reroll(
     An argument that is None gets its value from the chosen attempt. Raises the errors of
     `open_prompt`, and WrongState once the turn has as many attempts as it may have.
     """
+    words = None if words is None else _clean_words(words)
     chapter = get_chapter_to_change(session_id)
-    turn = latest_turn(chapter)
     key = clean_key(submission_key)
-    # If the form of a re-roll is sent twice, the second one is filled from the attempt that the
-    # first has stored. Another attempt may have been chosen in between.
-    like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
+    if earlier := _find_earlier(chapter, key, Attempt.Kind.REROLL):
+        sent = {"words": words, "witnesses": _with_actor(witnesses, earlier.actor), "given": given}
+        said: dict[str, object] = {name: one for name, one in sent.items() if one is not None}
+        if actor is not None:
+            said["actor"] = _actor_again(earlier, chapter, actor, answers)
+        return _open_again(chapter, earlier, said)
+    turn = latest_turn(chapter)
+    like = turn.chosen
     writer = Writer(like.actor, like.agent, needs_words=bool(like.words))
     if actor is not None:
         writer = answers(chapter, actor)
     check_cast(chapter, writer.actor, witnesses, before=turn.number)
-    if words is not None:
-        words = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     reroll = Attempt(
         session=chapter,
         turn=turn,
@@ -140,8 +146,7 @@ def open_reroll(
         witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, writer.actor),
         given=like.given if given is None else given,
     )
-    sent = {"words": words, "actor": actor, "witnesses": witnesses, "given": given}
-    return _open(chapter, reroll, said=[name for name, one in sent.items() if one is not None])
+    return _open_new(chapter, reroll)
 
 
 @transaction.atomic
@@ -159,12 +164,15 @@ def open_trial(
     check_changeable(chapter, turn.number, in_flight=True)
     if source.turn_id != turn.pk:
         raise WrongState("Play has gone on, so only a later reply can be tried again.")
+    key = clean_key(submission_key)
+    if earlier := _find_earlier(chapter, key, Attempt.Kind.TRIAL):
+        return _open_again(chapter, earlier, {"changed_layer": changed_layer})
     trial = Attempt(
         session=chapter,
         turn=turn,
         source=source,
         kind=Attempt.Kind.TRIAL,
-        submission_key=clean_key(submission_key),
+        submission_key=key,
         actor=source.actor,
         agent=source.agent,
         words=source.words,
@@ -172,7 +180,7 @@ def open_trial(
         given=source.given,
         changed_layer=changed_layer,
     )
-    return _open(chapter, trial, said=("changed_layer",))
+    return _open_new(chapter, trial)
 
 
 def start_keeping(attempt: Attempt) -> Attempt:
@@ -295,14 +303,22 @@ def note_attempt(attempt: Attempt, event: str, **fields: object) -> None:
     note_after_commit(logger, event, slot=attempt.actor, attempt_kind=kind, **fields, **ids)
 
 
-def _open(chapter: Session, new: Attempt, *, said: Sequence[str]) -> OpenedAttempt:
-    """Store the new attempt and start its run, or return the attempt that already has its key."""
-    earlier = _find_earlier(chapter, new, said)
-    if earlier is None:
-        if new.turn is not None:
-            check_open(new.turn)
-            check_room_for_attempt(new.turn)
-        return OpenedAttempt(_start_run(chapter, new), must_run=True)
+def _open_new(chapter: Session, new: Attempt) -> OpenedAttempt:
+    """Store the new attempt and start its run."""
+    if new.turn is not None:
+        check_open(new.turn)
+        check_room_for_attempt(new.turn)
+    return OpenedAttempt(_start_run(chapter, new), must_run=True)
+
+
+def _open_again(chapter: Session, earlier: Attempt, said: Mapping[str, object]) -> OpenedAttempt:
+    """Return the stored attempt. If it is broken, run it again.
+
+    `said` has the values that the client has sent now, by the names of the attempt's fields. Raises
+    KeyReused if the attempt has other values.
+    """
+    if any(getattr(earlier, name) != one for name, one in said.items()):
+        raise KeyReused(KEY_REUSED)
     if earlier.is_running:
         raise TurnInFlight("This prompt was sent already; its reply is being written.")
     if earlier.status == Attempt.Status.SET_ASIDE:
@@ -315,20 +331,21 @@ def _open(chapter: Session, new: Attempt, *, said: Sequence[str]) -> OpenedAttem
     return OpenedAttempt(_start_run(chapter, earlier), must_run=True)
 
 
-def _find_earlier(chapter: Session, new: Attempt, said: Sequence[str]) -> Attempt | None:
-    """Return the attempt that is already stored under the new attempt's key, or None.
-
-    Raises KeyReused if the two attempts differ in a field that `said` names.
-    """
+def _find_earlier(chapter: Session, key: str, kind: str) -> Attempt | None:
+    """Return the attempt of this kind that is already stored under this key, or None."""
     free_from_dead_attempt(chapter)
-    earlier = chapter.attempts.filter(submission_key=new.submission_key).first()
-    if earlier is None:
-        return None
-    if earlier.kind != new.kind:
+    earlier = chapter.attempts.filter(submission_key=key).first()
+    if earlier is not None and earlier.kind != kind:
         raise InvalidInput("This submission's id belongs to something else. Nothing was changed.")
-    if any(getattr(earlier, name) != getattr(new, name) for name in said):
-        raise KeyReused(KEY_REUSED)
     return earlier
+
+
+def _actor_again(
+    earlier: Attempt, chapter: Session, actor: int | None, answers: Answers
+) -> int | None:
+    """Return who acts if `actor` is addressed. The mode is asked only if the stored attempt has
+    another actor."""
+    return actor if actor == earlier.actor else answers(chapter, actor).actor
 
 
 def free_from_dead_attempt(chapter: Session) -> None:
@@ -391,13 +408,20 @@ def _refusal(chapter: Session) -> ChapterError:
     return WrongState("This reply can no longer be written again: play has gone on.")
 
 
+def _clean_words(words: str) -> str:
+    """Return the words in the form that is stored, which is "" for blank words.
+
+    Raises InvalidInput and TooLong.
+    """
+    words = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
+    return words if words.strip() else ""
+
+
 def _words_for(writer: Writer, words: str) -> str:
     """Return the words. Raises InvalidInput if they are empty although the writer needs words."""
-    if words.strip():
-        return words
-    if writer.needs_words:
+    if writer.needs_words and not words:
         raise InvalidInput("The prompt is empty. Write what happens, then send it.")
-    return ""
+    return words
 
 
 def check_cast(

@@ -175,11 +175,21 @@ def reply_of(attempt: Attempt) -> Event:
 
     Raises WrongState if there is no such event.
     """
-    said = attempt.events.filter(role=Event.Role.AGENT).exclude(kind=THOUGHT)
-    reply = said.order_by("position").last()
+    reply = _last_said(attempt)
     if reply is None:
         raise WrongState("Nothing was said here, so there is no reply. Nothing was changed.")
     return reply
+
+
+def text_of(attempt: Attempt) -> str:
+    """Return the text of the reply that `reply_of` finds, or "" if the attempt has no reply."""
+    reply = _last_said(attempt)
+    return reply.text if reply else ""
+
+
+def _last_said(attempt: Attempt) -> Event | None:
+    said = attempt.events.filter(role=Event.Role.AGENT).exclude(kind=THOUGHT)
+    return said.order_by("position").last()
 
 
 def _land(attempt: Attempt, turn: Turn | None) -> bool:

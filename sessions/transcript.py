@@ -211,22 +211,23 @@ def _cut_start(entry: Entry, room: int) -> Entry:
 
 
 def render_event(event: Event, chapter: Session) -> Entry:
-    entry = _render(chapter, event.prompt_index, event.role, event.agent_slot, event.text)
-    if event.kind == THOUGHT:
-        return replace(entry, is_thought=True)
-    if entry.character is None or set(event.witnesses) >= set(chapter.everybodys_numbers):
+    told = (event.prompt_index, event.role, event.agent_slot, event.text, event.kind)
+    entry = _render(chapter, *told)
+    is_everybodys = set(event.witnesses) >= set(chapter.everybodys_numbers)
+    if entry.is_thought or entry.character is None or is_everybodys:
         return entry
     names = [chapter.character(number).name for number in event.witnesses]
     return replace(entry, perceived_by=", ".join(names))
 
 
 def _render(
-    chapter: Session, prompt_index: int, role: str, agent_slot: int | None, text: str
+    chapter: Session, prompt_index: int, role: str, agent_slot: int | None, text: str, kind: str
 ) -> Entry:
     text = normalize_blank_lines(text)
     if role == Event.Role.AGENT and agent_slot is not None:
         speaker = chapter.character(agent_slot)
-        return Entry(prompt_index, role, f"{speaker.name}: ", text, speaker)
+        is_thought = kind == THOUGHT
+        return Entry(prompt_index, role, f"{speaker.name}: ", text, speaker, is_thought=is_thought)
     prefix = f"{prompt_index}) " if role == Event.Role.USER else ""
     return Entry(prompt_index, role, prefix, text)
 
@@ -245,26 +246,29 @@ def chosen_entries(
     perceived: Perceived | None = None,
     with_thoughts: bool = False,
 ) -> Iterator[Entry]:
-    """Yield the entries of those `chosen_events` that `perceived` selects by their witnesses.
+    """Yield the entries of `chosen_events`. No model objects are made, because there may be ten
+    thousand events.
 
-    No model objects are made, because there may be ten thousand events.
+    `perceived` selects events by their witnesses. Without it there is an entry for every turn: a
+    turn that has only thoughts still has an entry with its number.
     """
     events = chosen_events(
         chapter,
         from_prompt=from_prompt,
         to_prompt=to_prompt,
         last_attempt=last_attempt,
-        with_thoughts=with_thoughts,
+        with_thoughts=with_thoughts or perceived is None,
     )
-    rows = events.values_list("prompt_index", "role", "agent_slot", "text", "witnesses")
+    rows = events.values_list("prompt_index", "role", "agent_slot", "text", "kind", "witnesses")
     is_long = to_prompt is None or to_prompt - from_prompt > _FEW_PROMPTS
     # For a few rows a plain query is used, because a cursor would need three queries.
     read = rows.iterator(chunk_size=500) if is_long else rows
-    return _numbered(
-        _render(chapter, number, role, slot, text)
-        for number, role, slot, text, witnesses in read
+    entries = _numbered(
+        _render(chapter, number, role, slot, text, kind)
+        for number, role, slot, text, kind, witnesses in read
         if perceived is None or perceived(witnesses)
     )
+    return _asked_for(entries, with_thoughts)
 
 
 def _numbered(entries: Iterable[Entry], *, newest_first: bool = False) -> Iterator[Entry]:

@@ -1,5 +1,6 @@
 """Composes the request of the agent who writes an attempt, as the chapter's mode declares it."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from agents.calling.model_access import known_facts, model_name
@@ -9,6 +10,7 @@ from agents.prompting.budget import input_budget, output_limit, read_weight_ahea
 from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer
 from agents.prompting.sandwich import Subject
+from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Session
 
 
@@ -41,10 +43,14 @@ def compose_start(chapter: Session, agent_slot: int) -> list[Layer]:
 
 
 def read_ahead(chapter: Session) -> None:
-    """Compose the next request early, so that its parts are cached when the GM sends a prompt."""
-    compose_start(chapter, chapter.next_agent_slot)
-    agent = agent_of(answer_to(chapter, chapter.next_agent_slot))
-    read_weight_ahead(model_name(agent), agent.name)
+    """Compose the next request early, so that its parts are cached when the GM sends a prompt.
+
+    If the mode refuses a prompt to the panel that comes next, nothing is composed.
+    """
+    with suppress(ChapterError):
+        compose_start(chapter, chapter.next_agent_slot)
+        agent = agent_of(answer_to(chapter, chapter.next_agent_slot))
+        read_weight_ahead(model_name(agent), agent.name)
 
 
 def _compose(agent: Agent, subject: Subject) -> list[Layer]:

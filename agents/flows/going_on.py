@@ -19,6 +19,7 @@ from agents.running.job_kinds import JobKind, declare_job_kind, fail_with
 from agents.running.jobs import MAX_ATTEMPTS, finish, postpone
 from agents.running.recovery import GIVEN_UP
 from agents.running.watch import Watch
+from sessions.access import get_chapter_to_change
 from sessions.attempts import OpenedAttempt, Writer
 from sessions.breaking import INTERRUPTED
 from sessions.exceptions import ChapterError, WrongState
@@ -38,25 +39,26 @@ async def go_on(job: Job, watch: Watch) -> None:
     await in_database(_settle, job)
 
 
+@transaction.atomic
 def _open_next(job: Job) -> OpenedAttempt:
     """Store the attempt that follows, or run it again if it is stored. Raises WrongState if it must
     not run."""
     before = Attempt.objects.select_related("session").get(jobs=job)
     key = key_after(before.pk)
+    # The chapter's row is locked here, so that nobody can stop the attempt meanwhile.
+    chapter = get_chapter_to_change(before.session_id)
+    attempt = chapter.attempts.filter(submission_key=key).first()
+    if attempt is not None and not (attempt.is_running or attempt.error == INTERRUPTED):
+        raise WrongState(_NOT_NOW)
 
-    def acts(chapter: Session, _actor: int | None) -> Writer:
-        # The chapter's row is locked here, so that nobody can stop the attempt meanwhile.
-        attempt = chapter.attempts.filter(submission_key=key).first()
-        if attempt is None:
-            writer = who_acts_after(before)
-            if writer is None:
-                raise WrongState(_NOT_NOW)
-            return writer._replace(needs_words=False)
-        if not (attempt.is_running or attempt.error == INTERRUPTED):
+    def acts(_chapter: Session, _actor: int | None) -> Writer:
+        writer = who_acts_after(before)
+        if writer is None:
             raise WrongState(_NOT_NOW)
-        return Writer(attempt.actor, attempt.agent, needs_words=False)
+        return writer._replace(needs_words=False)
 
-    return store_prompt(before.session_id, actor=None, words="", submission_key=key, answers=acts)
+    actor = None if attempt is None else attempt.actor
+    return store_prompt(chapter.pk, actor=actor, words="", submission_key=key, answers=acts)
 
 
 @transaction.atomic

@@ -29,6 +29,7 @@ from agents.prompting.declarations import CONTEXT_SUMMARY
 from memory.stretches import (
     Audience,
     Stretch,
+    audiences_of,
     calls_to_accept,
     count_calls,
     due_stretches,
@@ -147,9 +148,12 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     agent = CONTEXT_SUMMARY
     facts = model_facts(agent)
     weight_per_token = read_weight_per_token(model_name(agent), agent.name)
+    audiences = audiences_of(chapter, stretches)
+    # A stretch that has only thoughts has no audience, and takes no call.
+    told = [stretch for stretch, found in zip(stretches, audiences, strict=True) if found]
     sizes = {
         (stretch, audience): weight / weight_per_token
-        for stretch in stretches[:: math.ceil(len(stretches) / _SAMPLES)]
+        for stretch in told[:: math.ceil(len(told) / _SAMPLES)]
         for audience, weight in _told_weights(chapter, stretch).items()
     }
     longest = max(sizes, key=lambda call: sizes[call])
@@ -157,10 +161,10 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     tokens = {layer.name: layer.tokens for layer in prompt.layers}
     [memory] = [layer for layer in agent.layers if layer.share is not None]
     most = (memory.share or 0) * input_budget(facts, output_limit(agent, facts))
-    known, told = tokens.get(memory.name, 0), tokens[CHUNK]
-    beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - known - told
+    known, chunk = tokens.get(memory.name, 0), tokens[CHUNK]
+    beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - known - chunk
     calls, growth = count_calls(chapter, stretches), _GROWTH_WEIGHT / weight_per_token
-    read = calls * (beside + sum(min(size, told) for size in sizes.values()) / len(sizes))
+    read = calls * (beside + sum(min(size, chunk) for size in sizes.values()) / len(sizes))
     read += sum(max(known, min(most, known + at * growth)) for at in range(calls))
     written = calls * _DELTA_WEIGHT / weight_per_token
     return estimate_calls(chapter, agent, calls=calls, read=round(read), written=round(written))

@@ -41,12 +41,18 @@ def plan_scenes(
     """Divide the prompts 1 to n into scenes. Each scene fits one call.
 
     `chunks` are the stretches of memory, each as (first, last). They cover 1 to n without gaps, or
-    there are none. `prompt_tokens[i]` is the size of prompt i + 1 with its reply.
+    there are none. `prompt_tokens[i]` is the size of prompt i + 1 with its reply. It is 0 if the
+    turn has only thoughts.
     """
     count = len(prompt_tokens)
 
+    def told(first: int, last: int) -> int:
+        return sum(map(bool, prompt_tokens[first - 1 : last]))
+
+    all_told = max(1, told(1, count))
+
     def words_of(first: int, last: int) -> int:
-        return max(1, round(target_words * (last - first + 1) / count))
+        return max(1, round(target_words * told(first, last) / all_told))
 
     def fits(first: int, last: int) -> bool:
         tokens = sum(prompt_tokens[first - 1 : last])
@@ -59,7 +65,10 @@ def plan_scenes(
         for span in _split(chunk, fits):
             joined = (spans[-1][0], span[1]) if spans else span
             is_short = bool(spans) and words_of(*spans[-1]) < MIN_SCENE_WORDS
-            if is_short and fits(*joined):
+            # Turns that have only thoughts make no scene of their own, because a narrator cannot
+            # tell them.
+            is_empty = bool(spans) and not (told(*span) and told(*spans[-1]))
+            if is_empty or (is_short and fits(*joined)):
                 spans[-1] = joined
             else:
                 spans.append(span)

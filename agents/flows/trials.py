@@ -38,9 +38,9 @@ from sessions.attempts import (
     open_trial,
     why_not_changeable,
 )
-from sessions.committing import reply_of
+from sessions.committing import text_of
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownTurn, WrongState
-from sessions.models import Attempt, Event, Session
+from sessions.models import Attempt, Session
 from sessions.text import clean_text, with_line_feeds
 
 # The most characters of a changed layer. If the layer was longer when it was sent, its length is
@@ -101,7 +101,7 @@ class TriedReply:
     chapter: Session
     attempt: Attempt
     prompt_index: int
-    reply: Event
+    reply: str
     call: CallRecord
     layers: list[TriedLayer]
 
@@ -113,12 +113,15 @@ class TriedReply:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial, with the reply from which it was made. `call` is None until a model was called."""
+    """A trial, with the reply from which it was made. `call` is None until a model was called.
+
+    If a reply has only thoughts, its text is "".
+    """
 
     attempt: Attempt
     chapter: Session
     prompt_index: int
-    reply: Event
+    reply: str
     base: CallRecord | None
     call: CallRecord | None
     is_adopted: bool
@@ -178,9 +181,7 @@ def read_reply(session_id: uuid.UUID, prompt_index: int | None = None) -> TriedR
     if reason or call is None:
         raise WrongState(reason)
     first = _first_step(behind, call)
-    return TriedReply(
-        chapter, attempt, number, reply_of(attempt), first, _layers_of(first.artifact)
-    )
+    return TriedReply(chapter, attempt, number, text_of(attempt), first, _layers_of(first.artifact))
 
 
 async def start_trial(
@@ -248,12 +249,12 @@ def read_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Trial:
         attempt=attempt,
         chapter=chapter,
         prompt_index=attempt.turn.number,
-        reply=reply_of(attempt.source),
+        reply=text_of(attempt.source),
         base=record_of(chapter, base) if base else None,
         call=record_of(chapter, own) if own else None,
         is_adopted=attempt.turn.chosen_id == attempt.pk,
         why_not=why_not_changeable(chapter, attempt.turn.number),
-        new_reply=reply_of(attempt).text if is_done else attempt.partial_text,
+        new_reply=text_of(attempt) if is_done else attempt.partial_text,
     )
 
 

@@ -218,17 +218,18 @@ def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
 
 
 def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
-    """Return the weight of each prompt with its reply, up to prompt `last`.
+    """Return the weight of each prompt with its reply, up to prompt `last`. A turn that has only
+    thoughts weighs nothing.
 
     The result is cached. Each new target length needs it, and only the latest reply can change.
     """
     state = (last, chosen_events(chapter).values_list("pk", flat=True).last())
     kept = _kept_weights.get(chapter.pk)
     if kept is None or kept[0] != state:
-        weights = (
-            sum(weigh(entry.prefix) + weigh(entry.text) for entry in turn)
-            for turn in _by_prompt(chosen_entries(chapter, to_prompt=last))
-        )
+        weights = [0.0] * last
+        # A turn without words has an entry with its number and without a text.
+        for entry in filter(lambda one: one.text, chosen_entries(chapter, to_prompt=last)):
+            weights[entry.prompt_index - 1] += weigh(entry.prefix) + weigh(entry.text)
         kept = (state, tuple(weights))
         _kept_weights.set(chapter.pk, kept, size=1 + len(kept[1]))
     return kept[1]

@@ -9,7 +9,10 @@ from django.utils import timezone
 
 from sessions import acts
 from sessions.access import tell_readers_apart
-from sessions.models import Attempt, CastMember, Change, Event, Session, Tab1Inputs, Turn
+from sessions.attempts import Writer, open_prompt
+from sessions.committing import commit_attempt
+from sessions.events import NewEvent
+from sessions.models import THOUGHT, Attempt, CastMember, Change, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.world import NewChange
 
@@ -71,6 +74,20 @@ def add_prompts(chapter: Session, count: int, *, text: str = "beat", reply: str 
         add_turn(chapter, number, words=f"{text} {number}", reply=f"{reply} {number}", actor=slot)
     chapter.prompt_index += count
     chapter.save(update_fields=["prompt_index", "updated_at"])
+
+
+def add_thoughts(chapter: Session, count: int, *, actor: int = 1) -> None:
+    """Commit `count` further turns without words, each of which comes to a thought alone."""
+    for _ in range(count):
+        attempt = open_prompt(
+            chapter.pk,
+            actor=actor,
+            words="",
+            submission_key="",
+            answers=lambda _chapter, actor: Writer(actor, needs_words=False),
+        ).attempt
+        assert commit_attempt(attempt, [NewEvent("He lies.", actor, kind=THOUGHT)])
+    chapter.refresh_from_db()
 
 
 def add_turn(

@@ -89,8 +89,9 @@ async def retry_memory(
     again.
 
     The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
-    than two stretches have prompts. Its `calls` is the number of calls. Send `accept_calls` to
-    accept them. Then one stretch is written now, and one after each prompt.
+    than two stretches have prompts. The answer has the number of calls
+    in `calls`. Send `accept_calls` to accept them. Then one stretch is written now, and one after
+    each prompt.
     """
     await in_database(retry_summary, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(are_summaries_over, session_id, session_id, prefer, response)

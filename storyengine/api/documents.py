@@ -163,7 +163,10 @@ class PendingTurn(Document):
     status: Literal["running", "committed", "failed", "stopped", "set_aside"]
     agent_slot: int | None = Field(description="Null where no character acts.")
     user_text: str
-    partial_text: str = Field(description="The reply so far, flushed once a second.")
+    partial_text: str = Field(
+        description="All that the model has written so far, flushed once a second. What will be a "
+        "thought is in it."
+    )
     error: str
     submitted_at: datetime
 

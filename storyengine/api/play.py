@@ -26,7 +26,8 @@ STREAMS: dict[str, Any] = {
         200: {
             "description": "With `Accept: text/event-stream`: any number of `token` events with "
             '`{"text": …}` (and `"is_restart": true` where the text replaces what came before), '
-            "then one `turn` event with what 201 answers, or one `error` event with a problem.",
+            "then one `turn` event with what 201 answers, or one `error` event with a problem. The "
+            "tokens are all that the model writes, also what is stored as a thought.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }
     }

@@ -48,7 +48,7 @@ class TriedReplyDocument(Document):
     session_id: UUID
     prompt_index: int
     call_id: UUID = Field(description="The call that the reply came from.")
-    reply: str
+    reply: str = Field(description="Empty where it came to thoughts alone.")
     layers: list[TrialLayerDocument]
 
 
@@ -69,7 +69,10 @@ class TrialDocument(Document):
     layer_text_before: str
     layer_text: str = Field(description="Empty where the layer was left out.")
     reply_before: str
-    reply: str = Field(description="Whole once it is done; before, as far as it has come.")
+    reply: str = Field(
+        description="Whole once it is done; before, as far as the model has written it. Empty "
+        "where it came to thoughts alone."
+    )
     call_before: TrialCallDocument | None
     call: TrialCallDocument | None = Field(description="Null until the model was called.")
     is_adopted: bool
@@ -90,7 +93,7 @@ def get_tried_reply(request: HttpRequest, session_id: UUID) -> TriedReplyDocumen
         session_id=session_id,
         prompt_index=tried.prompt_index,
         call_id=tried.call.artifact.pk,
-        reply=tried.reply.text,
+        reply=tried.reply,
         layers=[
             TrialLayerDocument(
                 number=one.number,
@@ -182,7 +185,7 @@ def _read(session_id: UUID, trial_id: UUID) -> TrialDocument:
         layer_name=trial.layer_name,
         layer_text_before=trial.text_before,
         layer_text=trial.text,
-        reply_before=trial.reply.text,
+        reply_before=trial.reply,
         reply=trial.new_reply,
         call_before=_call(trial.base),
         call=_call(trial.call),

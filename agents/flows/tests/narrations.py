@@ -9,7 +9,7 @@ from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
 from sessions.models import Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
 
 
 def make_ended_chapter(prompts: int = 14, target_words: int = 200, **fields: object) -> Session:
@@ -19,6 +19,20 @@ def make_ended_chapter(prompts: int = 14, target_words: int = 200, **fields: obj
         last = min(first + 6, prompts)
         add_delta(chapter, first, last, turn_delta(first, last))
     Session.objects.update(last_summarized_prompt_index=prompts)
+    chapter.refresh_from_db()
+    return chapter
+
+
+def make_thoughtful_chapter(target_words: int = 1_200) -> Session:
+    """Make an ended chapter of 22 turns, of which turns 8 to 14 and 22 are thoughts alone."""
+    chapter = make_active_chapter(target_words=target_words)
+    add_prompts(chapter, 7)
+    add_thoughts(chapter, 7)
+    add_prompts(chapter, 7)
+    add_thoughts(chapter, 1)
+    for first, last in ((1, 7), (8, 14), (15, 21), (22, 22)):
+        add_delta(chapter, first, last, turn_delta(first, last))
+    Session.objects.update(last_summarized_prompt_index=22, state=State.ENDED)
     chapter.refresh_from_db()
     return chapter
 

@@ -28,7 +28,7 @@ from sessions.access import get_chapter
 from sessions.chapters import copy_setup
 from sessions.models import Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -78,6 +78,27 @@ def test_the_question_names_the_prompts_and_the_calls(behind: Session) -> None:
     at_end = find_memory_behind(behind, is_ending=True)
     assert at_end is not None
     assert (at_end.first, at_end.last, at_end.latest, at_end.calls) == (1, 21, Stretch(22, 22), 4)
+
+
+def test_stretches_of_thoughts_alone_take_no_call_and_the_others_are_asked_for(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_active_chapter(chunk_size_prompts=3)
+    for _ in range(5):
+        add_thoughts(chapter, 3)
+        add_prompts(chapter, 3)
+    for is_ending in (False, True):
+        found = find_memory_behind(chapter, is_ending=is_ending)
+        assert found is not None
+        assert (found.first, found.last, found.calls) == (1, 30, 5)
+        assert found.estimate is not None
+        assert found.estimate.calls == 5
+    for ask in (retry_summary, request_end):
+        with pytest.raises(CallsNotAccepted, match="takes 5 calls"):
+            ask(chapter.pk)
+    request_end(chapter.pk, accept_calls=True)
+    run_jobs()
+    assert (covered(chapter), chapter.state, len(provider.history)) == (30, State.ENDED, 5)
 
 
 def test_the_question_says_how_long_such_calls_took(

@@ -92,9 +92,9 @@ def test_it_takes_as_many_queries_for_three_replies_as_for_one(
         await one_more(rounds)
 
     in_time(scenario)
-    # The four queries are a savepoint, the reading of the rows, the renewal, and the savepoint's
-    # end.
-    assert rounds[-1] == 4
+    # The five queries are a savepoint, the reading of the rows, the renewal of the leases, the
+    # storing of the texts, and the savepoint's end.
+    assert rounds[-1] == 5
     for number, (attempt, lease) in enumerate(zip(attempts, leases, strict=True)):
         attempt.refresh_from_db()
         assert attempt.partial_text == f"I step {number}"

@@ -1,4 +1,4 @@
-"""Tests that a file brings back changes of the world, people who appeared, and waiting results."""
+"""Tests that a file brings back changes of the world, persons who appeared, and waiting results."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -53,9 +53,9 @@ def dock(chapter: Session) -> tuple[str, ...]:
 
 
 def sail(world: tuple[str, ...], change: Change) -> tuple[str, ...]:
-    """Add the place of a change to the world.
+    """Return the world with the place of a "went" change added.
 
-    A world is a list of places that begins with Tab 1.
+    A world is a list of places, of which Tab 1 gives the first ones.
     """
     return (*world, change.payload["to"].strip()) if change.kind == "went" else world
 
@@ -69,7 +69,7 @@ TIDE_JOB = JobKind(_never_run, lambda job, error: None)
 
 @pytest.fixture
 def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
-    """Add a mode that is like the Game Master's but has a world."""
+    """Add a mode that differs from the Game Master's only by its world."""
     game_master = find_mode("gamemaster")
     assert game_master is not None
     mode = replace(
@@ -200,7 +200,7 @@ def test_the_next_prompt_of_a_copy_asks_again_for_a_result_that_is_not_finished(
     play(copy)
     job.refresh_from_db()
     assert job.status == Job.Status.QUEUED
-    # A second request for the same result finds this job.
+    # A second request for the same result returns this job.
     assert ask_for_result(job.attempt, job.kind, "tide") == job
     assert copy.jobs.count() == 2
 
@@ -432,7 +432,7 @@ def test_who_came_in_an_attempt_that_is_set_aside_does_not_go_along(chapter: Ses
     fail_attempt(retry, error="No answer.", partial_text="I swim on")
     assert broken.pk == retry.pk
     following = begin(chapter, "4")
-    # This person gets the number that the person of the lost attempt had.
+    # This person gets the number that the person of the broken attempt had.
     assert store_changes(following, [NewChange(PERSON, {"name": "Ann"})])
     assert commit_attempt(following, "I go on.")
     chapter.refresh_from_db()
