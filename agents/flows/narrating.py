@@ -368,7 +368,8 @@ def plan_build(chapter: Session, weights: Sequence[float], target_words: int) ->
         [weight / weight_per_token for weight in weights],
         target_words,
         NarratorLimits(
-            # Memory may take another 0.4 of the window. The rest is for the other layers.
+            # The transcript may take 0.4 of the window, and memory another 0.4. The rest is for the
+            # other layers.
             transcript_tokens=input_budget(facts, limit) * 0.4,
             words_per_call=max(200, int(prose_tokens / TOKENS_PER_WORD)),
         ),

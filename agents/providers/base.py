@@ -92,7 +92,8 @@ class ModelRequest:
     streams: bool = True
     # True if nobody waits for the answer. The server may then serve a reply first.
     is_background: bool = False
-    # The same for all requests that begin with the same text. The key reveals nothing of the text.
+    # A key that is the same for all requests that begin with the same text. It reveals nothing of
+    # the text.
     cache_key: str = ""
     # Further fields of the request body, such as llama.cpp's sampling settings.
     extra_body: Mapping[str, Any] = field(default_factory=dict)

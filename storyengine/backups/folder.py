@@ -48,7 +48,7 @@ class Reason(StrEnum):
 class Backup:
     path: Path
     made_at: datetime
-    # The reason for the backup, one of Reason.
+    # The reason for the backup, which is a value of Reason.
     reason: str = Reason.DAILY
     has_chapters: bool = True
 
