@@ -255,8 +255,10 @@ class TestReaders:
 
     @pytest.fixture
     def torn(self, chapter: Session) -> Session:
-        """Return the chapter with a secret of characters 1 and 3. Its other facts are known to
-        all."""
+        """Add a secret of characters 1 and 3 to the chapter, and return the chapter.
+
+        All characters know the other facts.
+        """
         secret = {"canon_locks": ["the letter is forged"], "contradictions_or_questions": [DOUBT]}
         add_delta(chapter, 1, 7, secret, audience=[1, 3])
         chapter.refresh_from_db()

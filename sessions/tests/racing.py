@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from sessions.exceptions import ChapterError
 
 Work = Callable[[], Any]
-# No test takes this many seconds. Threads that still run after this time wait for each other.
+# No test takes this many seconds. Threads that take longer are in a deadlock.
 LONG = 60.0
 
 
@@ -49,7 +49,10 @@ def at_once(*works: Work) -> list[Any]:
 
 @contextmanager
 def held_elsewhere(lock: Work) -> Iterator[None]:
-    """Call `lock` in a transaction of another thread, which ends after the `with` block."""
+    """Call `lock` in a transaction of another thread.
+
+    The transaction ends after the `with` block.
+    """
     is_held, let_go = threading.Event(), threading.Event()
 
     def hold() -> None:

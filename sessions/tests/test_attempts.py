@@ -346,7 +346,7 @@ def test_a_reroll_may_say_other_words_to_another_character(chapter: Session) -> 
     chapter.refresh_from_db()
     words, reply = chosen_events(chapter)
     assert (words.text, reply.agent_slot) == ("The ice holds.", 3)
-    # The character who answers is a witness, even if the prompt does not list it as one.
+    # The character who answers is a witness, even if the prompt's witnesses do not include it.
     assert words.witnesses == reply.witnesses == [1, 3]
     assert chapter.next_agent_slot == 1
 

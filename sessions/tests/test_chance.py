@@ -38,7 +38,7 @@ def test_seed_turn_and_name_each_make_another_luck() -> None:
         draws(SEED, 4, "dice"),
         draws(SEED, 3, "weather"),
         draws(uuid.UUID(int=1), 3, "dice"),
-        # Turn 33 with the name "3" and turn 3 with the name "33" must not be drawn alike.
+        # The draws of turn 33 under the name "3" and of turn 3 under the name "33" must differ.
         draws(SEED, 33, "3"),
         draws(SEED, 3, "33"),
     ]

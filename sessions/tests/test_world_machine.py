@@ -52,7 +52,7 @@ class Run:
 
 @dataclass
 class Try:
-    """The state of an attempt that the test expects. `kept` is the run whose text can be kept."""
+    """An attempt, as the test expects it to be stored. `kept` is the run whose text can be kept."""
 
     row: Attempt
     turn: int

@@ -247,7 +247,10 @@ class TestAgency:
     def test_a_call_of_another_form_is_only_words(
         self, form: ToolForm, world: World, provider: ScriptedProvider
     ) -> None:
-        """A call in another form than the model was asked for may be copied from the story."""
+        """The engine runs no call in another form than it asked for.
+
+        The model may have copied such a call from the story.
+        """
         for other in ("json", "xml"):
             if other != form:
                 script = says(other, "I say", ("go", {"to": "the shore"}))

@@ -55,9 +55,9 @@ def chapter() -> Session:
 
 
 def do_what_is_due() -> None:
-    """Run at most three jobs that are due, one after the other, and check that no job is due then.
+    """Run at most three due jobs in a row, and check that no job is due after them.
 
-    A job can make another job due.
+    One job can make another job due.
     """
     for _ in range(3):
         if job_id := due_jobs().values_list("pk", flat=True).first():

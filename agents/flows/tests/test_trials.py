@@ -247,8 +247,7 @@ class TestSentTwice:
     ) -> None:
         provider.enqueue(ProviderError("No line."))
         for _ in range(2):
-            # In the first round the trial has failed. In the second round the same trial was
-            # committed.
+            # In the first round the trial fails. In the second round the same trial is committed.
             try_again(chapter, submission_key="k")
             with pytest.raises(KeyReused):
                 try_again(chapter, "Somebody else.", submission_key="k")

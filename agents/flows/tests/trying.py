@@ -45,8 +45,7 @@ async def begin(
     number: int | None = None,
     **more: Any,
 ) -> Attempt:
-    """Start a trial, and return its attempt while it is running. If it is refused, raise the
-    refusal."""
+    """Start a trial, and return its attempt. If the trial is refused, raise the refusal."""
     layer = await in_database(number_of, chapter, name) if number is None else number
     sent: dict[str, Any] = {"layer_number": layer, "text": text, "submission_key": "", **more}
     return (await start_trial(chapter.pk, **sent)).attempt

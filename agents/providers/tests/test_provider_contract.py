@@ -298,8 +298,8 @@ class TestEmbedded(ProviderContract):
             for request, is_free in [(chinese, True), (english, False)]:
                 text = text_of(await read_all(provider, request))
                 assert is_east_asian([Message("assistant", text)]) is is_free
-                # The model may end here when it wants to, because it would otherwise never close
-                # the object.
+                # The model may stop early here, because it would otherwise never close the JSON
+                # object.
                 request = replace(
                     request,
                     json_schema=shape,

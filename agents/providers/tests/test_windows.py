@@ -45,7 +45,7 @@ def ollama(*, loaded: int = 0, parameters: str = "") -> Routes:
 def lm_studio(**fields: int) -> Routes:
     """Return the routes of LM Studio.
 
-    To an unknown question it answers with an error under status 200.
+    LM Studio answers an unknown question with an error under status 200.
     """
     unknown = {"error": "Unexpected endpoint or method."}
     return {
