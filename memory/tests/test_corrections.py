@@ -326,7 +326,7 @@ class TestReaders:
 def test_a_delta_that_comes_late_stands_before_the_rulings_made_after_its_turn(
     chapter: Session, played_since: int
 ) -> None:
-    """The order is the same before the late delta is stored and after."""
+    """The order of the blocks is the same before and after the late delta is stored."""
     add_prompts(chapter, played_since)
     write_correction(chapter.pk, replaces="the bell tolls", canon="the bell is still")
     asked = {

@@ -58,8 +58,8 @@ def set_target(chapter: Session, words_wanted: int) -> CallsEstimate:
 def test_the_prompts_are_those_that_a_build_sends(
     longest: int, run_jobs: RunJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The build must learn nothing about tokens from its own calls, because the estimate was made
-    # without them.
+    # The build's calls must not change how the engine counts tokens, because the estimate was made
+    # before them.
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
     chapter = make_ended_chapter(28)
     words_of = chapter.events.filter(prompt_index=longest, role="user")

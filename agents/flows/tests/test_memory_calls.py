@@ -252,7 +252,7 @@ def test_the_estimate_is_about_what_the_calls_then_take(
     monkeypatch: pytest.MonkeyPatch,
     model: str,
 ) -> None:
-    # The calls must teach the engine nothing about tokens, because the estimate was made without
+    # These calls must not change how the engine counts tokens, because the estimate was made before
     # them.
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
     settings.LLM, settings.MODEL = "openai", model

@@ -127,7 +127,7 @@ def deeply_nested(*pairs: tuple[str, str]) -> st.SearchStrategy[str]:
 
 
 def assert_read_or_refused(read: Callable[[], Reading]) -> None:
-    """Check that a text is either read as a turn delta that memory takes, or refused."""
+    """Check that a text is refused, or is read as a turn delta that memory accepts."""
     try:
         payload = read().payload
     except InvalidReply:

@@ -32,7 +32,7 @@ FORMS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest, settings: Settings) -> str:
-    """Choose a model that takes no schema and is asked by agents 0 and 8 for this form."""
+    """Choose a model that takes no schema. For agents 0 and 8 it is asked for this form."""
     settings.LLM = "openai"
     settings.MODEL = FORMS[request.param][0]
     settings.MODEL_BY_AGENT = {}

@@ -101,7 +101,7 @@ def tokens_of(messages: tuple[Message, ...]) -> float:
 
 
 def compose_next(chapter: Session, slot: int, words: str) -> None:
-    """Compose the prompt that would be sent next to this character, and check that it fits."""
+    """Compose the next prompt for this character, and check that it fits."""
     facts = model_facts(CHARACTERS[slot])
     attempt = Attempt(session=chapter, actor=slot, words=words)
     agent = agent_of(attempt)

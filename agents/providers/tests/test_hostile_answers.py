@@ -171,8 +171,8 @@ class TestTheLimit:
 
 
 class TestTheDeadline:
-    """A sign of life from the server extends the time for the next word, but not the time for the
-    reply."""
+    """Each piece of data from the server extends the time for the next word, but not the time for
+    the whole reply."""
 
     # Even on a busy machine, the first words come within this many seconds.
     WHOLE = 10 * SHORT
