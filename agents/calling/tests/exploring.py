@@ -113,7 +113,7 @@ class World:
         ]
 
     def _read(self) -> Mapping[str, Any]:
-        # The query shows that this function may use the database, although a tool may not.
+        # This function may query the database, although a tool may not.
         title = Session.objects.get(pk=self.chapter.pk).title
         return {"places": ["the tower", "the shore"], "seen": self.seen, "title": title}
 

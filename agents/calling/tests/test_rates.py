@@ -174,7 +174,7 @@ class TestCaps:
         settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 20
         play(chapter)
         add_calls(chapter, 18)
-        # This process seems to have read the rows long ago, so that the next reply counts them
+        # The time of the last reading is set far back, so that the next reply counts the rows
         # again.
         monkeypatch.setattr(rates, "_looked_at", 0.0)
         assert play(chapter).status == Attempt.Status.COMMITTED

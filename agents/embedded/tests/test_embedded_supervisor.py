@@ -1,5 +1,7 @@
-"""Tests of what the supervisor starts, restarts and tells the pages, with a stand-in for
-llama.cpp."""
+"""Tests of the supervisor: what it starts and restarts, and what it tells the pages.
+
+A stand-in replaces llama.cpp.
+"""
 
 import threading
 from collections import deque

@@ -1,4 +1,4 @@
-"""A process renews the claims of all replies that it is writing together."""
+"""Tests of a process that renews the claims of all its replies at once."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence

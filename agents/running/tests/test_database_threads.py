@@ -58,8 +58,8 @@ def test_a_database_that_hangs_at_the_start_leaves_a_thread_to_say_so(
 
     async def start_and_ask() -> str:
         opening = asyncio.create_task(open_connection())
-        # The pause lets the opening of the connection take its thread first, as at the program's
-        # start.
+        # Because of this pause, the opening of the connection gets its thread first, as at the
+        # program's start.
         await asyncio.sleep(0)
         try:
             return await asyncio.wait_for(in_database(lambda: "told"), 30)

@@ -48,7 +48,8 @@ def chapter(provider: ScriptedProvider) -> Session:
 
 
 def once(patch: Patch, module: Any, name: str, trouble: Callable[..., Any]) -> list[str]:
-    """Replace a function of a module so that its first call is a call of `trouble` instead.
+    """Replace a function of a module. Its first call runs `trouble`, and later calls run the
+    function.
 
     `trouble` gets the function and its arguments. Return a list that grows with each call.
     """
