@@ -333,7 +333,9 @@ def _open_again(chapter: Session, earlier: Attempt, said: Mapping[str, object]) 
 
 def _find_earlier(chapter: Session, key: str, kind: str) -> Attempt | None:
     """Return the attempt of this kind that is already stored under this key, or None."""
-    free_from_dead_attempt(chapter)
+    # The chapter's row does not show whether a trial is running, because a trial runs beside play.
+    if chapter.turn_in_flight is not None or kind == Attempt.Kind.TRIAL:
+        free_from_dead_attempt(chapter)
     earlier = chapter.attempts.filter(submission_key=key).first()
     if earlier is not None and earlier.kind != kind:
         raise InvalidInput("This submission's id belongs to something else. Nothing was changed.")

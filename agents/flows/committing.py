@@ -70,6 +70,8 @@ def who_acts_after(attempt: Attempt) -> Writer | None:
     """
     chapter = attempt.session
     mode = mode_of(chapter)
+    if not mode.most_turns_alone:
+        return None
     turns = chapter.turns.select_related("chosen").order_by("-number")
     latest = [turn.chosen for turn in turns[: mode.most_turns_alone]]
     if not latest or latest[0] != attempt:

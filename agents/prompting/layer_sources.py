@@ -12,7 +12,7 @@ from agents.prompting.layers import Piece, Tier
 from agents.prompting.prompt_files import render_prompt, version_of
 from agents.prompting.prose import without_middle
 from agents.prompting.sandwich import Source, Subject
-from memory.blocks import knows, stretch_starts
+from memory.blocks import knows
 from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.records import Fold
 from memory.keeping import KeptRecent
@@ -247,7 +247,7 @@ def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
     In a small window the context moves on by two stretches at a time if they fit, because each move
     makes a local model read the request again for every character. That takes a minute or more.
     """
-    starts = stretch_starts(subject.chapter, subject.before)
+    starts = subject.stretch_starts
     size = subject.chapter.chunk_size_prompts
     if tier == "minimal":
         start = recent_context_start(subject.last_prompt, starts, size, stretches=2)

@@ -12,6 +12,7 @@ from functools import cached_property
 from agents.prompting.escaping import guard_heading
 from agents.prompting.layers import TIERS, Layer, Piece, Tier, Trim, keep_last
 from agents.prompting.sent_layers import BLANK_LINE, Role
+from memory.blocks import stretch_starts
 from memory.keeping import KeptRecent
 from memory.models import MemoryBlock
 from memory.stretches import Audience
@@ -52,6 +53,14 @@ class Subject:
     def everybody(self) -> tuple[Character, ...]:
         """The members of the cast up to this point of the story."""
         return everybody_at(self.chapter, before=self.before, attempt=self.attempt)
+
+    @cached_property
+    def stretch_starts(self) -> list[int]:
+        """The first prompt of each covered stretch, and then the first prompt that is not covered.
+
+        A delta that covers the turn of another attempt does not count.
+        """
+        return stretch_starts(self.chapter, self.before)
 
     @property
     def readers(self) -> Audience | None:

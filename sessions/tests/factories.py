@@ -1,4 +1,4 @@
-"""Chapters in the states that tests start from."""
+"""Functions that make the chapters, turns and attempts from which tests start."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def make_chapter(
     agent_identity_text_by_slot: Mapping[str, str] = IDENTITIES,
     **fields: Any,
 ) -> Session:
-    """Make a chapter with Tab 1 filled in."""
+    """Make a chapter whose Tab 1 is filled in."""
     chapter = Session(**{"title": "The Dark Lamp", **fields})
     chapter.save(force_insert=True)
     Tab1Inputs.objects.create(
@@ -42,7 +42,10 @@ def make_chapter(
 def make_cast(
     chapter: Session, slots: Sequence[int] | None = None, **texts: Mapping[str, str]
 ) -> None:
-    """Select these slots, and set these fields by slot. All other fields stay as they are."""
+    """Select the characters in `slots`, and set the fields that `texts` names by slot.
+
+    Without `slots`, the selection stays unchanged. Fields without a new text stay unchanged too.
+    """
     members = {one.slot: one for one in chapter.cast if one.slot}
     numbers = {*(slots or ()), *(int(slot) for by_slot in texts.values() for slot in by_slot)}
     for slot in sorted(numbers - members.keys()):
@@ -57,17 +60,17 @@ def make_cast(
 
 
 def make_active_chapter(**fields: Any) -> Session:
-    """Make a locked chapter in play."""
+    """Make a chapter that is locked and in play."""
     return make_chapter(**{"state": State.ACTIVE, "tab1_locked": True, **fields})
 
 
 def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
-    """Store these changes as an act that does not read the world."""
+    """Store these changes as an act of the user. The act does not read the world."""
     return acts.act(session_id, lambda chapter: changes)
 
 
 def add_prompts(chapter: Session, count: int, *, text: str = "beat", reply: str = "reply") -> None:
-    """Commit `count` further prompts, each with one reply, as if they had been played."""
+    """Add `count` turns, each with a prompt and one reply, as if they had been played."""
     first = chapter.prompt_index + 1
     for number in range(first, first + count):
         slot = (number - 1) % len(chapter.selected_agent_slots) + 1
@@ -93,7 +96,7 @@ def add_thoughts(chapter: Session, count: int, *, actor: int = 1) -> None:
 def add_turn(
     chapter: Session, number: int, *, words: str, reply: str, actor: int = 1, **fields: Any
 ) -> Turn:
-    """Add a turn with one committed attempt, and leave the chapter's own row as it is."""
+    """Add a turn with one committed attempt, and leave the chapter's own row unchanged."""
     attempt = add_attempt(
         chapter,
         submission_key=str(uuid.uuid4()),
@@ -151,9 +154,9 @@ def add_events(attempt: Attempt, number: int, reply: str) -> None:
 
 
 def add_attempt(chapter: Session, **fields: Any) -> Attempt:
-    """Add an attempt that runs in a live process unless the fields say otherwise.
+    """Add an attempt that a live process is writing, unless `fields` say otherwise.
 
-    The chapter's own row stays as it is.
+    The chapter's own row stays unchanged.
     """
     return Attempt.objects.create(
         session=chapter,

@@ -1,5 +1,7 @@
-"""An attempt is stored whole or not at all, runs alone in its chapter, and is stored once however
-often it is sent."""
+"""An attempt is stored whole or not at all, and only once even if it is sent again.
+
+A chapter has at most one turn in flight.
+"""
 
 import uuid
 from datetime import timedelta
@@ -217,7 +219,7 @@ def test_words_that_were_accepted_stay_when_others_come_under_their_key(
     assert chapter.attempts.values().get() == before
     chapter.refresh_from_db()
     assert chapter.turn_in_flight is None
-    # The same words under the same key are the same submission, which runs again.
+    # The key and the words are those of the first submission, so that its attempt runs again.
     assert send(chapter).pk == attempt.pk
 
 
@@ -404,7 +406,7 @@ def test_a_reroll_may_say_other_words_to_another_character(chapter: Session) -> 
     chapter.refresh_from_db()
     words, reply = chosen_events(chapter)
     assert (words.text, reply.agent_slot) == ("The ice holds.", 3)
-    # The character who answers is a witness even though the prompt did not name it.
+    # The character who answers is a witness, even if the prompt's witnesses do not include it.
     assert words.witnesses == reply.witnesses == [1, 3]
     assert chapter.next_agent_slot == 1
 
@@ -474,7 +476,7 @@ def test_an_unknown_chapter_is_said_so() -> None:
 
 
 class TestWithoutAnActor:
-    """The narrator writes the outcome of the user's words, and no member of the cast acts."""
+    """Tests of attempts in which a narrator writes and no member of the cast acts."""
 
     @pytest.fixture
     def narrated(self) -> Attempt:

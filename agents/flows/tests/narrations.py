@@ -45,9 +45,10 @@ def make_chapter_of_two_scenes() -> Session:
 def prompt_of_second_scene(
     provider: ScriptedProvider, run_jobs: Callable[[], int]
 ) -> Sequence[Message]:
-    """Return the messages for the second scene, after a first scene of 700 words in one paragraph.
+    """Return the messages of the request for the second scene.
 
-    The test needs a small window.
+    The first scene is one paragraph of 700 words. A test that calls this function needs a small
+    window.
     """
     chapter = make_chapter_of_two_scenes()
     provider.enqueue(words(700, "first"), words(700, "second"))

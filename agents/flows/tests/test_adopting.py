@@ -1,4 +1,4 @@
-"""When the user adopts the reply of a trial, its attempt is chosen and no model is asked."""
+"""When the user adopts the reply of a trial, the trial is chosen and no model is called."""
 
 import uuid
 from collections.abc import Callable

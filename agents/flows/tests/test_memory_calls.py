@@ -1,6 +1,6 @@
-"""If memory is far behind, the user is asked before a model is called.
+"""If memory is far behind, the user has to accept the calls that it needs before they are made.
 
-After the answer, each prompt adds one call.
+After that, each prompt adds one of these calls.
 """
 
 import json
@@ -37,7 +37,7 @@ RunJobs = Callable[[], int]
 
 @pytest.fixture
 def behind() -> Session:
-    """Return a chapter in play whose memory is three stretches and one prompt behind."""
+    """Return a chapter in play. Its memory lacks three stretches and one more prompt."""
     chapter = make_active_chapter()
     add_prompts(chapter, 22)
     return chapter
@@ -122,8 +122,8 @@ def test_the_question_says_how_long_such_calls_took(
     add_prompts(behind, 7)
     found = find_memory_behind(get_chapter(behind.pk), is_ending=True)
     assert found is not None
-    # The middle one of the three successful calls counts. The call that the test really made took
-    # no time.
+    # The median of this model's three successful calls counts. The test itself made the fastest of
+    # the three, which took almost no time.
     assert (found.seconds, found.all_seconds) == (40, 40 * found.calls)
 
 
@@ -273,8 +273,8 @@ def test_the_estimate_is_about_what_the_calls_then_take(
     monkeypatch: pytest.MonkeyPatch,
     model: str,
 ) -> None:
-    # The model's tokens are not learned from these calls, because the estimate could not know them
-    # beforehand.
+    # These calls must not change how the engine counts tokens, because the estimate was made before
+    # them.
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
     settings.LLM, settings.MODEL = "openai", model
     provider.enqueue(*(json.dumps(delta_payload(chunk)) for chunk in range(30)))

@@ -1,4 +1,5 @@
-"""Agent 9 narrates whole or scene by scene, continues a short text, and resumes after a failure."""
+"""Tests of agent 9: it narrates a chapter whole or by scenes, continues a short text, and resumes
+after a failure."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -195,7 +196,7 @@ def test_a_later_scene_that_cannot_fit_is_refused_before_any_is_paid_for(
     chapter = make_ended_chapter(42)
     Event.objects.update(text="The ice moves under the boats. " * 30)
     job = request_build(chapter.pk)
-    # The build was begun with these scenes, which another model's larger window allowed.
+    # The build began with another model, whose larger window allowed these scenes.
     stretches = [(1, 2), (3, 4), (5, 42)]
     Job.objects.update(
         scenes=[{"first": a, "last": b, "target_words": 300} for a, b in stretches],
@@ -356,7 +357,8 @@ def test_a_continuation_that_has_no_room_ends_the_scene(
     chapter = make_ended_chapter()
 
     def shrink(request: ModelRequest) -> str:
-        """Lower the window during the call, so that the continuation has no room."""
+        """Make the window smaller during the call, so that the request for a continuation does not
+        fit."""
         settings.CONTEXT_WINDOW = 2_048
         return words(80)
 

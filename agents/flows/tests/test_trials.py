@@ -247,8 +247,7 @@ class TestSentTwice:
     ) -> None:
         provider.enqueue(ProviderError("No line."))
         for _ in range(2):
-            # The first round comes after a failed trial, and the second round after a committed
-            # trial.
+            # In the first round the trial fails. In the second round the same trial is committed.
             try_again(chapter, submission_key="k")
             with pytest.raises(KeyReused):
                 try_again(chapter, "Somebody else.", submission_key="k")
