@@ -29,8 +29,8 @@ def measure_memory(stack: LoadStack, *, streams: int, prompts: int) -> list[Figu
     `prompts`."""
     hour = stack.build("play", HOUR_CHAPTERS)
     stack.set_pace(100_000, first_token_ms=1)
-    # Each chapter plays one chunk first. After that, everything is in memory that is loaded only
-    # once.
+    # Each chapter plays one chunk first. So everything that is loaded only once is in memory before
+    # the measurement.
     _play(stack.program, hour, CHUNK)
     idle = _settled(stack)
     _play(stack.program, hour, prompts)

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 # The end of an error message, which says what was kept and what the user can do.
 KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
-# The name in the log of a failure that the end of the program caused.
+# The name that the log gives to a failure if the end of the program caused it.
 _INTERRUPTION = "Interrupted"
 
 

@@ -77,7 +77,7 @@ async def open_connection() -> None:
         return
 
     def connect() -> None:
-        # Each thread has a connection of its own, so this must run in the thread.
+        # Each thread has a connection of its own. So it is opened in the thread that will use it.
         connection.ensure_connection()
 
     with suppress(DatabaseError):

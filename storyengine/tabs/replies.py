@@ -141,8 +141,8 @@ def _render_ended(request: DjangoHttpRequest, attempt: Attempt) -> str:
     # chosen. So the panel is not replaced.
     is_committed = attempt.status == Attempt.Status.COMMITTED
     context = play_context(page) | {"with_panels": not is_committed, "finished": attempt}
-    # A page may return to its stream late, after the chapter has ended. With this shape it polls
-    # once more, and is redirected.
+    # A page may return to its stream late, after the chapter has ended. With the shape "playing" it
+    # polls once more, and is then redirected.
     context["asks_as"] = "playing"
     return render_to_string(UPDATE, context, request)
 
