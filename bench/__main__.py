@@ -1,4 +1,5 @@
-"""make bench: measures Story Engine on this machine. The exit code is 1 if a target is missed."""
+"""Measures Story Engine on this machine (`make bench`). The exit code is 1 if a figure misses its
+target."""
 
 import argparse
 import json

@@ -1,15 +1,16 @@
-"""A Django program that only relays a model's words. The delay of the engine is compared with its
-delay.
+"""A Django program that only relays a model's words. The benchmark compares the engine's delay with
+the delay of this relay.
 
 python -m bench.bare_relay PORT [--pool] serves POST /api/session/<id>/prompt as server-sent events.
-The relay stores the prompt, sends the model only the prompt, passes each piece on, and stores the
-reply. It uses the engine's own functions and database. Under /smallest it stores only one row, with
-prompt and reply. The body may name the model and `max_tokens`.
+The relay stores the prompt, sends the model only the prompt, passes each piece of the answer on,
+and stores the reply. It stores them in the engine's tables, with the engine's own functions. Under
+the path /smallest it stores only one row, which has the prompt and the reply. The body of a request
+may name the model and `max_tokens`.
 
-There is no middleware, no memory, no lease and no record of the call, and a reply ends when its
-reader leaves. As in any Django under ASGI, each request has its own thread and opens a new
-connection to the database. With --pool the connection comes from a pool for PostgreSQL, as the
-engine's does.
+The relay has no middleware, no memory and no lease, and it records no call. If the client leaves,
+the reply ends. As in any Django program under ASGI, each request has a thread of its own and opens
+a new connection to the database. With --pool a request takes its connection from a pool for
+PostgreSQL, as in the engine.
 """
 
 import json
@@ -37,7 +38,8 @@ MODEL = "agent-1"
 
 
 def _database() -> dict[str, Any]:
-    """Return the engine's settings of the database. Without --pool they have no pool."""
+    """Return the engine's settings of the database, without the connection pool unless --pool is
+    given."""
     database = read_database(Path(os.environ["STORYENGINE_DATA"]))
     if "--pool" not in sys.argv:
         database["OPTIONS"].pop("pool", None)
@@ -137,7 +139,7 @@ urlpatterns = [
 
 
 def main(port: int) -> None:
-    # If another relay uses the same database, the table exists already.
+    # The table exists already if another relay uses the same database.
     if Prompt._meta.db_table not in connection.introspection.table_names():
         with connection.schema_editor() as schema:
             schema.create_model(Prompt)

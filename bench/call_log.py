@@ -1,4 +1,4 @@
-"""Records each call of the fake model server, in memory and as lines of JSON."""
+"""The log of the fake model server's calls, in memory and as lines of JSON."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 
 class CallLog:
-    """The records of calls. Each has its whole prompt, or only the last `prompt_end` characters of
-    it."""
+    """The log of calls. A record has the whole prompt of its call, or only the last `prompt_end`
+    characters of the prompt."""
 
     def __init__(self, path: Path | None, prompt_end: int | None = None) -> None:
         self._prompt_end = prompt_end
@@ -15,7 +15,7 @@ class CallLog:
         self.records: list[dict[str, Any]] = []
 
     def add(self, prompt: str, record: dict[str, Any]) -> None:
-        """Add a record after its answer was sent. `prompt` is the text of all messages."""
+        """Add the record of a call whose answer was sent. `prompt` is the text of all messages."""
         kept = prompt if self._prompt_end is None else prompt[-self._prompt_end :]
         record = {"n": len(self.records) + 1, **record, "prompt": kept}
         self.records.append(record)

@@ -1,4 +1,4 @@
-"""Plays a chapter through the HTTP API, as another program would."""
+"""A client that plays a chapter through the HTTP API, as another program would."""
 
 import json
 import time
@@ -9,7 +9,8 @@ from bench.http_calls import Answer, BenchError, Server, StreamEvent, call, stre
 from bench.session_data import Setup
 
 POLL_SECONDS = 0.25
-# The longest wait for an answer in seconds. No proxy closes a connection after so short a time.
+# The longest wait for an answer, in seconds. The proxies between a client and a server keep a
+# connection open for longer than this.
 PREFERRED_WAIT = 25
 
 
@@ -36,7 +37,7 @@ class ChapterClient:
         return answer.seconds
 
     def stream_prompt(self, slot: int, text: str) -> Iterator[StreamEvent]:
-        """Send a prompt. Yield its `token` events, which have the text, and then its `turn`
+        """Send a prompt. Yield the `token` events, which have the text, and then the `turn`
         event."""
         body = {"agent_slot": slot, "user_text": text}
         for event in stream(self._server, f"{self._path}/prompt", body, timeout=300):
@@ -50,7 +51,7 @@ class ChapterClient:
         raise BenchError("The stream ended without a turn.")
 
     def calls(self) -> list[dict[str, Any]]:
-        """Return the latest hundred model calls, oldest first."""
+        """Return the latest hundred model calls of the chapter, oldest first."""
         found = self._expect(200, self._call("GET", "/calls?limit=100"))
         return list(reversed(found["items"]))
 

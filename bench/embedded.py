@@ -1,5 +1,5 @@
-"""Plays a chapter with three characters on the embedded model, and measures how soon replies
-begin."""
+"""Plays a chapter with three characters on the embedded model, and measures how soon each reply
+begins."""
 
 import json
 import time
@@ -12,11 +12,11 @@ from bench.http_calls import Server
 from bench.session_data import Setup, beat_text
 
 PROMPTS = 21
-# The pause between a reply and the next prompt, in seconds. A quick reader needs twice that for
-# eighty words.
+# The pause between a reply and the next prompt, in seconds. Even a quick reader needs twice this
+# time for a reply of eighty words.
 PAUSE_SECONDS = 10.0
-# The longest time for a lock, in seconds. In the first run the weights are fetched before the lock
-# is done.
+# The longest wait for a lock, in seconds. In the first run, this time includes fetching the model's
+# weights.
 LOCK_SECONDS = 1_800.0
 SETUP = Setup(
     world_text=(
@@ -37,7 +37,7 @@ SETUP = Setup(
 
 
 def play_embedded(program: Server, pause_seconds: float) -> list[Figure]:
-    """Play like a GM who reads and types for `pause_seconds` before each prompt."""
+    """Play as a GM would who reads and types for `pause_seconds` before each prompt."""
     client = ChapterClient(program)
     client.save_setup(SETUP)
     print("waiting for the embedded model and its first memory", flush=True)

@@ -1,5 +1,5 @@
-"""Makes the figures of a chapter on the embedded model: the times until replies begin, and the
-causes of these times."""
+"""Makes the figures of a chapter on the embedded model: the time until each reply begins, and the
+causes of this time."""
 
 from collections.abc import Sequence
 from statistics import mean, median
@@ -9,13 +9,13 @@ from bench.figure import Figure
 from bench.token_figures import estimate_figure
 
 MOST_SECONDS = 6.0
-# The target for a prompt to a character who had a prompt before. It applies if the pause between
+# The target for prompts after the first prompt of each character. It applies if the pause between
 # prompts is at most WARM_PAUSE_SECONDS.
 MOST_WARM_SECONDS = 3.0
 WARM_PAUSE_SECONDS = 10.0
 CHARACTERS = 3
-# The target for the part of a request that is in the cache. Only the end of a character's request
-# changes, so far more than half of it should be there.
+# The target for the share of a request that the model server has in its cache. From one request of
+# a character to the next, only the end changes, so the cache should have far more than half of it.
 LEAST_CACHED = 0.5
 
 
@@ -28,8 +28,8 @@ def embedded_figures(
 ) -> list[Figure]:
     """Return the figures.
 
-    `first_tokens` are seconds, one for each prompt. `calls` are the model calls that the API
-    returns, oldest first.
+    `first_tokens` has for each prompt the seconds until the reply began. `calls` are the model
+    calls as the API returns them, oldest first.
     """
     estimates = [
         (one["agent_id"], one["estimated_tokens"], one["input_tokens"])
@@ -70,9 +70,10 @@ def _warm(seconds: Sequence[float], pause_seconds: float) -> Figure:
 
 
 def _cached(calls: Sequence[dict[str, Any]]) -> list[Figure]:
-    """Return the part of the requests that the server had in its cache, by the server's own count.
+    """Return a figure of the share of the requests' tokens that the model server had in its cache.
 
-    The server had read this part for an earlier prompt or in a warm-up.
+    The model server itself counts these tokens. It had read them for an earlier prompt, or when it
+    read ahead.
     """
     replies = [one for one in calls if one["turn_id"] and one["input_tokens"]]
     read = sum(one["input_tokens"] for one in replies[CHARACTERS:])

@@ -1,9 +1,10 @@
-"""Has agents 0 and 8 write memory on the embedded model, job by job, as a worker does.
+"""Lets agents 0 and 8 write memory on the embedded model, job by job, as a worker does.
 
 This is a separate program (python -m bench.embedded_jobs SESSION_FILE COUNT NUMBER LOCKS), because
 it needs Django's settings. It prints one JSON object for each job, and lines for people. All deltas
-are of the first chapter. NUMBER is the number of the first lock and the first delta that it makes.
-LOCKS is the number of locks that an earlier run on the same data has made.
+are of one chapter, the first that gets a valid lock. The program makes locks and deltas from the
+number NUMBER to the number COUNT - 1. LOCKS is the number of locks that earlier runs on the same
+data have made.
 """
 
 import json
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from agents.models import Job
     from sessions.models import Session
 
-# The longest wait for the model, in seconds. In the first run the weights are fetched in this time.
+# The longest wait for the model, in seconds. In the first run, this time includes fetching the
+# model's weights.
 READY_SECONDS = 1_800.0
 
 
@@ -34,7 +36,7 @@ def main(file: Path, count: int, start: int, locks: int) -> None:
     session = load_session(file)
     wait_for_model()
     played = first_locked()
-    # Locks and deltas take turns. So a run that is stopped early has some of each.
+    # Locks and deltas take turns, so that a run that is stopped early has made some of each.
     for number in range(start, count):
         if number >= locks:
             chapter = lock_chapter_of(session, number)
@@ -47,8 +49,8 @@ def main(file: Path, count: int, start: int, locks: int) -> None:
 
 
 def first_locked() -> "Session | None":
-    """Return the chapter that an earlier run played, after freeing the job at which that run was
-    stopped."""
+    """Return the chapter that earlier runs played, or None. Queue its running job again, because
+    the process of this job was stopped."""
     from django.utils import timezone
 
     from agents.models import Job
@@ -78,7 +80,8 @@ def wait_for_model() -> None:
 
 
 def lock_chapter_of(session: RecordedSession, number: int) -> "Session | None":
-    """Create the chapter with this number, and lock it. Returns None if its lock is not valid."""
+    """Create the chapter with this number and lock it. Return None if the model's lock is not
+    valid."""
     from agents.flows.locking import request_lock
     from memory.models import MemoryBlock
     from sessions.access import get_chapter
@@ -99,14 +102,14 @@ def lock_chapter_of(session: RecordedSession, number: int) -> "Session | None":
 
 
 def summarize_chunk(session_id: uuid.UUID, pairs: Sequence[Pair]) -> None:
-    """Play the pairs without a model, and have agent 8 summarise them."""
+    """Store the beats and their replies without a model, and let agent 8 summarise them."""
     from agents.flows.summarizing import queue_due_summary
     from agents.models import Job
     from memory.models import MemoryBlock
     from sessions.access import get_chapter
 
     chapter = get_chapter(session_id)
-    # An earlier run that was stopped in this chunk has already played it.
+    # If an earlier run was stopped during this summary, the chapter already has the prompts.
     if chapter.prompt_index == chapter.last_summarized_prompt_index:
         add_pairs(chapter, pairs)
         queue_due_summary(chapter)
@@ -138,7 +141,7 @@ def add_pairs(chapter: "Session", pairs: Sequence[Pair]) -> None:
 
 
 def time_job(kind: str, job: "Job", is_written: Callable[[], bool]) -> bool:
-    """Do the job once, and return whether it wrote its block."""
+    """Do the job once, and return whether it stored a memory block."""
     from agents.models import LLMArtifact
     from agents.running.work import work_on
 
@@ -157,7 +160,8 @@ def time_job(kind: str, job: "Job", is_written: Callable[[], bool]) -> bool:
 
 
 def pass_over(chapter: "Session", first: int, last: int) -> None:
-    """Store an empty delta in place of an invalid one, so that the next chunk can follow it."""
+    """Store an empty delta in place of an invalid one, so that the next stretch can be
+    summarised."""
     from agents.models import Job
     from agents.running.jobs import cancel_jobs
     from memory.blocks import make_delta, write_deltas

@@ -1,10 +1,11 @@
-"""python -m bench.embedded_memory: measures the memory that the embedded model writes.
+"""Measures the memory that the embedded model writes: python -m bench.embedded_memory
 
-It measures how much of the memory is valid, and how long it takes. The model writes locks of small
-worlds, which are made from a recorded session's summary. It also writes deltas of the session's
-chunks of seven pairs, in one chapter whose memory grows. With --count 40 this takes about forty
-minutes. Ctrl-C ends the run and shows what was measured so far. With --keep the next run continues
-there.
+The figures say how much of the memory is valid, and how long a lock or a delta takes. The model
+writes locks of small worlds, which are cut from the summary of a session. It also writes deltas:
+one chapter plays the session, with a delta for every seven prompts, so that the memory in the
+requests grows. With --count 40 the run takes about forty minutes. Ctrl-C ends the run and shows the
+figures of the results so far. With --keep FOLDER, a run stores its results in this folder, and the
+next run continues after them.
 """
 
 import argparse
@@ -24,11 +25,11 @@ from bench.report import report
 from bench.session_data import load_session, synthetic_session, write_session
 
 COUNT = 40
-# The files in the folder that a run keeps. One has a line for each job, and the other names the
+# Two files in the folder that --keep names. RESULTS has a line for each job, and PLAYED names the
 # session and the model.
 RESULTS, PLAYED = "results.jsonl", "played.txt"
 CHUNK = 7
-# The target for the valid part of the memory, which is 38 of 40.
+# The target for the share of valid locks and for the share of valid deltas: 38 of 40.
 LEAST_VALID = 0.95
 MOST_SECONDS = 45.0
 
@@ -75,7 +76,8 @@ def earlier_results(folder: Path) -> list[dict[str, Any]]:
 def where_to_go_on(results: Sequence[dict[str, Any]]) -> tuple[int, int]:
     """Return the number of the next delta and the number of the next lock.
 
-    If the last result is a lock, its delta is missing, and is next.
+    Each lock is followed by a delta. If the last result is a lock, the next delta is the one that
+    follows this lock.
     """
     locks = sum(one["kind"] == "lock" for one in results)
     is_delta_missing = bool(results) and results[-1]["kind"] == "lock"
@@ -95,7 +97,7 @@ def check_same_run(folder: Path, played: str) -> None:
 def measure(
     processes: Processes, options: argparse.Namespace, results: list[dict[str, Any]]
 ) -> None:
-    """Measure, and add each result to `results` as it arrives."""
+    """Run the jobs, and add each result to `results` as it arrives."""
     session = synthetic_session(options.count * CHUNK)
     if options.data is not None:
         session = load_session(options.data).first(options.count * CHUNK)

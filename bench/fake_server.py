@@ -62,14 +62,14 @@ class Timing:
 
 @dataclass
 class _Call:
-    """A chat call with its reply and its end."""
+    """A chat call with its answer."""
 
     body: dict[str, Any]
     agent: int
     messages: list[str]
     fault: str
     timing: Timing
-    # The time at which the request arrived, by perf_counter.
+    # The value of time.perf_counter when the request arrived.
     received_at: float
     first_token_ms: float | None = None
     words: list[str] = field(default_factory=list)
@@ -91,7 +91,7 @@ class _Call:
         self.words = words[: int(limit)] if self.was_limited and limit else words
 
     def seconds_until(self, word: int) -> float:
-        """Return the seconds until the word with this number is due."""
+        """Return the seconds until the server should send the word with this number."""
         due = self.timing.first_token_ms / 1_000 + word / self.timing.tokens_per_second
         return max(self.received_at + due - time.perf_counter(), 0.0)
 
@@ -144,14 +144,15 @@ class FakeServer:
         return list(self.log.records)
 
     def queue_faults(self, *names: str, agent: int | None = None) -> None:
-        """Queue these faults. Raises ValueError for an unknown fault."""
+        """Queue these faults. Raise ValueError if a fault is unknown."""
         if unknown := set(names) - FAULTS:
             raise ValueError(f"No such fault: {', '.join(sorted(unknown))}.")
         self._faults.extend((name, agent) for name in names)
 
     @property
     def queued_faults(self) -> list[tuple[str, int | None]]:
-        """The faults that no call has met yet. Each has the agent whose call it waits for."""
+        """The queued faults that no call has had yet, each with the agent whose call will have
+        it."""
         return list(self._faults)
 
     def clear_faults(self) -> None:
@@ -172,7 +173,7 @@ class FakeServer:
     async def _answer(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Answer the request. Returns False if the connection has to be closed."""
+        """Answer the request. Return False if the connection has to be closed."""
         route = (request.method, request.path)
         if route == ("GET", "/v1/models"):
             names = [f"agent-{number}" for number in range(10)]
@@ -214,7 +215,8 @@ class FakeServer:
     async def _chat(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        # The time is taken before the request is parsed, because parsing a long request takes long.
+        # The arrival is noted before the request is parsed, because parsing a long request takes
+        # long.
         received_at = time.perf_counter()
         try:
             call = self._open_call(json.loads(request.body), received_at)
@@ -329,7 +331,7 @@ def _finish_reason(call: _Call) -> str:
 
 
 def _text_of(content: Any) -> str:
-    """Return the text of a message's content. The content is a text, a list of parts, or None."""
+    """Return the text of a message's content, which may be a text, a list of parts or None."""
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content)
     return content or ""
@@ -348,7 +350,7 @@ def start_fake_server(
     chapter_words: int = DEFAULT_CHAPTER_WORDS,
     port: int = 0,
 ) -> Iterator[FakeServer]:
-    """Run a fake server in a thread of this process. Its `base_url` ends in /v1."""
+    """Run a fake server in a thread of this process."""
     fake = FakeServer(
         session=session,
         first_token_ms=first_token_ms,
@@ -408,5 +410,6 @@ async def _run(options: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt):
-        # uvloop is faster, and leaves more of the machine to the program that is measured.
+        # The server runs on uvloop, because uvloop is faster and leaves more of the machine to the
+        # measured program.
         uvloop.run(_run(parse_options()))

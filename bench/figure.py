@@ -1,4 +1,4 @@
-"""A figure, which is one line of the table at the end of a measurement."""
+"""A figure: one line of the table that a benchmark prints at its end."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Figure:
     """A figure.
 
-    `measured` is the number that the text `value` shows. `passed` is None if there is no target.
+    `value` is the text that the table shows, and `measured` is the number in this text. `passed` is
+    None if the figure has no target.
     """
 
     name: str

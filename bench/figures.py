@@ -1,4 +1,4 @@
-"""Makes figures from the notes of a run. The figures with a target are ratios or differences."""
+"""Makes figures from the records of a run."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -10,8 +10,8 @@ from bench.replay import PROBE_MODEL, TARGET_WORDS, PlayedSession, PromptTiming
 
 CHARACTER_AGENTS = range(1, 8)
 CHUNK = 7
-# The most times as long as the bare relay that the engine may take. The bare relay shows how quick
-# the machine is.
+# The engine may take at most this many times as long as the bare relay. The delay of the relay
+# shows how fast the machine is.
 RELAY_FACTOR = 2.5
 
 
@@ -29,8 +29,8 @@ def session_figures(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> l
 
 
 def page_figures(seconds: dict[int, list[float]], queries: dict[int, int]) -> list[Figure]:
-    """Return the figures of Tab 2. The times and the queries are given for each number of events in
-    a chapter."""
+    """Return the figures of Tab 2. The arguments map a chapter's number of events to the times and
+    queries of its page."""
     times = {events: median(taken) * 1_000 for events, taken in seconds.items()}
     shown = ", ".join(f"{value:.1f} ms at {events:,}" for events, value in times.items())
     counted = ", ".join(f"{count} at {events:,}" for events, count in queries.items())
@@ -122,7 +122,8 @@ def _characters_sent(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> 
 
 
 def _full_history(played: PlayedSession, first_prompt: int) -> int:
-    """Return the cost of the same requests if each had all earlier turns instead of memory."""
+    """Return the number of characters that the same requests would have if each had all earlier
+    turns instead of memory."""
     names = played.session.roster
     total = history = 0
     fixed = first_prompt - len(played.session.pairs[0].beat)

@@ -1,5 +1,5 @@
-"""A JSON client that measures times. Each call has a connection of its own, which is opened before
-its time begins."""
+"""A JSON client that measures times. It opens the connection of each call before it starts the
+clock."""
 
 import http.client
 import json
@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 
 class BenchError(Exception):
-    """The run cannot go on. The message has the request and its answer."""
+    """An error after which the run cannot go on. The message has the request and its answer."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server on loopback. All its paths may have a prefix."""
+    """The address of a server on loopback. `prefix` is the beginning of all its paths."""
 
     host: str
     port: int
@@ -40,7 +40,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """A server-sent event. `seconds` counts from the moment at which the request was sent."""
+    """A server-sent event. `seconds` is the time from the sending of the request to the event."""
 
     name: str
     data: str
@@ -77,7 +77,7 @@ def call(
 ) -> Answer:
     """Send one request, and return the answer.
 
-    Raises OSError or http.client.HTTPException if there is no answer.
+    Raise OSError or http.client.HTTPException if there is no answer.
     """
     connection = http.client.HTTPConnection(server.host, server.port, timeout=timeout)
     try:
@@ -99,7 +99,7 @@ def stream(
     headers: dict[str, str] | None = None,
     timeout: float = 60.0,
 ) -> Iterator[StreamEvent]:
-    """Yield the events of the answer. Raises BenchError if the answer is no stream of events."""
+    """Yield the events of the answer. Raise BenchError if the answer is no stream of events."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=timeout)
     try:
         connection.connect()

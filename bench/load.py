@@ -1,8 +1,8 @@
-"""make bench LOAD=1: measures how much load the program can take on this machine.
+"""Measures how much load the program can take on this machine (`make bench LOAD=1`).
 
-The program runs on the embedded stack, or with --servers on a PostgreSQL and a Redis of its own.
-The client and the model server run on the same machine. A run may have only some of the parts. All
-parts together take about thirteen minutes.
+The program runs on SQLite and a broker in a folder, or with --servers on a PostgreSQL and a Redis
+of its own. The client and the model server run on the same machine as the program. All parts of the
+measurement together take about thirteen minutes. With --parts a run has only some of them.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def measure(name: str, part: Part, *, with_servers: bool) -> list[Figure]:
-    """Measure one part. A program is started for this part, so that its caches are empty."""
+    """Measure one part. Each part starts a new program, whose caches are empty."""
     with open_load_stack(with_servers=with_servers) as stack:
         print(name, flush=True)
         try:

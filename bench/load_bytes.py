@@ -1,5 +1,5 @@
-"""Measures the bytes that a turn writes, early and late in a chapter. Artifacts are counted
-separately."""
+"""Measures the bytes that a turn writes to the database, early and late in a chapter. The figures
+count the bytes of artifacts separately."""
 
 import sqlite3
 import struct
@@ -17,10 +17,10 @@ from bench.program import wait_until
 from bench.session_data import beat_text
 
 EARLY, LATE = 50, 5_000
-# The number of turns in a chunk. A chunk is measured together with the summary that it makes due.
+# The number of turns that are measured: one stretch. The summary of the stretch is measured too.
 CHUNK = 7
 MOST_RATIO = 1.2
-# The tables of artifacts, and of the texts of their requests.
+# The database's tables of artifacts and of the texts of their requests.
 ARTIFACTS = ("agents_llmartifact", "agents_prompttext")
 # The sizes in bytes of headers in SQLite's write-ahead log:
 # https://www.sqlite.org/fileformat2.html#walformat
@@ -31,8 +31,8 @@ class Meter(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> tuple[int, int]:
-        """Return two numbers of bytes since the start: those of artifacts, and those of everything
-        else."""
+        """Return the bytes that were written since the start: first those of artifacts, then all
+        others."""
 
 
 def measure_bytes(stack: LoadStack, *, late: int) -> list[Figure]:
@@ -42,8 +42,8 @@ def measure_bytes(stack: LoadStack, *, late: int) -> list[Figure]:
 
 
 def bytes_figure(per_turn: dict[int, tuple[float, float]]) -> Figure:
-    """Return the figure. `per_turn` has the bytes of artifacts, and those of everything else, for
-    each turn."""
+    """Return the figure. `per_turn` maps the number of a turn to the bytes that such a turn writes:
+    first those of artifacts, then all others."""
     early, late = (per_turn[number] for number in sorted(per_turn))
     ratio = late[1] / early[1]
     shown = ", ".join(
@@ -61,7 +61,7 @@ def bytes_figure(per_turn: dict[int, tuple[float, float]]) -> Figure:
 
 def _written_at(stack: LoadStack, number: int) -> tuple[float, float]:
     session_id = stack.build("turns", number - 1)
-    # The first turn of a process is not measured, because it may write more than later turns.
+    # The first turn of a process is not measured, because it may write more than the later turns.
     _play_and_wait(stack, session_id, 0)
     meter: Meter = PostgresMeter(stack) if stack.has_servers else SqliteMeter(stack)
     artifacts = rest = 0
@@ -87,19 +87,19 @@ def _play_and_wait(stack: LoadStack, session_id: str, turn: int) -> None:
 
 
 def wait_until_quiet(stack: LoadStack, session_id: str) -> None:
-    """Wait until the turn's summary is written and its call is recorded."""
+    """Wait until the summary that the turn made due is stored, and its call is recorded."""
 
     def is_quiet() -> bool:
         page = call(stack.program, "GET", f"/chapters/{session_id}/play").body
         return b"/play/status?" not in page
 
     wait_until(is_quiet, "the summary", seconds=60)
-    # The call is recorded a moment after its answer.
+    # The program records a call a moment after the answer has arrived.
     time.sleep(0.3)
 
 
 class SqliteMeter:
-    """A meter that reads the pages in SQLite's write-ahead log. Each page belongs to one table or
+    """A meter that counts the pages in SQLite's write-ahead log. Each page belongs to one table or
     index."""
 
     def __init__(self, stack: LoadStack) -> None:
@@ -124,7 +124,7 @@ class SqliteMeter:
 
 
 def read_wal(content: bytes) -> tuple[int, Sequence[int]]:
-    """Return the size of a page, and the numbers of the pages that were written, in their order."""
+    """Return the size of a page, and the numbers of the written pages in the order of the log."""
     if len(content) < _WAL_HEADER:
         return 0, []
     page_size: int = struct.unpack_from(">I", content, 8)[0]
@@ -139,15 +139,15 @@ def read_wal(content: bytes) -> tuple[int, Sequence[int]]:
 
 
 class PostgresMeter:
-    """A meter that reads the records in PostgreSQL's write-ahead log. It leaves out the whole pages
-    that follow a checkpoint."""
+    """A meter that adds up the records in PostgreSQL's write-ahead log. It leaves out the copies of
+    whole pages, which PostgreSQL writes at a page's first change after a checkpoint."""
 
     def __init__(self, stack: LoadStack) -> None:
         self._database = psycopg.connect(
             stack.processes.environment["DATABASE_URL"], autocommit=True
         )
         self._database.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
-        # VACUUM runs before the measurement, so that autovacuum writes nothing during it.
+        # VACUUM runs before the measurement, so that autovacuum has nothing to write during it.
         self._database.execute("VACUUM ANALYZE")
         self._begin = ""
 
@@ -173,8 +173,8 @@ class PostgresMeter:
         return str(row[0]) if row else ""
 
     def _files_of_artifacts(self) -> list[int]:
-        """Return the file numbers of the tables of artifacts, of their long values, and of all
-        their indexes."""
+        """Return the numbers of the files of PostgreSQL that store artifacts: those of their
+        tables, of the TOAST tables with long values, and of all indexes."""
         rows = self._database.execute(
             "WITH held AS (SELECT unnest(ARRAY[oid, reltoastrelid]) AS oid FROM pg_class "
             "WHERE relname = ANY(%s)) SELECT pg_relation_filenode(oid) FROM held UNION "

@@ -17,8 +17,8 @@ from bench.tab2_chapters import CHUNK, build_chapter, count_queries
 if TYPE_CHECKING:
     from sessions.models import Session
 
-# The number of prompts that each chapter has at least. With this number or a few more, each chapter
-# soon needs a summary, but not all at once.
+# The least number of prompts of a chapter. Chapters have up to six more, so that all of them soon
+# need a summary, but not at the same moment.
 PROMPTS_BEFORE = 8
 
 
@@ -35,13 +35,12 @@ def main(what: str, count: int) -> None:
 
 
 def chapters_to_play(count: int) -> list[str]:
-    """Build chapters. They differ in the number of prompts that were played in their present
-    chunk."""
+    """Build chapters with different numbers of prompts after their last summary."""
     return [str(build_chapter(2 * (PROMPTS_BEFORE + n % CHUNK)).pk) for n in range(count)]
 
 
 def fill_library(count: int) -> dict[str, Any]:
-    """Build short chapters until there are `count` in all."""
+    """Build short chapters until the library has `count` chapters."""
     from sessions.models import Session
 
     for number in range(count - Session.objects.count()):
@@ -51,17 +50,17 @@ def fill_library(count: int) -> dict[str, Any]:
 
 
 def long_chapter(events: int) -> list[dict[str, Any]]:
-    """Return the pages of two chapters with this number of events. One is in play, and one has
-    ended.
+    """Build two chapters with this number of events, one in play and one ended, and return their
+    pages.
 
-    The `target` of a page is "poll" or "page".
+    Each page has a name, a path, the status of its answer, and the number of its queries.
     """
     played, ended = build_chapter(events), build_chapter(events)
     _end(ended)
     pages = [*_pages_in_play(played), *_pages_of_end(ended), _lock_poll()]
     for page in pages:
-        # The first visit fills the caches of templates and of memory, so only the second visit
-        # counts.
+        # The queries of the first visit do not count, because it fills the caches of templates and
+        # of memory.
         _count(page)
         page["queries"] = _count(page)
     return pages

@@ -1,4 +1,5 @@
-"""Reads many streams at once in one event loop. It does very little work for each token."""
+"""Reads many streams at once in one event loop. The client does very little work for each token, so
+that it hardly disturbs the program that is measured."""
 
 import asyncio
 import json
@@ -8,8 +9,8 @@ from dataclasses import dataclass, field
 
 from bench.http_calls import BenchError, Server
 
-# A text in each prompt. The call for the prompt is found by this text in the log of the model
-# server.
+# The text of each prompt. By this text, the log of the model server shows which call belongs to
+# which prompt.
 MARK = "Turn {}-{} of the load."
 ANSWER_SECONDS = 120.0
 _TOKEN, _TURN, _ERROR = b"event: token", b"event: turn", b"event: error"
@@ -17,9 +18,10 @@ _TOKEN, _TURN, _ERROR = b"event: token", b"event: turn", b"event: error"
 
 @dataclass
 class StreamedTurn:
-    """A turn that was sent at the time `at`.
+    """A turn whose prompt was sent at the time `at`.
 
-    `first_token` is the number of seconds after that time; None if there was no token.
+    `first_token` is the number of seconds from this time to the first token, or None if no token
+    came.
     """
 
     mark: str
@@ -32,8 +34,8 @@ class StreamedTurn:
 
 
 class _Reader(asyncio.Protocol):
-    """A reader that looks for the first token and for the end of a stream. It keeps nothing
-    else."""
+    """A reader that looks for the first token and for the end of a stream. It stores no other part
+    of the stream."""
 
     def __init__(self, turn: StreamedTurn, request: bytes) -> None:
         self._turn = turn
@@ -49,7 +51,7 @@ class _Reader(asyncio.Protocol):
         turn, now = self._turn, time.perf_counter() - self._turn.at
         turn.bytes += len(data)
         turn.last = now
-        # The name of an event may be divided between two pieces.
+        # The name of an event may be divided between two pieces of data.
         seen = self._end + data
         self._end = seen[-32:]
         if turn.first_token is None:
@@ -69,7 +71,7 @@ class _Reader(asyncio.Protocol):
 async def stream_turn(
     server: Server, path: str, body: dict[str, object], mark: str
 ) -> StreamedTurn:
-    """Send a prompt over a connection of its own, and read its stream to the end."""
+    """Send a prompt over a connection of its own, and read the stream of its reply to the end."""
     content = json.dumps(body).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n"
@@ -93,8 +95,7 @@ async def stream_turn(
 
 @dataclass
 class Played:
-    """The turns that were sent while the load was steady, and the number of streams that were open
-    then."""
+    """The turns that were sent while the load was steady. `seconds` says how long this was."""
 
     turns: list[StreamedTurn] = field(default_factory=list)
     seconds: float = 0.0
@@ -108,8 +109,8 @@ class Played:
 class Load:
     """The times of a load, in seconds.
 
-    The first prompts are spread over `ramp` seconds. Only the prompts of the `steady` seconds after
-    them count.
+    The first prompts of the chapters are spread over `ramp` seconds. The measurement lasts for the
+    `steady` seconds after them, and only prompts that are sent during it count.
     """
 
     ramp: float
@@ -117,10 +118,11 @@ class Load:
 
 
 async def play_at_once(server: Server, chapters: Sequence[str], load: Load) -> Played:
-    """Play all chapters at once. Each sends its next prompt as soon as its reply is complete.
+    """Play all chapters at once. Each chapter sends its next prompt as soon as its reply is
+    complete.
 
     The first prompts are spread over the ramp, because people would not send them all at once.
-    Raises BenchError if most turns fail.
+    Raise BenchError if most turns fail.
     """
     played = Played()
     begin = time.perf_counter()

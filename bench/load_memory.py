@@ -1,4 +1,5 @@
-"""Measures the memory of web and worker: without work, with open streams, and after much play.
+"""Measures the memory of the web process and the worker: without work, after much play, and with
+open streams.
 
 All sizes are proportional set sizes (PSS), which divide shared pages among the processes.
 """
@@ -17,7 +18,7 @@ from bench.load_client import Load, play_at_once
 from bench.load_stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
 
 STREAMS, PACE = 100, 20
-# The play of an hour: seven chapters with a prompt a minute.
+# An hour of play is seven chapters with a prompt a minute each.
 HOUR_CHAPTERS, HOUR_PROMPTS = 7, 60
 CHUNK = 7
 MOST_IDLE, MOST_STREAM, MOST_GROWTH = 250e6, 250e3, 0.10
@@ -25,12 +26,12 @@ NAMES = ("web", "worker")
 
 
 def measure_memory(stack: LoadStack, *, streams: int, prompts: int) -> list[Figure]:
-    """Measure the memory. In the hour of play, each of seven chapters has this number of
+    """Measure the memory. In place of an hour of play, each of seven chapters plays this number of
     `prompts`."""
     hour = stack.build("play", HOUR_CHAPTERS)
     stack.set_pace(100_000, first_token_ms=1)
-    # Each chapter plays one chunk first. So everything that is loaded only once is in memory before
-    # the measurement.
+    # Each chapter plays one stretch before the measurement, so that everything that is loaded only
+    # once is already in memory.
     _play(stack.program, hour, CHUNK)
     idle = _settled(stack)
     _play(stack.program, hour, prompts)
@@ -78,7 +79,7 @@ def stream_figure(before: int, during: int, streams: int) -> Figure:
 
 
 def pss_of(pid: int) -> int:
-    """Return the bytes of the process and of all processes that it has started."""
+    """Return the memory, in bytes, of the process and of all processes below it."""
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     size = next(line.split()[1] for line in rollup.splitlines() if line.startswith("Pss:"))
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -90,7 +91,7 @@ def _sizes(stack: LoadStack) -> dict[str, int]:
 
 
 def _settled(stack: LoadStack) -> dict[str, int]:
-    """Return the smallest of several sizes, because a summary may run while one of them is read."""
+    """Return the smallest of five measurements, because a summary may run during some of them."""
     looks = []
     for _ in range(5):
         time.sleep(1)
@@ -99,7 +100,7 @@ def _settled(stack: LoadStack) -> dict[str, int]:
 
 
 def _play(program: Server, chapters: Sequence[str], prompts: int) -> None:
-    """Send each prompt as a browser does: after the prompt, load the page and poll once."""
+    """Play prompts as a browser does. After each prompt, load the page and poll once."""
 
     def play(session_id: str) -> None:
         for number in range(prompts):
@@ -123,12 +124,12 @@ def _expect(program: Server, method: str, path: str, body: object = None) -> Non
 
 
 def _with_streams(stack: LoadStack, streams: int) -> tuple[int, int]:
-    """Return the bytes of the web process twice: before the streams are opened, and while all are
-    open."""
+    """Return the memory of the web process twice, in bytes: before the streams are opened, and
+    while all of them are open."""
     reply_seconds = FIRST_TOKEN_MS / 1_000 + REPLY_WORDS / PACE
     chapters = stack.build("play", streams)
     stack.set_pace(PACE)
-    # The chapters are new, so that the memory includes the caches of their texts.
+    # The chapters are new, so that the measured memory includes the caches of their texts.
     load = Load(ramp=reply_seconds / 2, steady=0.5)
     web = stack.pids("web")[0]
     before = pss_of(web)

@@ -1,4 +1,5 @@
-"""Measures how long pages and polls take, and how many of them can be answered in a second."""
+"""Measures how long pages and polls take, and how many of them the program can answer in a
+second."""
 
 import http.client
 import os
@@ -21,11 +22,8 @@ MOST_PAGE_MS, MOST_POLL_MS, MOST_POLL_QUERIES = 100.0, 5.0, 2
 
 @dataclass(frozen=True)
 class PageTimes:
-    """The times of a page.
-
-    They are the milliseconds of requests that are sent one after the other, and the number of
-    requests a second that four clients get answered at once.
-    """
+    """The times of a page: the milliseconds of requests that one client sends one after the other,
+    and the number of answers a second when four clients send requests at once."""
 
     name: str
     status: int
@@ -77,7 +75,7 @@ def page_figure(times: PageTimes) -> Figure:
 
 
 class _Reader:
-    """A client whose connection stays open, as a browser's connection does."""
+    """A client whose connection stays open from one request to the next, as a browser's does."""
 
     def __init__(self, server: Server) -> None:
         self._connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
@@ -90,7 +88,7 @@ class _Reader:
         self._connection.close()
 
     def get(self, path: str, status: int) -> float:
-        """Request a page, and return the seconds that this took. Raises BenchError for another
+        """Request a page, and return the seconds until it was read. Raise BenchError for another
         status."""
         started = time.perf_counter()
         self._connection.request("GET", path)

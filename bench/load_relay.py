@@ -1,5 +1,5 @@
-"""Compares seven streams at once through the engine with seven streams through a bare Django
-relay."""
+"""Compares the delay of seven streams at once through the engine with the delay through a bare
+Django relay."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,8 @@ ROUNDS = 4
 
 
 def measure_against_relay(stack: LoadStack, *, steady: float) -> list[Figure]:
-    """Measure the engine and the relays in turns, so that other work of the machine slows down all
-    of them."""
+    """Measure the engine and the two relays alternately, so that other work of the machine slows
+    down all three."""
     stack.set_pace(PACE)
     engine: list[float] = []
     bare: list[float] = []
@@ -35,8 +35,9 @@ def measure_against_relay(stack: LoadStack, *, steady: float) -> list[Figure]:
 def relay_figure(engine: Sequence[float], bare: Sequence[float], pooled: Sequence[float]) -> Figure:
     """Return the figure.
 
-    The relay of `bare` opened a connection for each request, as Django does by default. The relay
-    of `pooled` had the engine's pool, and is shown without a target.
+    The relay of the times `bare` opened a connection to the database for each request, as Django
+    does by default. The relay of the times `pooled` had a connection pool, as the engine has. Its
+    times are only shown, and have no target.
     """
     ours, theirs = percentile(engine, 95), percentile(bare, 95)
     middles = f"medians {percentile(engine, 50):.1f} and {percentile(bare, 50):.1f}"

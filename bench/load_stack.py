@@ -1,5 +1,5 @@
-"""Starts the program for bench.load, with a model server of steady timing. The program runs on
-files, or on PostgreSQL and Redis."""
+"""Starts the program for bench.load, with a model server whose timing is steady. The program runs
+on SQLite and a broker in a folder, or on PostgreSQL and Redis."""
 
 import json
 import sys
@@ -14,8 +14,8 @@ from bench.servers import own_servers
 
 FIRST_TOKEN_MS = 200
 REPLY_WORDS = 240
-# The number of characters at the end of a prompt that are logged. They include the prompt's mark
-# (bench.load_client.MARK).
+# The number of characters at the end of a prompt that the model server logs. They include
+# bench.load_client.MARK, which tells the prompts apart.
 LOGGED_CHARACTERS = 400
 
 ENVIRONMENT = {
@@ -30,10 +30,8 @@ ENVIRONMENT = {
 
 
 class LoadStack:
-    """The running program.
-
-    `model` is the model server. `has_servers` is True if the program runs on PostgreSQL and Redis.
-    """
+    """The running program, and its model server `model`. `has_servers` is True if the program runs
+    on PostgreSQL and Redis."""
 
     def __init__(self, processes: Processes, log: Path, *, has_servers: bool) -> None:
         self.processes = processes
@@ -57,12 +55,12 @@ class LoadStack:
         call(Server(self.model.host, self.model.port), "POST", "/control", pace)
 
     def build(self, what: str, count: int) -> Any:
-        """Build chapters with bench.load_chapters, and return its output."""
+        """Build chapters with bench.load_chapters, and return the JSON that it printed."""
         command = [sys.executable, "-m", "bench.load_chapters", what, str(count)]
         return json.loads(self.processes.run(what, command).splitlines()[-1])
 
     def calls(self) -> list[dict[str, Any]]:
-        """Return the records of the model server's calls. Calls that still run are left out."""
+        """Return the records of the finished calls of the model server."""
         return [json.loads(line) for line in self._log.read_text().splitlines()]
 
     def pids(self, *names: str) -> list[int]:

@@ -1,4 +1,5 @@
-"""Measures how many chapters can stream at once before the engine's own delay grows."""
+"""Measures how many chapters can stream at once before the delay that the engine adds grows too
+long."""
 
 import math
 import os
@@ -13,10 +14,11 @@ from bench.load_client import Load, Played, play_at_once
 from bench.load_stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
 
 MOST_DELAY_MS = 100.0
-# The targets. For each number of tokens a second, this is the number of streams at once.
+# The targets. The key is the speed of the model in tokens a second, and the value is the number of
+# streams at once.
 TARGETS = {50: 100, 20: 200}
 TRIES = 4
-# The search ends when its two bounds differ by less than this factor.
+# The search ends when the bad number of streams divided by the good one is at most this factor.
 FINEST = 1.1
 
 
@@ -63,8 +65,9 @@ def measure_step(stack: LoadStack, streams: int, load: Load) -> Step:
 
 
 def search(measure: Callable[[int], Step], target: int, *, tries: int = TRIES) -> list[Step]:
-    """Try the target first. Then try more streams while the delay is good, and fewer while it is
-    not. At the end try numbers in between."""
+    """Search for the largest number of streams with a good delay. The target is tried first. Then
+    larger numbers are tried until one is bad, or smaller ones until one is good. At the end numbers
+    in between are tried."""
     steps: list[Step] = []
     good, bad = 0, 0
     streams = target
@@ -99,8 +102,8 @@ def stream_figure(steps: Sequence[Step], pace: int, target: int) -> Figure:
 
 
 def added_delays(played: Played, calls: Sequence[dict[str, Any]]) -> list[float]:
-    """Return the milliseconds to the first token, without those that the model server itself
-    takes."""
+    """Return the milliseconds that the engine added to the time of each first token, which is its
+    time at the client less its time in the model server."""
     own = {
         mark: call["first_token_ms"]
         for call in calls
@@ -114,14 +117,14 @@ def added_delays(played: Played, calls: Sequence[dict[str, Any]]) -> list[float]
 
 
 def _mark_in(prompt: str) -> str:
-    """Return the last mark in the request. The marks of earlier turns come before it."""
+    """Return the last mark in the request. The marks of earlier turns stand before it."""
     start, end = prompt.rfind("Turn "), prompt.rfind(" of the load.")
     return prompt[start : end + len(" of the load.")] if 0 <= start < end else ""
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """Return the value that this percentage of the values does not exceed. If there are no values,
-    return infinity."""
+    """Return the smallest of the values that this percentage of the values does not exceed. Return
+    infinity if there are no values."""
     if not values:
         return math.inf
     return sorted(values)[math.ceil(len(values) * percent / 100) - 1]

@@ -1,5 +1,5 @@
-"""python -m bench.long_chapter: measures whether requests stay small in a chapter of 2,000
-prompts."""
+"""Measures whether requests stay small in a chapter of 2,000 prompts: python -m
+bench.long_chapter"""
 
 import json
 import os
@@ -16,9 +16,10 @@ from bench.program import Processes, open_processes
 from bench.report import report
 
 MOST_MILLISECONDS = 20
-# The last prompt is compared with an early one: the first prompt from this number on that is at the
-# same place of a period. In a small window the recent context moves on by a period of two chunks at
-# a time. The two prompts may differ by LARGEST_CHANGE.
+# The last prompt is compared with an early one: the first prompt after prompt COMPARED that is at
+# the same place of a period. A period is two stretches, because in a small window the recent
+# context moves on by two stretches at a time. The sizes of the two requests may differ by
+# LARGEST_CHANGE.
 COMPARED = 200
 PERIOD = 2 * CHUNK
 LARGEST_CHANGE = 0.1
@@ -37,7 +38,7 @@ def main() -> int:
 
 
 def measure_long_chapter(processes: Processes) -> list[Figure]:
-    """Measure in the database of these processes, which has to be migrated already."""
+    """Measure with the database of these processes, which is migrated already."""
     figures = []
     for tier in MODELS:
         print(f"building a chapter of 2,000 prompts, for a model of the {tier} tier", flush=True)
@@ -91,7 +92,7 @@ def _times(samples: Sequence[dict[str, Any]], named: str) -> list[Figure]:
     figures = []
     for kind, words in kinds.items():
         times = [one["milliseconds"] for one in samples if one["kind"] == kind]
-        # The time after a start of the program has no target.
+        # The time of the first request after a start of the program has no target.
         has_target = kind != "cold"
         figures.append(
             Figure(

@@ -1,9 +1,9 @@
-"""Made-up memory of a very long chapter. It is always the same, and as varied as real memory.
+"""Invented memory of a very long chapter. It is always the same, and as varied as real memory.
 
-Each chunk of seven prompts has some events, a deed, changes of state, and sometimes a discovery.
-Every third chunk makes something canon. Each chunk opens a thread, and most threads end three
-chunks later. A delta has about 2,000 characters of JSON, which is as long as the deltas of the
-embedded model.
+Each delta covers seven prompts. It has some events, a deed and changes of state, and every second
+delta has a discovery. Every third delta makes a fact canon. Each delta opens a thread, and most
+threads end three deltas later. A delta has about 2,000 characters of JSON, as many as a delta of
+the embedded model.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ ROSTER = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
 CHUNK = 7
 CANON_EVERY = 3
 THREAD_LASTS = 3
-# One thread in this number of threads is never closed.
+# One of this many threads is never closed.
 LOOSE_END_EVERY = 12
 
 _PLACES = ("the harbour", "the customs house", "the drowned chapel", "the ferry", "the rope walk")
@@ -32,7 +32,7 @@ def long_lock() -> dict[str, Any]:
 
 
 def delta_payload(chunk: int) -> dict[str, Any]:
-    """Return the delta of the prompts 7 * chunk + 1 to 7 * chunk + 7. The first chunk is 0."""
+    """Return the delta of the prompts 7 * chunk + 1 to 7 * chunk + 7. `chunk` counts from 0."""
     first, name, other = chunk * CHUNK + 1, ROSTER[chunk % 7], ROSTER[(chunk * 3 + 1) % 7]
     return {
         "memory_type": "turn_delta",

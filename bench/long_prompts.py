@@ -1,11 +1,10 @@
-"""Plays a chapter of 2,000 prompts directly into the database, and measures the time of each
-request.
+"""Stores a chapter of 2,000 prompts in the database, and measures the time to compose each request.
 
 This is a separate program (python -m bench.long_prompts TIER), because it needs Django's settings.
-It prints a JSON object with the chapter's `session_id` and `samples`. With a `session_id` as the
-second argument, it takes one sample of that chapter in a process without caches. All models have a
-window of 8,192 tokens. No model is called, and a stand-in tokenizer counts the tokens of each
-request.
+It prints a JSON object with the chapter's `session_id` and the `samples`. If a `session_id` is the
+second argument, the program takes only one sample of that chapter, in a process whose caches are
+empty. All models have a window of 8,192 tokens. The program calls no model. A simple tokenizer,
+which stands in for the model's own, counts the tokens of each request.
 """
 
 import gc
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
 
 PROMPTS = 2_000
 REPLY_WORDS = 80
-# For each tier, the environment that chooses its model. The model is the embedded one, or an
-# unknown one.
+# The environment that chooses a model of each tier. The model of the minimal tier is the embedded
+# one. The engine does not know the model of the medium tier.
 MODELS = {
     "minimal": {"STORYENGINE_LLM": "embedded"},
     "medium": {
@@ -47,9 +46,9 @@ MODELS = {
 class Sample:
     """One request that was composed.
 
-    `tokens` are those of the stand-in tokenizer, with the separators of messages. `kind` is
-    "memory" for the first prompt after a delta, "cold" for a process without caches, and otherwise
-    "reply".
+    `tokens` is the count of the stand-in tokenizer, with the separators of messages. `kind` is
+    "memory" for the first prompt after a delta, "cold" for a process whose caches are empty, and
+    otherwise "reply".
     """
 
     prompt: int
@@ -66,7 +65,7 @@ def main(tier: str, session_id: str = "") -> None:
     os.environ.update(MODELS[tier])
     django.setup()
     chapter = LongChapter()
-    # The first request of a process is not measured, because it also reads files.
+    # The first request of a process is not measured, because composing it also reads files.
     take_sample(chapter.session_id, 1, "first")
     if session_id:
         samples = [take_sample(uuid.UUID(session_id), PROMPTS, "cold")]
@@ -84,7 +83,7 @@ def main(tier: str, session_id: str = "") -> None:
 
 
 class LongChapter:
-    """The long chapter, which is played chunk by chunk."""
+    """The long chapter. It is stored one stretch at a time."""
 
     def __init__(self) -> None:
         from django.utils import timezone
@@ -122,8 +121,9 @@ class LongChapter:
         return self.session.pk
 
     def sample_chunk(self, covered: int) -> Iterator[Sample]:
-        """Yield a sample for each prompt in the chunk that follows the first `covered` prompts."""
-        # The garbage from building the chapter is collected here, so that it slows down no prompt.
+        """Yield a sample for each prompt of the stretch that follows prompt `covered`."""
+        # The garbage of building the chapter is collected here, so that its collection slows down
+        # no sample.
         gc.collect()
         for number in range(covered + 1, min(covered + CHUNK, PROMPTS) + 1):
             self._play_to(number - 1)
@@ -230,8 +230,8 @@ def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
     texts = [message.content for message in prompt.messages]
     taken = time.perf_counter() - started
     tokens = sum(map(count_tokens, texts)) + TOKENS_PER_MESSAGE * len(texts)
-    # The estimate learns from each count as it does after a real call. So the next request is as
-    # full as a real one.
+    # As after a real call, the engine's estimate learns from the count, so that the next request
+    # fills the budget as a real one would.
     calibrate(model_name(agent), agent.name, prompt.weight, Usage(tokens, 0))
     return Sample(
         prompt=number,

@@ -1,4 +1,4 @@
-"""Chooses the fake model server's replies. They come from a recorded session, or are made up."""
+"""Chooses the fake model server's answers. They come from a recorded session, or are made up."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from bench.session_data import Pair, RecordedSession, beat_text, reply_text
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "indigo", "violet")
 UNRECORDED_REPLY_WORDS = 70
-# The beat is within this many characters at the end of a request. Text before them may repeat old
-# beats.
+# The beat is within this many characters at the end of a request. The text before them may repeat
+# earlier beats.
 _PROMPT_END_CHARACTERS = 8_000
 _NUMBERED_PROMPT = re.compile(r"^(\d{1,5})\) (.+)$", re.MULTILINE)
 _ASKED_WORDS = re.compile(r"(\d[\d,]*)[ -]words?\b")
@@ -25,8 +25,8 @@ _ROSTER_NAME = re.compile(
 def agent_of(model: str, system_prompt: str) -> int:
     """Return the number of the agent that makes the call.
 
-    If the model has a name such as agent-8, the name gives the number. Otherwise the system message
-    does, and every character counts as agent 1.
+    A model name such as agent-8 gives the number. For other models the system message gives it, and
+    every character counts as agent 1.
     """
     if named := re.search(r"agent-(\d)$", model):
         return int(named[1])
@@ -38,7 +38,7 @@ def agent_of(model: str, system_prompt: str) -> int:
 
 
 def lock_payload(agents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return agent 0's block for a made-up world with this roster."""
+    """Return a lock, as agent 0 writes it, of a made-up world with these characters."""
     return {
         "memory_type": "world_chapter_lock",
         "world": {
@@ -115,7 +115,7 @@ class ModelReplies:
         return lock_payload(agents)
 
     def _prose(self, prompt: str) -> str:
-        """Return the prose that follows the paragraphs in the prompt."""
+        """Return prose of beats and replies that are not in the prompt yet."""
         asked = [int(number.replace(",", "")) for number in _ASKED_WORDS.findall(prompt[-1_200:])]
         wanted = min([self._chapter_words, *asked[-1:]])
         return "\n\n".join(_paragraphs(self._pairs_told(prompt), prompt, wanted))
@@ -146,8 +146,7 @@ def _paragraph(pair: Pair) -> str:
 
 
 def _delta(chunk: str) -> dict[str, Any]:
-    """Return a delta of the numbered prompts in the chunk. Each of its events is the start of a
-    beat."""
+    """Return a delta of the numbered prompts in this text. Each event is the start of a prompt."""
     told = _NUMBERED_PROMPT.findall(chunk)[-7:]
     first, last = (told[0][0], told[-1][0]) if told else ("", "")
     return {

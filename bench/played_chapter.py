@@ -1,9 +1,9 @@
-"""Reads a played chapter from the program's own database, for the figures of a replay.
+"""Reads a played chapter from the program's own database, for the figures of bench.replay.
 
 This is a separate program (python -m bench.played_chapter SESSION_ID), because it needs Django's
-settings. It prints a JSON object with the present `canon` and the `open` threads, both from memory
-before the last prompt. The object also has `estimates`, with an entry for each call: its agent, the
-estimated tokens of its request, and the counted tokens.
+settings. It prints a JSON object. `canon` and `open` have the canon and the open threads of the
+memory before the last prompt. `estimates` has an entry for each call: the agent, the estimated
+tokens of the request, and its counted tokens.
 """
 
 import json
@@ -19,7 +19,8 @@ from bench.token_figures import count_tokens
 if TYPE_CHECKING:
     from sessions.models import Session
 
-# No call was made with this model, so the program has learned nothing about it.
+# The name of a model that was never called, so that the program has learned nothing about its
+# tokens.
 MODEL = "bench-stand-in"
 
 
@@ -47,8 +48,8 @@ def read_facts(chapter: "Session") -> dict[str, list[str]]:
 
 
 def replay_estimates(chapter: "Session") -> list[tuple[int | None, float, int]]:
-    """Return the estimates of the chapter's requests, as if a single model had counted the tokens
-    of all of them."""
+    """Return the estimates of the chapter's requests, as if one model had counted the tokens of all
+    of them."""
     from agents.calling.stored_prompts import read_messages
     from agents.prompting.budget import calibrate, read_weight_per_token, weigh
     from agents.providers.base import Usage

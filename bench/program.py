@@ -1,6 +1,7 @@
-"""Runs the processes of a measurement: those of Story Engine's Procfile, and the fake model server.
+"""Runs the processes of a measurement: the processes of Story Engine's Procfile, and the fake model
+server.
 
-Each process leads a process group of its own, and is always ended through this group.
+Each process leads a process group of its own. The end of a measurement ends the whole group.
 """
 
 import os
@@ -22,7 +23,7 @@ from bench.http_calls import BenchError, Server, call
 ROOT = Path(__file__).resolve().parent.parent
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 10.0
-# The beginnings of the names of variables that are not taken from the developer's shell.
+# Variables whose names begin with one of these texts are not inherited from the developer's shell.
 _OUR_VARIABLES = (
     "STORYENGINE_", "OPENAI_", "DATABASE_URL", "CELERY_", "SECRET_KEY", "DEBUG", "PORT",
     "FORWARDED_ALLOW_IPS",
@@ -30,13 +31,13 @@ _OUR_VARIABLES = (
 
 
 class Processes:
-    """A runner of programs, which keeps the log file of each."""
+    """The programs that a measurement runs. Each has a log file."""
 
     def __init__(self, environment: dict[str, str], log_folder: Path) -> None:
         self.environment = environment
         self._log_folder = log_folder
         self._stack = ExitStack()
-        # The latest process of each name.
+        # The process that was last started under each name.
         self.by_name: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: list[str]) -> "subprocess.Popen[bytes]":
@@ -61,7 +62,8 @@ class Processes:
         process.wait(timeout=STOP_SECONDS)
 
     def run(self, name: str, command: list[str], *, timeout: float = 300.0) -> str:
-        """Run a program to its end and return its standard output. Raises BenchError."""
+        """Run a program to its end, and return its standard output. Raise BenchError if it
+        fails."""
         done = subprocess.run(  # noqa: S603 - the commands are this repository's own
             command,
             cwd=ROOT,
@@ -77,7 +79,8 @@ class Processes:
         return done.stdout
 
     def follow(self, name: str, command: list[str]) -> Iterator[str]:
-        """Run a program to its end. Yield each line when it is printed. Raises BenchError."""
+        """Run a program to its end. Yield each line as soon as it is printed. Raise BenchError if
+        the program fails."""
         with (self._log_folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - the commands are this repository's own
                 command,
@@ -93,7 +96,7 @@ class Processes:
             yield from process.stdout or ()
             process.wait()
         finally:
-            # If the caller was interrupted, the process still runs and has to be ended here.
+            # If the caller was interrupted, the process still runs and must be ended here.
             if process.poll() is None:
                 end_group(process)
             if process.stdout is not None:
@@ -105,7 +108,7 @@ class Processes:
         return (self._log_folder / f"{name}.log").read_text(errors="replace")
 
     def end_of_logs(self, lines: int = 12) -> str:
-        """Return the last lines of each log. Earlier lines would only hide the error."""
+        """Return the last lines of each log. They are enough to show an error."""
         return "\n".join(
             "\n".join([f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-lines:]])
             for path in sorted(self._log_folder.glob("*.log"))
@@ -117,11 +120,12 @@ class Processes:
 
 @contextmanager
 def open_processes(environment: dict[str, str]) -> Iterator[Processes]:
-    """Yield a Processes that has a data folder of its own.
+    """Yield a Processes whose programs have a data folder of their own.
 
-    At the end, end its processes and delete its folder.
+    At the end, end the processes and delete the folder.
     """
-    # After SIGTERM the clean-up below has to run too, as it does after Ctrl-C.
+    # SIGTERM must lead to the clean-up below, as Ctrl-C does. Therefore it ends this program by an
+    # exception.
     previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         with tempfile.TemporaryDirectory(prefix="storyengine-bench-") as folder:
@@ -144,12 +148,12 @@ def inherited_environment() -> dict[str, str]:
 
 
 def start_program(processes: Processes) -> Server:
-    """Prepare the data, start the processes of the Procfile, and wait until the pages are
-    served."""
+    """Prepare the data, start the processes of the Procfile, and wait until the program answers
+    requests."""
     port = free_port()
     processes.environment["PORT"] = str(port)
     _collect_static_files()
-    # The last line of the output of `prepare` has honcho's arguments: --port N and the names of
+    # The last line that `prepare` prints has honcho's arguments: --port N and the names of
     # processes.
     prepare = [sys.executable, "manage.py", "prepare"]
     wanted = processes.run("prepare", prepare).splitlines()[-1].split()
@@ -161,15 +165,16 @@ def start_program(processes: Processes) -> Server:
 
 @cache
 def _collect_static_files() -> None:
-    """Collect the static files once, because all runs of this process serve the same files."""
+    """Collect the static files once for all programs that this process starts."""
     with open_processes({}) as processes:
         command = [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity=0"]
         processes.run("collectstatic", command)
 
 
 def start_named(processes: Processes, names: Collection[str]) -> None:
-    """Start these processes of the Procfile."""
-    # The folder of the programs, because the Procfile names programs without a path.
+    """Start the processes of the Procfile that have these names."""
+    # The PATH begins with the folder of this Python's programs, because the Procfile names programs
+    # without a folder.
     folder = str(Path(sys.executable).parent)
     processes.environment["PATH"] = folder + os.pathsep + os.environ.get("PATH", os.defpath)
     for name, command in procfile_lines():
@@ -191,7 +196,7 @@ def start_model_server(processes: Processes, arguments: list[str]) -> str:
 
 
 def start_relay(processes: Processes, *, with_pool: bool = False) -> Server:
-    """Start bench.bare_relay. The engine's delay is compared with the delay of this relay."""
+    """Start bench.bare_relay, with whose delay the engine's delay is compared."""
     server = Server(LOOPBACK, free_port())
     command = [sys.executable, "-m", "bench.bare_relay", str(server.port)]
     if with_pool:
@@ -203,7 +208,7 @@ def start_relay(processes: Processes, *, with_pool: bool = False) -> Server:
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> None:
-    """Wait until the condition is true. Raises BenchError if the time runs out first."""
+    """Wait until the condition is true. Raise BenchError if it is not true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -212,7 +217,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> N
 
 
 def end_group(process: "subprocess.Popen[Any]") -> None:
-    """End the group of the process by SIGTERM. If that is not enough, end it by SIGKILL."""
+    """End the process group by SIGTERM, or by SIGKILL if it ignores SIGTERM."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, sign)

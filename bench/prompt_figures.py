@@ -1,5 +1,5 @@
-"""Makes figures of the requests to characters: their cost, and whether the last request has all
-memory."""
+"""Makes figures of the requests to characters: their cost, and whether the last request has the
+whole memory."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -7,11 +7,13 @@ from html import unescape
 
 from bench.figure import Figure
 
-# The fewest characters of a request's start that a provider caches. They are about 1,024 tokens.
+# A provider caches the start of a request if it has at least this many characters, which are about
+# 1,024 tokens.
 LEAST_CACHED = 4_096
-# How many times less a cached character costs than another one.
+# A character of the request that the provider has in its cache costs this many times less than
+# another character.
 CACHE_DISCOUNT = 10
-# The targets below are for a session with this number of prompts.
+# The targets below are for a session with this many prompts.
 TARGET_PROMPTS = 84
 MOST_CHARACTERS = 1_150_000
 MOST_COST = 310_000
@@ -21,8 +23,8 @@ LEAST_SHARE = 0.75
 def prompt_figures(prompts: Sequence[str], *, pairs: int) -> list[Figure]:
     """Return the figures.
 
-    `prompts` are the requests to characters, in the order in which they were sent. The figures have
-    targets only if there are TARGET_PROMPTS pairs.
+    `prompts` are the requests to characters, in the order in which they were sent. `pairs` is the
+    number of prompts of the session. The figures have targets only if it is TARGET_PROMPTS.
     """
     has_targets = pairs == TARGET_PROMPTS
     total = sum(map(len, prompts))
@@ -63,8 +65,7 @@ def prompt_figures(prompts: Sequence[str], *, pairs: int) -> list[Figure]:
 
 
 def remembered_figure(facts: Mapping[str, Sequence[str]], prompt: str) -> Figure:
-    """Return the figure. `facts` has the present canon and the open threads, each under its
-    name."""
+    """Return the figure. `facts` maps a name to texts: the present canon, and the open threads."""
     missing = {name: _missing(texts, prompt) for name, texts in facts.items()}
     counted = (
         f"{len(texts) - len(missing[name])} of {len(texts)} {name}" for name, texts in facts.items()
@@ -81,15 +82,17 @@ def remembered_figure(facts: Mapping[str, Sequence[str]], prompt: str) -> Figure
 
 
 def cached_starts(prompts: Sequence[str]) -> list[int]:
-    """Return for each request the number of characters at its start that a provider's cache would
-    have."""
+    """Return for each request the number of characters at its start that a provider would have in
+    its cache."""
     return [length if length >= LEAST_CACHED else 0 for length in repeated_starts(prompts)]
 
 
 def repeated_starts(prompts: Sequence[str]) -> list[int]:
-    """Return for each request the length of its longest start that an earlier request also has.
+    """Return for each request the length of the longest start that it has in common with an earlier
+    request.
 
-    The texts are sorted, because the text that shares the longest start is then next to it.
+    The earlier requests are sorted, so that the one with the longest common start is next to the
+    new request.
     """
     earlier: list[str] = []
     lengths = []
@@ -113,9 +116,9 @@ def _shared_start(one: str, other: str) -> int:
 
 
 def _missing(texts: Sequence[str], prompt: str) -> list[str]:
-    """Return the texts that are missing in the request.
+    """Return the texts that the request lacks.
 
-    They are searched for in plain form and with XML's escapes.
+    The search also finds a text that the request has with XML's escapes.
     """
     said = (_plain(prompt), _plain(unescape(prompt)))
     return [text for text in texts if not any(_plain(text) in one for one in said)]

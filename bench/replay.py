@@ -10,7 +10,8 @@ from bench.http_calls import BenchError, Server, call, stream
 from bench.session_data import RecordedSession, setup_of
 
 TARGET_WORDS = 5_000
-# The model of the benchmark's own calls. The name shows that these calls are not the program's.
+# The name of the model in the benchmark's own calls, by which they can be told apart from the
+# program's calls.
 PROBE_MODEL = "bench-probe"
 PROBE_TOKENS = 8
 NARRATIVE_STYLE = (
@@ -18,8 +19,9 @@ NARRATIVE_STYLE = (
     "Keep what was said as dialogue; leave out dice and rules."
 )
 CHUNK = 7
-# The prompts for which the storage is checked. They have even numbers and are no multiples of
-# seven, because the check would disturb the times of the other prompts.
+# The prompts at which the benchmark also checks that the prompt is stored. Such a check would
+# disturb the measured time. Therefore these prompts are few, and none of them is a multiple of
+# seven, whose times are compared with the others.
 _CHECKED_EVERY, _CHECKED_AT = 14, 4
 
 
@@ -27,9 +29,9 @@ _CHECKED_EVERY, _CHECKED_AT = 14, 4
 class PromptTiming:
     """The times of one prompt, in seconds.
 
-    `first_token` is the time to the first token of the streaming API. `model_first_token` is that
-    of the model server alone, and `relay_first_token` that of a bare Django relay. The last two are
-    measured just before the prompt.
+    `first_token` is the time to the first token of the program's streaming API. `model_first_token`
+    is the time to the first token of the model server alone, and `relay_first_token` is the time
+    through a bare Django relay. The latter two times are measured just before the prompt.
     """
 
     prompt_index: int
@@ -44,7 +46,7 @@ class PromptTiming:
 class PlayedSession:
     session: RecordedSession
     timings: list[PromptTiming] = field(default_factory=list)
-    # For each check, True if the prompt was already stored when its first token arrived.
+    # One entry for each check: True if the prompt was stored before its first token arrived.
     stored_first: list[bool] = field(default_factory=list)
     chapter: dict[str, Any] = field(default_factory=dict)
 
@@ -52,8 +54,8 @@ class PlayedSession:
 def play_session(
     program: Server, model: Server, relay: Server, session: RecordedSession
 ) -> PlayedSession:
-    """Play the session. Prompts with even numbers are streamed. For all others the client waits for
-    the whole reply."""
+    """Play the session. Prompts with even numbers are streamed. For the others, the client waits
+    for the whole reply."""
     played = PlayedSession(session)
     client = ChapterClient(program)
     client.save_setup(setup_of(session))
@@ -64,7 +66,7 @@ def play_session(
             timing = PromptTiming(number, client.prompt(pair.slot, pair.beat))
         else:
             is_checked = number % _CHECKED_EVERY == _CHECKED_AT
-            # The measurement of the model server comes first. While it runs, the engine finishes
+            # The first call of the model server is not recorded. While it runs, the engine finishes
             # its work after the last reply.
             measure_first_token(model)
             relayed = measure_relay(relay, pair.beat)
@@ -87,8 +89,7 @@ def play_session(
 
 
 def measure_first_token(model: Server) -> float:
-    """Return the seconds to the first token of the model server alone, measured by the same
-    client."""
+    """Return the seconds to the first token when the client calls the model server directly."""
     body = {
         "model": PROBE_MODEL,
         "stream": True,
@@ -107,9 +108,9 @@ def measure_relay(relay: Server, beat: str) -> float:
 
 
 def _first(whose: str, seconds: Iterator[float]) -> float:
-    """Return the first of these times.
+    """Return the first of the times.
 
-    The whole stream is read, because a cut connection would disturb later measurements.
+    The whole stream is read, because a connection that is cut would disturb later measurements.
     """
     taken = list(seconds)
     if not taken:
@@ -134,8 +135,8 @@ def _stream_prompt(
 
 
 def _is_stored(chapter: dict[str, Any], number: int, beat: str) -> bool:
-    """Return whether the prompt is stored: as the pending turn, or as an event if its reply is
-    complete."""
+    """Return whether the prompt is stored, either as the pending turn or, if its reply is complete,
+    as an event."""
     pending = chapter["pending_turn"]
     if pending is not None:
         return bool(pending["user_text"] == beat)
@@ -143,7 +144,7 @@ def _is_stored(chapter: dict[str, Any], number: int, beat: str) -> bool:
 
 
 def measure_page(program: Server, path: str, times: int) -> list[float]:
-    """Return the seconds of each of `times` GET requests. Three requests before them are not
+    """Return the seconds of each of `times` GET requests. Three earlier requests are not
     counted."""
     seconds = []
     for _ in range(times + 3):

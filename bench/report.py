@@ -16,7 +16,7 @@ RESULTS = ROOT / "bench" / "results"
 
 
 def report(figures: Sequence[Figure], *, session: str, load_before: float) -> int:
-    """Print and store the figures. Returns the exit code, which is 1 if a target is missed.
+    """Print and store the figures. Return the exit code, which is 1 if a figure misses its target.
 
     `session` says what was played. `load_before` is the load of the machine before the run.
     """

@@ -1,4 +1,5 @@
-"""Runs a separate PostgreSQL and Redis on loopback. They can be killed and started again."""
+"""Runs a PostgreSQL and a Redis on loopback for one measurement. They can be killed and started
+again."""
 
 import os
 import shutil
@@ -19,8 +20,8 @@ NAME = "storyengine"
 
 
 class Servers:
-    """Both servers, in one folder. After a kill, PostgreSQL starts again with its data on the
-    disk."""
+    """A PostgreSQL and a Redis, in one folder. After a kill, PostgreSQL starts again with the data
+    that it has on the disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -39,7 +40,8 @@ class Servers:
         }
 
     def start_postgres(self, processes: Processes) -> None:
-        """Start PostgreSQL. If children of a killed PostgreSQL still have its memory, try again."""
+        """Start PostgreSQL. Try again for some time, because processes of a killed PostgreSQL may
+        still use its shared memory."""
         command = [
             *(*self._as_postgres, str(self._programs / "postgres"), "-D", str(self._data)),
             *("-p", str(self._postgres_port), "-h", LOOPBACK, "-k", str(self._data)),
@@ -54,7 +56,7 @@ class Servers:
         wait_until(is_up, "PostgreSQL", seconds=START_SECONDS)
 
     def start_redis(self, processes: Processes) -> None:
-        """Start Redis. It stores nothing on the disk, so its queue is lost when it is killed."""
+        """Start Redis. It stores nothing on the disk, so a kill loses its queue."""
         command = ["redis-server", "--bind", LOOPBACK, "--port", str(self._redis_port)]
         folder = ["--dir", str(self._folder), "--save", "", "--appendonly", "no"]
         processes.start("redis", [*command, *folder])
@@ -97,7 +99,7 @@ def own_servers() -> Iterator[Servers]:
 
 
 def _postgres_programs() -> Path:
-    """Return the folder with initdb and postgres. On Debian it is not in the search path."""
+    """Return the folder of the programs initdb and postgres, which on Debian is not on the PATH."""
     if found := shutil.which("initdb"):
         return Path(found).parent
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))

@@ -1,4 +1,4 @@
-"""The session that a benchmark plays: the beats of a Game Master, each with its reply.
+"""The session that a benchmark plays: beats of a Game Master, each with its reply.
 
 A recorded session is a file of JSON lines. The first line has "roster" (names in slot order) and
 "reference_summary" (a list of texts). Each further line has "slot", "gm" and "reply".
@@ -15,15 +15,15 @@ WORLD_CHARACTERS = 5_000
 CHAPTER_CHARACTERS = 4_000
 IDENTITY_CHARACTERS = 1_500
 SMALL_CHARACTERS = 1_500
-# The number of words between the beginnings of two small worlds. It is a prime number, so that no
-# world repeats soon.
+# Each small world begins this many words after the previous one in the summary. The number is a
+# prime number, so that no world repeats soon.
 _SMALL_STEP = 37
 SYNTHETIC_REPLY_WORDS = 60
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A beat, with the slot of its character and the character's reply."""
+    """A beat, the slot of the character to whom it is addressed, and this character's reply."""
 
     slot: int
     beat: str
@@ -42,7 +42,7 @@ class RecordedSession:
 
 @dataclass(frozen=True)
 class Setup:
-    """The contents of Tab 1. Identities and names are given by slot."""
+    """The contents of Tab 1. The keys of identities and names are slots."""
 
     world_text: str
     chapter_text: str
@@ -61,8 +61,7 @@ class Setup:
 
 
 def load_session(path: Path) -> RecordedSession:
-    """Load a session from a file. Raises ValueError or KeyError if the file has no recorded
-    session."""
+    """Load a recorded session from a file. Raise ValueError or KeyError if the file has none."""
     with path.open(encoding="utf-8") as lines:
         header, *rows = (json.loads(line) for line in lines if line.strip())
     return RecordedSession(
@@ -80,8 +79,8 @@ def write_session(session: RecordedSession, path: Path) -> None:
 
 
 def setup_of(session: RecordedSession) -> Setup:
-    """Return a world, a chapter and identities of fixed sizes. They are cut from the summary one
-    after the other."""
+    """Return a setup with a world, a chapter and identities of fixed lengths. They are cut from the
+    session's summary, one after the other."""
     stock = cycle(session.summary + " ")
 
     def cut(size: int) -> str:
@@ -97,8 +96,8 @@ def setup_of(session: RecordedSession) -> Setup:
 
 
 def small_setup_of(session: RecordedSession, number: int) -> Setup:
-    """Return a world and a scene that consist of whole words. Each number gives another part of the
-    summary."""
+    """Return a setup with a small world and a scene, which are cut from the session's summary at
+    whole words. Each number gives another part of the summary."""
     words = session.summary.split()
     stock = cycle(words)
     for _ in range(number * _SMALL_STEP % len(words)):
@@ -126,8 +125,8 @@ def synthetic_session(pairs: int) -> RecordedSession:
     return RecordedSession(roster, summary, made)
 
 
-# The lengths of these lists have no common divisor, so that sequences of words seldom repeat. The
-# check for repeated prose then finds little.
+# The lengths of these lists have no common divisor, so that sequences of words seldom repeat. A
+# check for repeated prose would otherwise find repetitions in the made-up text.
 _ADJECTIVES = (
     "wet", "narrow", "lantern-lit", "salted", "borrowed", "crooked", "silent", "painted",
     "hollow", "tarred", "forgotten", "cold", "patched",
@@ -153,7 +152,7 @@ _DEEDS = (
 
 
 def beat_text(number: int) -> str:
-    """Return a few sentences of a Game Master. They differ for each number."""
+    """Return a beat of a few sentences. Each number gives another beat."""
     told = " ".join(_happening(number * 3 + at) for at in range(3))
     return f"Bell {number + 1}. {told} What do you do?"
 

@@ -1,4 +1,4 @@
-"""Builds chapters whose Tab 2 window is full, and counts the SQL queries of their pages.
+"""Builds chapters with more events than Tab 2 shows, and counts the SQL queries of their pages.
 
 This is a separate program (python -m bench.tab2_chapters 100 1000), because it needs Django's
 settings. It prints a JSON list of {"events", "path", "queries"}.
@@ -26,7 +26,8 @@ def main(sizes: list[int]) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
     django.setup()
     built = [(size, f"/chapters/{build_chapter(size).pk}/play") for size in sizes]
-    # The first visit fills the caches of templates and of memory, so only the second visit counts.
+    # The queries of the first visit do not count, because it fills the caches of templates and of
+    # memory.
     for _size, path in built:
         count_queries(path)
     print(json.dumps([
@@ -35,8 +36,8 @@ def main(sizes: list[int]) -> None:
 
 
 def build_chapter(events: int) -> "Session":
-    """Create a valid chapter in play. It has this number of events, and memory of each full
-    chunk."""
+    """Create a valid chapter in play, with this number of events and with memory of each full
+    stretch."""
     from django.utils import timezone
 
     from sessions.cast import default_cast
@@ -64,7 +65,7 @@ def build_chapter(events: int) -> "Session":
 
 
 def _add_play(chapter: "Session", events: int, begun: datetime) -> None:
-    """Add the turns of the chapter. Each has one attempt and two events."""
+    """Add the chapter's turns, each with one attempt and two events."""
     from sessions.models import Attempt, Event, Turn
 
     attempts = [
@@ -106,7 +107,7 @@ def _add_play(chapter: "Session", events: int, begun: datetime) -> None:
 
 
 def _add_memory(chapter: "Session", covered: int, begun: datetime) -> None:
-    """Add the lock and the deltas up to prompt `covered`, with the jobs that wrote the deltas."""
+    """Add the lock, the deltas up to prompt `covered`, and the jobs that wrote the deltas."""
     from agents.models import Job
     from memory.models import MemoryBlock
 
@@ -161,8 +162,7 @@ def count_queries(path: str, *, status: int = 200) -> int:
 
     from agents.running import database
 
-    # With None here, all queries use this connection and not those of threads, so that they are
-    # counted.
+    # None makes the code of other threads use this connection, so that its queries are counted.
     database.database_threads = None
     with CaptureQueriesContext(connection) as captured:
         answer: Any = Client(SERVER_NAME="localhost").get(path)

@@ -7,7 +7,7 @@ from statistics import mean
 
 from bench.figure import Figure
 
-# How many of an agent's first calls do not count, because the estimate learns from them.
+# The first calls of each agent that do not count, because the estimate still learns from them.
 TEACHING_CALLS = 5
 LARGEST_ERROR = 0.05
 
@@ -15,11 +15,11 @@ _TOKEN = re.compile(r"[^\W\d_]{1,4}|\d{1,3}|(?:[^\w\s]|_){1,4}|\n+")
 
 
 def count_tokens(text: str) -> int:
-    """Return the number of tokens by a stand-in tokenizer.
+    """Return the number of tokens by a simple tokenizer, which stands in for a model's own.
 
-    A token is at most four letters or marks, at most three digits, or a row of line breaks. A real
-    tokenizer knows whole words. With either of them, the number of tokens is not in proportion to
-    the number of characters.
+    A token is at most four letters or marks, at most three digits, or a row of line breaks. In
+    contrast to this, a real tokenizer knows whole words. For both, the number of tokens is not
+    proportional to the number of characters.
     """
     return sum(1 for _ in _TOKEN.finditer(text))
 
@@ -27,7 +27,8 @@ def count_tokens(text: str) -> int:
 def estimate_figure(estimates: Sequence[tuple[int | None, float, int]]) -> Figure | None:
     """Return the figure, or None if there are too few calls.
 
-    `estimates` has for each call of a model its agent, and the estimated and the counted tokens.
+    `estimates` has for each call of a model the agent, the estimated tokens, and the counted
+    tokens.
     """
     calls = Counter[int | None]()
     errors = []

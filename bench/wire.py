@@ -1,4 +1,4 @@
-"""The part of HTTP/1.1 that a small model server needs."""
+"""The parts of HTTP/1.1 that a small model server needs."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ class Request:
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """Return the next request. Returns None at the end of the connection, or if the data is no
+    """Return the next request. Return None if the connection has ended or the data is no
     request."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -43,7 +43,7 @@ async def send_json(
 async def send_bytes(
     writer: asyncio.StreamWriter, body: bytes, kind: str, status: int = 200, headers: str = ""
 ) -> None:
-    """Send a response. `headers` are further lines of the head, each with CRLF at its end."""
+    """Send a response. `headers` are further lines of its head, each with CRLF at its end."""
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {kind}\r\n"
         f"Content-Length: {len(body)}\r\n{headers}\r\n"
@@ -53,7 +53,7 @@ async def send_bytes(
 
 
 class EventStream:
-    """A response of server-sent events in chunked encoding."""
+    """A response of server-sent events, in chunked encoding."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer

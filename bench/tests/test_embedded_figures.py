@@ -2,7 +2,8 @@ from typing import Any
 
 from bench.embedded_figures import embedded_figures
 
-# These are the seconds of three cold prompts, one for each character, and of four warm prompts.
+# The seconds to the first token. The first three prompts each go to another character, whose start
+# of the request is not in the cache yet.
 COLD, WARM = [20.0] * 3, [2.5] * 4
 
 

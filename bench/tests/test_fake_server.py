@@ -12,7 +12,7 @@ from bench.program import wait_until
 from bench.session_data import synthetic_session
 
 SESSION = synthetic_session(21)
-# The server records a call at most this many seconds after it sent the answer.
+# The server records a call at most this many seconds after it has sent the answer.
 NOTED_WITHIN = 10.0
 
 
@@ -27,7 +27,7 @@ Ask = Callable[..., Answer]
 
 @pytest.fixture
 def ask(fake: FakeServer) -> Ask:
-    """Return a function that sends an agent's messages to the fake server and returns the
+    """Return a function that sends messages of an agent to the fake server, and returns the
     answer."""
 
     def ask(agent: int, *texts: str, **more: Any) -> Answer:
@@ -44,7 +44,7 @@ def content_of(answer: Answer) -> str:
 
 
 def stream_text(fake: FakeServer, body: dict[str, Any]) -> tuple[str, list[Any]]:
-    """Return the text of a streamed reply and all of its chunks."""
+    """Return the text of a streamed reply, and the chunks of the stream."""
     events = stream(Server.at(fake.base_url), "/chat/completions", {**body, "stream": True})
     chunks = [json.loads(event.data) for event in events if event.data != "[DONE]"]
     words = (choice["delta"].get("content", "") for c in chunks for choice in c["choices"])

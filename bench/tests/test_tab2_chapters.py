@@ -1,4 +1,4 @@
-"""The benchmarks of pages and streams build chapters that are like played chapters."""
+"""Tests that the chapters of the benchmarks are valid, as chapters that were really played are."""
 
 import pytest
 
