@@ -21,10 +21,10 @@ from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
 from storyengine.tests.running import RunningProgram
 
-# Hypothesis tries examples without a deadline, because their time depends on the machine and on its
-# other work. In continuous integration (CI=true) each test tries the same examples each time.
-# Elsewhere the examples are random. An example that finds a fault is added to its test as an
-# `@example`.
+# Hypothesis sets no deadline for an example, because its time depends on the machine and on the
+# other work of the machine. In continuous integration (CI=true) each run of a test tries the same
+# examples. Elsewhere the examples are random. When a random example shows a bug, a developer adds
+# it to the test as an `@example`.
 hypothesis.settings.register_profile(
     "untimed",
     deadline=None,
@@ -34,21 +34,21 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("untimed")
 
-# Marks of tests that start processes and mostly wait for them.
+# The marks of tests that start processes and mostly wait for these processes.
 _LONG = {"browser", "processes", "real_model"}
-# Marks of tests that behave the same with each database and each broker. Such tests look at pages,
-# run the embedded model, or check requests that are refused before anything is stored.
+# The marks of tests that behave the same with each database and each broker. These tests look at
+# pages, run the embedded model, or check requests that are refused before anything is stored.
 _ONE_STACK = {"browser", "real_model", "one_stack"}
-# Fixtures that a test requests from pytest-django when it reads or writes rows.
+# The fixtures of pytest-django that a test requests if it reads or writes rows.
 _DATABASE = {"db", "transactional_db", "live_server"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that may differ with the database or the broker, and let long tests begin
-    first.
+    """Mark the tests that may differ with the database or the broker, and sort the long tests to
+    the front.
 
-    Short tests then fill the processors that the long tests leave idle.
+    A long test mostly waits. The short tests then run while it waits.
     """
     for item in items:
         if isinstance(item, pytest.Function) and _meets_servers(item):
@@ -83,8 +83,8 @@ def pytest_runtest_makereport(
 def django_db_modify_db_settings(
     django_db_modify_db_settings: None, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Put the SQLite database of each run into a file, because streaming code writes from several
-    threads."""
+    """Put the SQLite database of each run into a file, because an SQLite database in memory cannot
+    be shared by the threads that write while a reply is streamed."""
     database = settings.DATABASES["default"]
     if database["ENGINE"] == "django.db.backends.sqlite3":
         database["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
@@ -102,14 +102,15 @@ def _no_real_calls(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run database code in the test's own thread, so that it sees the rows of the test's
+    """Run all database code in the test's own thread, where it sees the rows of the test's
     transaction."""
     monkeypatch.setattr("agents.running.database.database_threads", None)
 
 
 @pytest.fixture(autouse=True)
 def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget at the end of each test the values that the process has cached from the database."""
+    """Start each test with empty caches of values from the database, and empty the caches
+    afterwards."""
     monkeypatch.setattr("agents.prompting.budget._weight_per_token", {})
     monkeypatch.setattr("agents.calling.rates._latest", None)
     monkeypatch.setattr("agents.calling.rates._replies", Counter())
@@ -119,7 +120,7 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Switch off the warm-up of the next reply, because it would go on after the end of the
+    """Switch off the reading ahead for the next reply, because it would go on after the end of the
     test."""
 
     async def stay_idle(_session_id: uuid.UUID) -> None: ...
@@ -129,8 +130,8 @@ def _nothing_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def noticed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that gets the ids of the jobs of which the broker would be told. No broker is
-    used."""
+    """Return a list that gets the id of each job of which the program would tell the broker. No
+    broker is used."""
     ids: list[str] = []
 
     def note(_name: str, *, kwargs: dict[str, Any], countdown: float | None) -> None:
@@ -144,8 +145,8 @@ def noticed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def provider() -> Iterator[ScriptedProvider]:
     """Yield a scripted provider that answers for every agent.
 
-    The provider gives the queued answers first. Then it makes answers in the form that the request
-    asks for.
+    The provider first gives the answers that a test has queued. After them, it makes answers in the
+    form that each request asks for.
     """
     scripted = ScriptedProvider(fallback=answer_in_form)
     with substitute_provider(scripted):
@@ -154,7 +155,7 @@ def provider() -> Iterator[ScriptedProvider]:
 
 @pytest.fixture
 def run_jobs(db: None) -> Callable[[], int]:
-    """Return a function that works on jobs until none is due and then returns their number."""
+    """Return a function that works on the due jobs until none is left, and returns their number."""
 
     def run() -> int:
         count = 0

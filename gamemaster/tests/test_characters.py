@@ -1,5 +1,5 @@
-"""Tests of which character answers a prompt in the Game Master's mode, and of what the characters
-are told."""
+"""Tests of the characters in the Game Master's mode: which of them answers a prompt, and what each
+of them is told."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Functions that write memory for tests without a model."""
+"""Functions by which tests store memory blocks without a model."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def add_delta(
     *,
     audience: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """Add a delta that belongs to the attempt chosen at the last turn of the stretch.
+    """Add a delta that belongs to the chosen attempt of the stretch's last turn.
 
     If the chapter lacks this turn, the delta belongs to no attempt and always counts.
     """
@@ -54,7 +54,7 @@ def add_block(
 def write_delta(
     attempt: Attempt, *, from_prompt_index: int, payload: dict[str, Any]
 ) -> MemoryBlock | None:
-    """Write the delta of a stretch for all characters, and return it.
+    """Store a delta that all characters may read, and return it.
 
     Return None if the stretch has a delta already.
     """

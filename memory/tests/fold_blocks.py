@@ -1,4 +1,4 @@
-"""The blocks of a short chapter, for tests of the fold."""
+"""Memory blocks of a short chapter, for tests of the fold."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Memory may ask which of two facts is true. These tests read the two facts from the question."""
+"""Tests of finding the two facts in a question of memory that asks which of them is true."""
 
 import pytest
 from hypothesis import given

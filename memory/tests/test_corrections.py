@@ -28,7 +28,8 @@ KNOCKS = "three knocks are the keeper's sign"
 
 @pytest.fixture
 def chapter() -> Session:
-    """Return a chapter of eight prompts, whose memory covers seven and has one open question."""
+    """Return a chapter of eight prompts, of which memory covers seven. Memory has one open
+    question."""
     chapter = make_active_chapter(last_summarized_prompt_index=7)
     add_prompts(chapter, 8)
     for kind, first, last, payload in (
@@ -247,15 +248,15 @@ class TestWriteAnswer:
 
 
 class TestReaders:
-    """A ruling is read by the characters who knew the fact or question that the ruling settles.
+    """Tests of the characters who may read a ruling.
 
-    If no character knew the fact or question, all characters read the ruling. The GM may name other
-    readers.
+    These are the characters who knew the fact or the question that the ruling settles. If no
+    character knew it, all characters may read the ruling. The GM may name other readers.
     """
 
     @pytest.fixture
     def torn(self, chapter: Session) -> Session:
-        """Add a secret of characters 1 and 3 to the chapter, and return the chapter.
+        """Return the chapter with a fact and a question that only characters 1 and 3 know.
 
         All characters know the other facts.
         """
@@ -280,8 +281,8 @@ class TestReaders:
     ) -> None:
         block = write_correction(torn.pk, canon="it was Tom's hand", replaces=settled)
         assert block.audience == readers
-        # The ruling has replaced the old fact, so that no memory has this fact now. When the same
-        # ruling is sent again, it still keeps its readers.
+        # The ruling has removed the old fact from memory. If the same ruling is sent again, it
+        # still has the readers who knew the old fact.
         assert write_correction(torn.pk, canon="it was Tom's hand", replaces=settled) == block
         for slot in torn.selected_agent_slots:
             told = [fact.text for fact in present(fold_chapter(torn, readers=[slot])).canon]
@@ -301,7 +302,7 @@ class TestReaders:
         assert write_answer(torn.pk, DOUBT, Answer.KEEP, readers=readers).audience == sorted(
             readers
         )
-        # The same words for other readers are another ruling.
+        # A ruling with the same words and other readers is another ruling.
         again = write_correction(torn.pk, canon="x is y", readers=[1, 2, 3])
         assert again != block
 
@@ -326,7 +327,8 @@ class TestReaders:
 def test_a_delta_that_comes_late_stands_before_the_rulings_made_after_its_turn(
     chapter: Session, played_since: int
 ) -> None:
-    """The order of the blocks is the same before and after the late delta is stored."""
+    """The rulings also apply to a delta that is stored after them, if they were made after its
+    turn."""
     add_prompts(chapter, played_since)
     write_correction(chapter.pk, replaces="the bell tolls", canon="the bell is still")
     asked = {

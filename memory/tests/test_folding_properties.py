@@ -1,4 +1,4 @@
-"""Tests of properties that every fold has, whatever its blocks say."""
+"""Tests of properties that the fold of any blocks has."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,8 @@ json_values = st.recursive(
     max_leaves=20,
 )
 
-# The different texts are few, so that later blocks often repeat the facts of earlier blocks.
+# Only a few different texts are drawn, so that later blocks often repeat the facts of earlier
+# blocks.
 words = st.sampled_from(
     [
         "The door is shut",
@@ -107,7 +108,7 @@ kinds = ["world_chapter_lock", "turn_delta", "canon_correction"]
 
 @st.composite
 def memories(draw: st.DrawFn) -> list[Block]:
-    """Draw a chapter's blocks in order: a lock, then deltas and rulings."""
+    """Draw the blocks of a chapter in order: a lock, then deltas and rulings."""
     blocks = [Block("world_chapter_lock", 0, 0, draw(locks))]
     prompt = 0
     for _ in range(draw(st.integers(0, 6))):
@@ -129,8 +130,8 @@ def odd_memories(draw: st.DrawFn) -> list[Block]:
 
 
 def in_full(folded: Fold) -> str:
-    """Return a text that differs if two folds differ in anything, even in the order of a
-    mapping."""
+    """Return a text that is equal only for equal folds, in which also the order of all entries is
+    equal."""
     return repr(folded)
 
 

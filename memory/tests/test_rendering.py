@@ -239,7 +239,7 @@ class TestReadableBlock:
 
 
 class TestOddPayloads:
-    """A payload may be any JSON, because a model wrote it."""
+    """Tests of payloads with any JSON, because a model writes the payloads."""
 
     @given(payload=json_values)
     @pytest.mark.parametrize("kind", MemoryBlock.Type.values)

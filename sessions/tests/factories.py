@@ -26,7 +26,7 @@ def make_chapter(
     agent_identity_text_by_slot: Mapping[str, str] = IDENTITIES,
     **fields: Any,
 ) -> Session:
-    """Make a chapter whose Tab 1 is filled in."""
+    """Make a chapter with a filled Tab 1."""
     chapter = Session(**{"title": "The Dark Lamp", **fields})
     chapter.save(force_insert=True)
     Tab1Inputs.objects.create(
@@ -42,7 +42,8 @@ def make_chapter(
 def make_cast(
     chapter: Session, slots: Sequence[int] | None = None, **texts: Mapping[str, str]
 ) -> None:
-    """Select the characters in `slots`, and set the fields that `texts` names by slot.
+    """Select the characters in `slots`, and set fields of characters. `texts` maps the name of a
+    field to new texts by slot.
 
     Without `slots`, the selection stays unchanged. Fields without a new text stay unchanged too.
     """
@@ -60,12 +61,12 @@ def make_cast(
 
 
 def make_active_chapter(**fields: Any) -> Session:
-    """Make a chapter that is locked and in play."""
     return make_chapter(**{"state": State.ACTIVE, "tab1_locked": True, **fields})
 
 
 def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
-    """Store these changes as an act of the user. The act does not read the world."""
+    """Store these changes as an act of the user. Unlike an act of a mode, it does not read the
+    world."""
     return acts.act(session_id, lambda chapter: changes)
 
 
@@ -80,7 +81,7 @@ def add_prompts(chapter: Session, count: int, *, text: str = "beat", reply: str 
 
 
 def add_thoughts(chapter: Session, count: int, *, actor: int = 1) -> None:
-    """Commit `count` further turns without words, each of which comes to a thought alone."""
+    """Commit `count` further turns without a prompt. The only event of each turn is a thought."""
     for _ in range(count):
         attempt = open_prompt(
             chapter.pk,
@@ -96,7 +97,7 @@ def add_thoughts(chapter: Session, count: int, *, actor: int = 1) -> None:
 def add_turn(
     chapter: Session, number: int, *, words: str, reply: str, actor: int = 1, **fields: Any
 ) -> Turn:
-    """Add a turn with one committed attempt, and leave the chapter's own row unchanged."""
+    """Add a turn with one committed attempt. Leave the chapter's own row unchanged."""
     attempt = add_attempt(
         chapter,
         submission_key=str(uuid.uuid4()),
@@ -116,7 +117,7 @@ def add_turn(
 def add_reply(
     chapter: Session, number: int, reply: str, *, is_chosen: bool = True, **fields: Any
 ) -> Attempt:
-    """Add another committed attempt at a turn, and choose it unless `is_chosen` is false."""
+    """Add another committed attempt at a turn. Choose the attempt unless `is_chosen` is false."""
     turn = chapter.turns.select_related("chosen").get(number=number)
     attempt = add_attempt(
         chapter,
@@ -154,9 +155,9 @@ def add_events(attempt: Attempt, number: int, reply: str) -> None:
 
 
 def add_attempt(chapter: Session, **fields: Any) -> Attempt:
-    """Add an attempt that a live process is writing, unless `fields` say otherwise.
+    """Add an attempt, which a live process is writing unless `fields` say otherwise.
 
-    The chapter's own row stays unchanged.
+    Leave the chapter's own row unchanged.
     """
     return Attempt.objects.create(
         session=chapter,

@@ -1,4 +1,4 @@
-"""Functions for tests of races, which use real threads and the real database."""
+"""Functions for tests of races. The tests use real threads and a real database."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,14 +11,15 @@ from django.db import connection, transaction
 from sessions.exceptions import ChapterError
 
 Work = Callable[[], Any]
-# No test takes this many seconds. Threads that take longer are in a deadlock.
+# The seconds after which waiting threads count as being in a deadlock. No test takes so long.
 LONG = 60.0
 
 
 def at_once(*works: Work) -> list[Any]:
-    """Run the functions at once, each in its own thread, and return their results in order.
+    """Run the functions at the same time, each in its own thread, and return their results in
+    order.
 
-    The result of a function that was refused is its ChapterError. Any other error is raised.
+    If a function raises a ChapterError, the error is its result. Any other error is raised again.
     """
     results: list[Any] = [None] * len(works)
     all_are_here = threading.Barrier(len(works))
@@ -49,10 +50,8 @@ def at_once(*works: Work) -> list[Any]:
 
 @contextmanager
 def held_elsewhere(lock: Work) -> Iterator[None]:
-    """Call `lock` in a transaction of another thread.
-
-    The transaction ends after the `with` block.
-    """
+    """Call `lock` in a transaction of another thread. The transaction ends after the `with`
+    block."""
     is_held, let_go = threading.Event(), threading.Event()
 
     def hold() -> None:

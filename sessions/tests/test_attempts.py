@@ -1,4 +1,4 @@
-"""An attempt is stored whole or not at all, and only once even if it is sent again.
+"""Tests that an attempt is stored whole or not at all, and only once even if it is sent again.
 
 A chapter has at most one turn in flight.
 """
@@ -140,7 +140,8 @@ def refuse(_chapter: Session, _actor: int | None) -> Writer:
 
 
 class TestSentAgain:
-    """What was stored is found by its key before anybody asks whether it could be sent now."""
+    """Tests that a submission which is sent again is found by its key, although the mode would
+    refuse it now."""
 
     def test_a_prompt_that_its_mode_would_refuse_now(self, chapter: Session) -> None:
         sent: dict[str, Any] = {"actor": 3, "words": "The door opens.", "witnesses": [2]}
@@ -219,7 +220,7 @@ def test_words_that_were_accepted_stay_when_others_come_under_their_key(
     assert chapter.attempts.values().get() == before
     chapter.refresh_from_db()
     assert chapter.turn_in_flight is None
-    # The key and the words are those of the first submission, so that its attempt runs again.
+    # The first words under the first key are sent again, so their attempt runs again.
     assert send(chapter).pk == attempt.pk
 
 
@@ -406,7 +407,8 @@ def test_a_reroll_may_say_other_words_to_another_character(chapter: Session) -> 
     chapter.refresh_from_db()
     words, reply = chosen_events(chapter)
     assert (words.text, reply.agent_slot) == ("The ice holds.", 3)
-    # The character who answers is a witness, even if the prompt's witnesses do not include it.
+    # The character who answers is a witness, even if the prompt does not name this character as
+    # one.
     assert words.witnesses == reply.witnesses == [1, 3]
     assert chapter.next_agent_slot == 1
 

@@ -1,4 +1,4 @@
-"""Chance is the same in every attempt at a turn."""
+"""Tests that chance is the same in every attempt at a turn."""
 
 import uuid
 
@@ -38,7 +38,8 @@ def test_seed_turn_and_name_each_make_another_luck() -> None:
         draws(SEED, 4, "dice"),
         draws(SEED, 3, "weather"),
         draws(uuid.UUID(int=1), 3, "dice"),
-        # The draws of turn 33 under the name "3" and of turn 3 under the name "33" must differ.
+        # The number and the name are not simply joined: turn 33 with the name "3" and turn 3 with
+        # the name "33" draw different numbers.
         draws(SEED, 33, "3"),
         draws(SEED, 3, "33"),
     ]

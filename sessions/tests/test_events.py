@@ -1,5 +1,4 @@
-"""Tests of the events of an attempt, of their witnesses, and of how the transcript shows the
-events."""
+"""Tests of the events of an attempt, of their witnesses, and of the transcript that shows them."""
 
 from typing import Any
 
@@ -37,7 +36,7 @@ def play(chapter: Session, outcome: Any = OUTCOME, **sent: Any) -> Attempt:
 
 
 def without_words(chapter: Session, outcome: Any = OUTCOME) -> Attempt:
-    """Commit a turn that a character takes without a prompt."""
+    """Commit a turn in which character 1 acts without a prompt."""
     attempt = add_attempt(chapter, actor=1, words="", submission_key="own")
     Session.objects.filter(pk=chapter.pk).update(turn_in_flight=attempt.pk)
     assert commit_attempt(attempt, outcome)

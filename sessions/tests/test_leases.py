@@ -1,7 +1,5 @@
-"""The database's clock decides how long a lease lasts.
-
-If another transaction has locked a row, the leases of other rows are renewed all the same.
-"""
+"""Tests that the database's clock measures leases, and that a row which another transaction has
+locked does not prevent the renewal of other rows."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

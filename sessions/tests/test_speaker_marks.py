@@ -1,5 +1,5 @@
-"""Tests that a text cannot imitate the transcript's marks of speakers, and that other text stays
-unchanged."""
+"""Tests that a text cannot imitate the marks of speakers in the transcript, and that all other text
+stays unchanged."""
 
 import pytest
 from hypothesis import given
@@ -112,8 +112,8 @@ def test_only_backslashes_are_added(text: str) -> None:
 
 @pytest.mark.parametrize("unit", PIECES)
 def test_no_text_takes_longer_than_its_length(unit: str) -> None:
-    """The test measures no time. It would take minutes if the time grew with the square of the
-    length."""
+    """The test measures no time. If the time grew with the square of the length, the test would
+    take minutes."""
     assert without_cues(f"Tom{unit * 300_000}:", CAST)
 
 

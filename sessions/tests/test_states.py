@@ -1,4 +1,4 @@
-"""A chapter's state can change by each transition in the table, and in no other way."""
+"""Tests that a chapter's state can change by each transition in the table and by no other."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,5 @@
-"""A chapter's world is the same as if only the chosen attempts had ever been made."""
+"""A randomised test that a chapter's world is the same as if only its chosen attempts had ever been
+made."""
 
 import uuid
 from collections.abc import Callable
@@ -39,7 +40,8 @@ from sessions.world import (
 
 @dataclass
 class Run:
-    """The changes of a run, and the late results that were finished when the run began."""
+    """The changes of a run of an attempt, and the late results that were finished when the run
+    began."""
 
     finished: list[uuid.UUID]
     taken: list[str]
@@ -52,7 +54,7 @@ class Run:
 
 @dataclass
 class Try:
-    """An attempt, as the test expects it to be stored. `kept` is the run whose text can be kept."""
+    """An attempt as the test expects it to be. `kept` is the run whose text the user can keep."""
 
     row: Attempt
     turn: int
@@ -94,12 +96,12 @@ class Play(RuleBasedStateMachine):
         self.trials: list[Try] = []
         self.in_flight: Try | None = None
         self.broken: Try | None = None
-        # The runs of these attempts are over, but their processes do not know it yet.
+        # Attempts whose runs are over although their processes do not know it yet.
         self.lost: list[Attempt] = []
         self.has_ended = False
         self.count = 0
 
-    # The following methods compute the state that the test expects of the chapter.
+    # The following methods compute the state that the test expects.
 
     def name(self, what: str) -> str:
         self.count += 1
@@ -112,7 +114,7 @@ class Play(RuleBasedStateMachine):
         return told
 
     def waiting(self, number: int) -> list[Result]:
-        """Return the late results that an attempt at this turn should take."""
+        """Return the late results that an attempt at the turn with this number should take."""
         taken = self.world(before=number)
         chosen = {id(step.chosen) for step in self.turns[: number - 1]}
         found = [
@@ -135,7 +137,7 @@ class Play(RuleBasedStateMachine):
 
     @property
     def can_change(self) -> bool:
-        """Return whether another attempt at the latest turn can be made or chosen."""
+        """Whether another attempt at the latest turn can be made or chosen."""
         return not (self.has_ended or self.in_flight or self.latest.acts)
 
     def begin(self, row: Attempt, number: int) -> Try:
@@ -322,7 +324,7 @@ class Play(RuleBasedStateMachine):
         assert not store_changes(lost, notes("late"))
         assert commit_attempt(lost, "Late.") is None
 
-    # The following rules are the user's actions at the latest turn.
+    # The following rules are actions of the user after the latest turn.
 
     @precondition(lambda self: self.can_change)
     @rule(data=st.data())
@@ -373,9 +375,9 @@ class Play(RuleBasedStateMachine):
     @precondition(lambda self: not self.in_flight)
     @rule(data=st.data())
     def end_and_reopen(self, data: st.DataObject) -> None:
-        """End the chapter and reopen it.
+        """End the chapter, try everything, and reopen the chapter.
 
-        While the chapter is ended, everything is refused, except that a running trial may end.
+        While the chapter is ended, the engine refuses every action. Only a running trial may end.
         """
         self.has_ended = True
         Session.objects.filter(pk=self.pk).update(state=State.ENDED)
@@ -393,7 +395,7 @@ class Play(RuleBasedStateMachine):
 
     @rule(data=st.data(), is_finished=st.booleans())
     def ask(self, data: st.DataObject, is_finished: bool) -> None:
-        """Ask for a late result of a random attempt, most often of one at the latest turn."""
+        """Ask for a late result of a random attempt, most often one at the latest turn."""
         steps = data.draw(st.sampled_from([self.turns, self.turns[-1:]]))
         asker = data.draw(st.sampled_from([one for step in steps for one in step.tries]))
         self.results.append(Result(asker, self.name("result"), is_finished))
@@ -430,7 +432,7 @@ class Play(RuleBasedStateMachine):
             assert is_waiting == (one.pk in waiting)
 
     def teardown(self) -> None:
-        """Check that a second chapter, in which only the chosen attempts are made, has the same
+        """Make only the chosen attempts in a second chapter, and check that it has the same
         world."""
         other = make_active_chapter().pk
         rows: dict[int, uuid.UUID] = {}
@@ -452,9 +454,9 @@ class Play(RuleBasedStateMachine):
         assert world_of(other) == world_of(self.pk)
 
 
-# The test runs on SQLite only, where its examples take half a minute. On PostgreSQL they take more
-# than ten minutes, because PostgreSQL has no statistics of rows that an open transaction has made,
-# and therefore plans its queries badly.
+# The test runs on SQLite only, where its examples take half a minute. On PostgreSQL they would take
+# more than ten minutes. PostgreSQL has no statistics of rows that an open transaction has made, and
+# therefore plans its queries badly.
 @pytest.mark.one_stack
 @pytest.mark.django_db
 def test_the_world_is_that_of_a_chapter_in_which_only_the_chosen_were_made() -> None:
