@@ -1,5 +1,4 @@
-"""A request with a body, for tests of the code that accepts or refuses it before the body is
-read."""
+"""ASGI requests with a body, for tests of the limits that apply before Django reads the body."""
 
 import asyncio
 from typing import Any
@@ -12,7 +11,7 @@ CHUNK = 100_000
 
 
 class Application:
-    """An application that reads a body as Django does, and counts its bytes."""
+    """An ASGI application that reads a body as Django does, and counts its bytes."""
 
     def __init__(self) -> None:
         self.stored = 0
@@ -35,10 +34,11 @@ class Application:
 
 
 class Exchange:
-    """A request of `size` bytes, with the answer's messages and the number of bytes that were read.
+    """A request whose body has `size` bytes. `answer` has the ASGI messages of the response, and
+    `left` is the number of bytes that were not read.
 
-    Without `declared`, the request does not tell its length. After `stops_after` bytes the client
-    sends no more and stays connected.
+    Without `declared`, the request has no Content-Length. After `stops_after` bytes the client
+    sends nothing more and stays connected.
     """
 
     def __init__(

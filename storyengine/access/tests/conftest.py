@@ -14,9 +14,9 @@ PASSWORD = "correct horse battery staple"
 
 @pytest.fixture
 def password(settings: Settings, db: None) -> Iterator[str]:
-    """Set a password for the program and yield it."""
+    """Set the program's password, and yield it."""
     settings.PASSWORD = PASSWORD
-    # Slow hashing protects a stored password. In tests it would only cost time.
+    # Hashing is made fast, because these tests store no password that needs protection.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     store_password_once.cache_clear()
     cache.clear()

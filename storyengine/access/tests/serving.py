@@ -1,4 +1,5 @@
-"""A server in the test's process, set up as by the command `serve`, and its visitors."""
+"""A server in the test's process, with the limits on connections that the command `serve` sets, and
+clients that visit it."""
 
 import asyncio
 import socket
@@ -15,18 +16,18 @@ from storyengine.access.connections import BoundedProtocol, Connections
 HALF = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 WHOLE = HALF + b"\r\n"
 STREAM = WHOLE.replace(b"/ ", b"/stream ")
-# The timeout of each socket in these tests, in seconds. Every answer takes far less time.
+# The timeout of each socket, in seconds. Every answer arrives far sooner.
 PATIENCE = 30.0
 _PIECE = 100_000
 
 
 def whole_for(size: int) -> bytes:
-    """Return a request whose answer has `size` bytes."""
+    """Return a request whose answer has more than `size` bytes."""
     return WHOLE.replace(b"/ ", b"/of/%d " % size)
 
 
 class Served:
-    """A running server. One of its pages streams until the test tells it to end."""
+    """A running server. Its page /stream goes on until the test sets `may_end`."""
 
     def __init__(self, most: int) -> None:
         self.may_end, self.is_streaming = Event(), Event()
@@ -74,8 +75,8 @@ class Visitors:
         visitor = socket.socket()
         self._stack.callback(visitor.close)
         visitor.settimeout(PATIENCE)
-        # The receive buffer is small, so that it cannot hold an answer that the visitor does not
-        # read.
+        # The receive buffer is small, so that an answer which the visitor does not read cannot fit
+        # into it.
         visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         visitor.connect(("127.0.0.1", self.port))
         for part in parts:
@@ -91,7 +92,8 @@ def is_answered(visitor: socket.socket) -> bool:
 
 
 def read_until(visitor: socket.socket, end: bytes = b"\0") -> bytes:
-    """Return the bytes that the visitor receives until `end` or until the connection is closed."""
+    """Return the bytes that the visitor receives, up to the bytes `end` or to the close of the
+    connection."""
     read = b""
     while end not in read:
         try:

@@ -1,4 +1,4 @@
-"""Tests of who may call the API."""
+"""Tests of the conditions under which the API answers a caller."""
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -136,7 +136,8 @@ class TestWithPassword:
     def test_the_comparison_tells_nothing_by_its_time(
         self, client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch, given: str
     ) -> None:
-        """Whatever token is given, only the result of Django's constant-time comparison decides."""
+        """Every token is compared in constant time: Django's function alone decides whether it is
+        right."""
         compared = []
 
         def compare(one: str, other: str) -> bool:

@@ -1,4 +1,4 @@
-"""Tests that a visitor who may not send a body is refused before any of the body is stored."""
+"""Tests that a request whose sender may not send it is refused before any of its body is stored."""
 
 import json
 
@@ -26,7 +26,8 @@ def assert_is_refused(exchange: Exchange, status: int) -> None:
     assert not exchange.application.was_asked
     assert exchange.headers[b"connection"] == b"close"
     assert exchange.headers[b"x-frame-options"] == b"DENY"
-    # The body is read to its end, because some clients read the answer only after they sent all.
+    # The body is read to its end, because some clients read the answer only after they have sent
+    # the whole body.
     assert exchange.left == 0
 
 

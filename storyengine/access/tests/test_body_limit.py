@@ -25,7 +25,7 @@ from storyengine.exchange.limits import MAX_FILE_BYTES, import_command
 SMALL = 1_100_000
 IMPORTS = ("/chapters/import", "/api/session/import")
 JSON = {"Content-Type": "application/json"}
-# This character has four bytes in UTF-8 and twelve bytes in a URL-encoded form.
+# A character with four bytes in UTF-8 and twelve bytes in a URL-encoded form.
 WIDE = "🌊"
 
 
@@ -46,14 +46,15 @@ def test_a_hundred_megabytes_are_read_to_their_end_and_not_stored(
     large = Exchange(100_000_000, declared=declared, path=path, headers=JSON)
     assert large.status == 413
     assert large.application.stored <= limit
-    # The body is read to its end, because some clients read the answer only after they sent all.
+    # The body is read to its end, because some clients read the answer only after they have sent
+    # the whole body.
     assert large.left == 0
     assert len(large.answer) == 2
 
 
 class TestEverythingElse:
-    """Addresses that take no file have a lower limit, because a stranger may send a body there
-    too."""
+    """Tests of all addresses but those of an import. They have a lower limit, because only an
+    import needs a larger body."""
 
     @pytest.mark.parametrize("declared", ["2000000", ""])
     @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ class TestEverythingElse:
         assert large.application.stored <= SMALL
 
     def test_what_django_takes_fits(self) -> None:
-        """The limit has room for the largest texts that Django takes and for the rest of a form."""
+        """The limit leaves room for the largest body that Django reads into memory."""
         assert Exchange(SMALL).application.stored == SMALL
         assert SMALL > django_settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         assert Exchange(SMALL + 1).status == 413
@@ -117,8 +118,8 @@ def test_the_answer_is_in_the_form_of_who_asked() -> None:
     assert (problem["status"], problem["type"]) == (413, "urn:storyengine:too-large")
     assert (problem["title"], problem["instance"]) == ("Too large", "/api/session/import")
     assert "21,000,000 bytes" in problem["detail"]
-    # A command can import a chapter that is too large for the API. The answer to an import names
-    # that command, and the answer to any other request does not.
+    # If a chapter is too large for an import by the API or a page, an operator can import it by a
+    # command. Only the answer to an import names this command.
     assert import_command() in problem["detail"]
     assert import_command().encode() not in page.body
 
@@ -134,7 +135,7 @@ def test_the_answer_has_the_headers_of_all_answers(path: str, declared: str) -> 
 
 
 class TestTooSlow:
-    """Tests of bodies that come too slowly. The time limits are very short here."""
+    """Tests of bodies that arrive too slowly. The time limits are very short here."""
 
     @pytest.fixture(autouse=True)
     def _no_patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,8 +156,8 @@ class TestTooSlow:
     def test_one_that_comes_by_drops_has_more_time_the_more_has_come(
         self, monkeypatch: pytest.MonkeyPatch, seconds: int, status: int
     ) -> None:
-        """The client sends a tenth of a megabyte every `seconds`, so it is never silent for
-        long."""
+        """The client sends a tenth of a megabyte every `seconds`. No pause is long enough for a
+        timeout, so only the whole time decides."""
         clock = count(step=seconds)
         now = SimpleNamespace(seconds=next(clock))
         monkeypatch.setattr(body_limit, "SILENT_SECONDS", 30.0)
@@ -183,8 +184,8 @@ class TestTooSlow:
 
 
 def test_a_client_that_asks_first_hears_a_refusal_at_once() -> None:
-    """The client waits for the refusal and sends no body, so the server must not wait for the
-    body."""
+    """The client sends the body only after the server has asked for it, so the server must not read
+    the body before it refuses the request."""
     asking = Exchange(5_000_000, declared="5000000", headers={"Expect": "100-continue"})
     assert (asking.status, asking.left) == (413, 5_000_000)
 
@@ -207,7 +208,7 @@ def test_what_is_no_request_passes() -> None:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("no_password")
 class TestCount:
-    """Tests of how many parts a form may have, however small the parts are."""
+    """Tests of the greatest number of parts in a form."""
 
     @pytest.mark.parametrize(("count", "status"), [(1_000, 422), (1_001, 400)])
     def test_of_fields(self, client: Client, count: int, status: int) -> None:

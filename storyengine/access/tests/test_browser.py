@@ -1,4 +1,4 @@
-"""Tests that Django's middleware works the same way in the event loop as in a thread."""
+"""Tests that Django's middleware works in the event loop as it does in a thread."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_password")]
 
 @pytest.fixture
 def hops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that gets the name of each function that is run in a thread."""
+    """Return a list that gets the name of each function that async code runs in a thread."""
     names: list[str] = []
     run = SyncToAsync.__call__
 
@@ -57,7 +57,7 @@ def test_pages_may_not_be_framed(async_client: AsyncClient) -> None:
 
 
 def test_a_message_reaches_the_next_page(async_client: AsyncClient) -> None:
-    """After a consent was withdrawn in the admin, the next page says so."""
+    """The page after a deletion in the admin shows the admin's message about the deletion."""
     ProviderConsent.objects.create(host="llm.example")
     response: Any = async_to_sync(async_client.post)(
         "/admin/agents/providerconsent/llm.example/delete/", {"post": "yes"}, follow=True

@@ -1,4 +1,4 @@
-"""Tests of `prepare` and `serve`, called as make and honcho call them."""
+"""Tests of the commands `prepare` and `serve`, called as make and honcho call them."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ from storyengine.access.listening import open_listeners
 @pytest.fixture
 def prepare(settings: Settings, free_port: int, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.PASSWORD = ""
-    # The test database is up to date, and migrating it here would end the test's transaction.
+    # The command must not migrate, because a migration would end the test's transaction.
     monkeypatch.setattr(
         "storyengine.access.management.commands.prepare.call_command", lambda *args, **kwargs: None
     )
@@ -46,7 +46,7 @@ class TestPrepare:
 
     def test_a_worker_that_is_up_before_the_model_waits_for_it(self, settings: Settings) -> None:
         settings.LLM = "embedded"
-        # This row comes from a run that was killed. Nobody answers at its address.
+        # A run that was killed has left this row. No server answers at the address in it.
         EmbeddedServer.objects.create(phase="ready", model="old", base_url="http://gone")
         chapter = make_chapter()
         job = request_lock(chapter.pk)
@@ -78,19 +78,19 @@ class TestPrepare:
             listener.listen()
             with pytest.raises(CommandError, match="is taken"):
                 call_command("prepare")
-        # The row describes the model of the run that has the port, so this start must not store
-        # one.
+        # Another run has the port. The command must not store a row, because the row would describe
+        # the model of that run.
         assert not EmbeddedServer.objects.exists()
 
 
 def test_what_is_weak_is_said_at_the_start(free_port: int, tmp_path: Path) -> None:
-    """`prepare` warns on standard error for a person to read, since honcho reads its standard
+    """`prepare` prints its warnings to standard error, because honcho's arguments are on standard
     output."""
     environment = os.environ | {
         "PORT": str(free_port),
         "STORYENGINE_DATA": str(tmp_path),
         "STORYENGINE_PASSWORD": "11-of-them-",
-        # An operator may choose this address, which other machines can reach.
+        # Other machines can reach this address, which an operator may choose.
         "STORYENGINE_HOST": "0.0.0.0",  # noqa: S104
         "STORYENGINE_API_TOKEN": "11-of-them-",
     }
@@ -140,7 +140,7 @@ class TestServe:
         assert f"http://localhost:{free_port} (on this machine only)" in server.stdout.readline()
 
         connection = HTTPConnection("127.0.0.1", free_port)
-        # This address answers although there is no database yet.
+        # The address /healthz answers although there is no database yet.
         connection.request("GET", "/healthz", headers={"Host": "localhost"})
         response = connection.getresponse()
         assert (response.status, response.read()) == (200, b'{"status": "ok"}')

@@ -47,8 +47,9 @@ class TestHead:
         served, visitors = serve()
         stream = visitors.send(STREAM)
         assert served.is_streaming.wait(PATIENCE)
-        # The server waits in vain for the rest of this request, which came after the stream. So the
-        # stream has been open for longer than a request may take.
+        # This request is never whole, so the server closes its connection after the longest time
+        # that a request may take. The stream was opened earlier and has lasted longer than this
+        # time.
         assert read_until(visitors.send(HALF)) == b""
         served.may_end.set()
         assert is_answered(stream)
@@ -100,7 +101,7 @@ class TestTooMany:
         assert line.msg == "connections closed"
         fields = getattr(line, "fields", {})
         assert (fields["open"], fields["too_many"]) == (10, 1)
-        # The server still answers the other visitors.
+        # The server still answers a visitor whose connection it did not close.
         waiting[-1].sendall(b"\r\n")
         assert is_answered(waiting[-1])
 
@@ -125,10 +126,10 @@ class TestTooMany:
     def test_refusals_fill_no_log(
         self, serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """uvicorn writes a line for each refusal. The log shows only the first line of each
-        kind."""
+        """uvicorn reports each refusal, but the log gets only the first line of each kind in a
+        minute."""
         logger = logging.getLogger("uvicorn.error")
-        # The filters are replaced by new ones, so that lines of other tests do not count.
+        # New filters know of no line that other tests have caused.
         monkeypatch.setattr(logger, "filters", [OnceAMinute() for _ in logger.filters])
         served, visitors = serve(most=1)
         visitors.send(STREAM)

@@ -1,4 +1,4 @@
-"""Tests of the headers that every answer has, a page as well as a refusal."""
+"""Tests of the headers that every answer has, whether it is a page or a refusal."""
 
 import re
 from pathlib import Path

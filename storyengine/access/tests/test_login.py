@@ -1,5 +1,3 @@
-"""Tests of the login page."""
-
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -21,7 +19,7 @@ TRIES = settings.AXES_FAILURE_LIMIT
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that gets each password that is compared with the right one."""
+    """Return a list that gets each password that the program compares with the right one."""
     compared: list[str] = []
     authenticate = ModelBackend.authenticate
 
@@ -66,8 +64,8 @@ class TestLogin:
         assert response.status_code == 302
 
     def test_the_session_gets_a_new_key(self, client: Client, password: str) -> None:
-        """An attacker may place a session in the browser before the login. The login deletes this
-        session."""
+        """An attacker may have put a session of his own into the browser. The login replaces and
+        deletes this session."""
         planted = SessionStore()
         planted["planted"] = True
         planted.save()
@@ -110,7 +108,8 @@ class TestLogin:
     ) -> None:
         for at in range(TRIES):
             Client(headers={"User-Agent": f"Browser {at}"}).post("/login", {"password": "guess"})
-        # A restart clears the cache. The count of wrong passwords is in the database and stays.
+        # A restart clears the cache. The number of wrong passwords remains, because it is in the
+        # database.
         cache.clear()
         assert client.post("/login", {"password": password}).status_code == 429
 

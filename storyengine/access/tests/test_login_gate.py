@@ -1,4 +1,4 @@
-"""Tests of who may see pages, with and without a password."""
+"""Tests of the pages that can be seen with and without a login."""
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -14,7 +14,7 @@ OPEN_PATHS = {"healthz", "readyz", "login"}
 
 
 def page_paths(patterns: list[URLPattern | URLResolver], prefix: str = "") -> list[str]:
-    """Return every address of the URLconf, with a made-up value for each parameter."""
+    """Return the route of every address in the URLconf."""
     paths = []
     for pattern in patterns:
         route = prefix + str(pattern.pattern)
@@ -34,7 +34,7 @@ def concrete(route: str) -> str:
 GUARDED = [
     concrete(route)
     for route in page_paths(get_resolver().url_patterns)
-    # The address /metrics refuses in the API's way (see test_api_access).
+    # The address /metrics refuses as the API does (see test_api_access).
     if not route.startswith(("admin/", "api/", "metrics")) and route not in OPEN_PATHS
 ] + ["/admin/", "/admin/story_sessions/event/", "/admin/login/", "/no-such-page"]
 
@@ -110,7 +110,7 @@ class TestWithPassword:
     ) -> None:
         client.post("/login", {"password": password})
         settings.PASSWORD = "a new one"
-        store_password_once.cache_clear()  # This call stands for a restart with the new password.
+        store_password_once.cache_clear()  # A restart with the new password would do this.
         assert client.get("/admin/").status_code == 302
         assert client.post("/login", {"password": password}).status_code == 403
         assert client.post("/login", {"password": "a new one"}).status_code == 302

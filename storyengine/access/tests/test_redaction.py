@@ -26,7 +26,7 @@ SECRETS = {
 
 
 def break_down(request: HttpRequest) -> HttpResponse:
-    """Raise an error that has every secret in its message and in its frame."""
+    """Raise an error that has every secret in its message and in a local variable."""
     carried = " ".join(SECRETS.values())
     raise RuntimeError(carried)
 
@@ -82,7 +82,7 @@ def test_with_debug_they_are_taken_out_of_the_words_that_it_shows(
 def test_every_handler_redacts(settings: Settings) -> None:
     for handler in settings.LOGGING["handlers"].values():
         if handler["class"] == "storyengine.operations.counts.CountingHandler":
-            continue  # This handler only counts and writes nothing.
+            continue  # This handler only counts log lines and writes none.
         formatter = settings.LOGGING["formatters"][handler["formatter"]]
         assert issubclass(import_string(formatter["()"]), RedactingFormatter)
 
@@ -122,7 +122,8 @@ def test_an_address_that_is_none_ends_no_line(monkeypatch: pytest.MonkeyPatch) -
     assert RedactingFormatter().format(record) == "a line"
 
 
-# These words are in a constant, because a traceback shows the source line that raises an error.
+# The words are a constant, because a traceback shows the source line that raises the error. It then
+# shows only the name of the constant.
 OWN_WORDS = "The chapel is cold."
 REFUSED_ROW = (
     'null value in column "x" violates not-null constraint\n'
@@ -131,7 +132,8 @@ REFUSED_ROW = (
 
 
 class ServersError(Exception):
-    """A stand-in for psycopg's error, of which Django makes its own error with the same words."""
+    """A stand-in for psycopg's error, which Django turns into an error of its own with the same
+    message."""
 
 
 def refuse_row() -> None:
@@ -190,7 +192,7 @@ def test_the_words_of_a_bug_may_be_those_of_a_story(message: str) -> None:
 
 
 class Telling(Exception):
-    """An error whose message the log shows, because the reader of the log needs it."""
+    """An error whose message the log shows, because `is_for_the_log` is true."""
 
     is_for_the_log = True
 

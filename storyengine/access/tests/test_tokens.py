@@ -1,6 +1,6 @@
 """Tests that wrong API tokens are counted and logged, and that too many of them cause a pause.
 
-Wrong passwords are counted apart.
+Wrong passwords are counted separately.
 """
 
 import logging
@@ -50,8 +50,8 @@ def test_guessing_is_paused_in_the_api_s_own_form(client: Client) -> None:
 
 @pytest.mark.parametrize("path", ASKS)
 def test_wherever_it_is_asked_for(client: Client, path: str) -> None:
-    """The pause also holds at /readyz, which answers without a token and tells more with a right
-    one."""
+    """The pause is for every address that reads a token. One of them is /readyz, which answers
+    without a token, and gives more details to a caller with the right one."""
     guess(client, path)
     assert client.get("/api/session", headers=RIGHT).status_code == 429
     if path == "/readyz":
@@ -78,7 +78,8 @@ def test_the_pause_ends(client: Client) -> None:
 
 
 def test_it_is_the_guesser_s_alone(client: Client, password: str) -> None:
-    """The pause holds for the guesser's address only, and logging in from that address goes on."""
+    """During the pause, the right token works from other addresses, and the password works from the
+    guesser's address."""
     guess(client)
     other = Client(REMOTE_ADDR="192.0.2.7")
     assert other.get("/api/openapi.json", headers=RIGHT).status_code == 200
@@ -92,8 +93,8 @@ def test_wrong_passwords_pause_no_program(client: Client) -> None:
 
 
 def test_right_ones_forgive_no_wrong_ones(client: Client) -> None:
-    """A right token does not reset the count, because a program with the token may share the
-    address."""
+    """The right token does not reset the number of wrong ones, because a program with the right
+    token may have the same address as somebody who guesses."""
     for _ in range(TRIES - 1):
         guess(client, times=1)
         assert client.get("/api/openapi.json", headers=RIGHT).status_code == 200
@@ -130,8 +131,8 @@ def test_each_is_logged_with_its_address_and_nothing_of_it_is_kept(
 def test_a_database_that_is_away_keeps_nobody_out(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a database wrong tokens are not counted, but they are refused, and a right one is
-    accepted."""
+    """Without a database the program cannot count wrong tokens. It refuses them all the same, and
+    accepts the right one."""
 
     def fail(*args: object) -> bool:
         raise OperationalError

@@ -1,7 +1,7 @@
-"""Tests of tokens that are tried at the same time.
+"""Tests of several API tokens that are tried at the same time.
 
-A right token does not wait for wrong ones from other addresses. If many wrong ones wait at its own
-address, it is refused.
+The right token does not wait for wrong tokens from other addresses. If too many wrong tokens from
+its own address are waiting, it is refused too.
 """
 
 import asyncio
@@ -40,7 +40,8 @@ def _token(settings: Settings) -> None:
 
 @pytest.fixture
 def may_count(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
-    """Yield an event. Until it is set, the database stores no count of wrong tokens.
+    """Yield an event that ends the counting of wrong tokens. Until the event is set, each count
+    waits.
 
     The counting runs in threads, as it does in the program.
     """
@@ -56,13 +57,14 @@ def may_count(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
 
 
 def try_behind(guesses: int, address: str, may_count: Event) -> Verdict | None:
-    """Return the verdict on the right token from `address` while a stranger's guesses wait."""
+    """Return the verdict on the right token from `address`, while wrong tokens from STRANGER wait
+    to be counted."""
 
     async def play() -> Verdict | None:
         waiting = [
             asyncio.create_task(atry_token(request_of("a guess", STRANGER))) for _ in range(guesses)
         ]
-        # Each guess runs until it waits for its count.
+        # After this, each wrong token waits to be counted.
         await asyncio.sleep(0)
         verdict = await asyncio.wait_for(atry_token(request_of(TOKEN, address)), PATIENCE / 2)
         assert not any(task.done() for task in waiting)
@@ -100,7 +102,7 @@ def test_what_waited_is_forgotten(may_count: Event) -> None:
 def test_one_that_comes_with_a_body_is_tried_once(
     password: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The token is tried before the body is read, and the view uses that verdict."""
+    """The token is tried before the body is read. The view reuses the verdict."""
     tried: list[object] = []
     count: Callable[..., int] = AxesDatabaseHandler.get_failures
 
@@ -114,7 +116,7 @@ def test_one_that_comes_with_a_body_is_tried_once(
 
 
 async def post(path: str) -> int:
-    """Send a body to the whole application and return the status of its answer."""
+    """Send a body to the program's ASGI application, and return the status of the answer."""
     body = b"{}"
     headers = {
         "Host": "localhost",

@@ -1,6 +1,7 @@
-"""Tests of clients that leave an answer unread.
+"""Tests of clients that do not read an answer.
 
-The server closes such a connection after a while, or when a new connection needs its place.
+The server closes the connection of such a client after some time, or when a new connection needs
+room.
 """
 
 import asyncio
@@ -24,13 +25,13 @@ from storyengine.access.tests.serving import (
     whole_for,
 )
 
-# The answer is larger than the system's buffers, so the server has to wait for its reader.
+# The answer is larger than the system's buffers. If its client does not read, the server has to
+# wait.
 LARGE = whole_for(2_000_000)
 
 
 def without_another(request: bytes) -> bytes:
-    """Return the same request in HTTP/1.0, so that uvicorn closes the connection after its
-    answer."""
+    """Return the request in HTTP/1.0. uvicorn then closes the connection after its answer."""
     return request.replace(b"1.1", b"1.0")
 
 
@@ -48,17 +49,18 @@ def test_who_reads_nothing_is_let_go(
         wait_until(lambda: bool(caplog.records), "it to be closed", seconds=PATIENCE)
     [line] = caplog.records
     assert getattr(line, "fields", {}) == {"open": 0, "too_many": 0, "too_slow": 0, "unread": 1}
-    # The answer was cut off: the server stopped its task and did not send the rest.
+    # The server ended the task that wrote the answer, and sent no more of the answer.
     wait_until(lambda: not served.is_at_work, "its answer to end", seconds=PATIENCE)
     assert b"ended" not in read_until(visitor)
 
 
 def test_nor_may_a_small_rest_stay(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """uvicorn treats a connection as closed although the client has not read the rest of the
-    answer. The socket then stays open until that rest is read."""
+    """After its answer, uvicorn considers this connection closed, but a part of the answer may
+    still be unread. The socket stays open until the client has read this part, so the server must
+    close it."""
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.2)
     served, visitors = serve()
-    # Some of these answers are a little larger than the system's buffers.
+    # The sizes differ, so that some answers are a little larger than the system's buffers.
     for size in range(100_000, 400_000, 20_000):
         visitors.send(without_another(whole_for(size)))
     state = served.server.server_state
@@ -71,15 +73,17 @@ def test_nor_may_a_small_rest_stay(serve: Serve, monkeypatch: pytest.MonkeyPatch
 def test_a_stream_that_has_nothing_to_send_goes_on(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, path: bytes
 ) -> None:
-    """The stream goes on even if it had to wait for its reader before."""
+    """A stream with nothing to send is not closed, even if it had to wait for its client
+    earlier."""
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.5)
     served, visitors = serve()
     stream = visitors.send(WHOLE.replace(b"/ ", path))
     read_until(stream, b"waiting")
     assert served.is_streaming.wait(PATIENCE)
     for _ in range(3):
-        # This later connection reads nothing and is closed. So the stream has been open for longer
-        # than an answer may stay unread.
+        # The client of this connection reads nothing, so the server closes the connection after the
+        # time for which an answer may stay unread. The stream was opened earlier and has lasted
+        # longer than this time.
         visitors.send(LARGE)
         wait_until(lambda: len(served.connections) == 2, "both to be open", seconds=PATIENCE)
         wait_until(lambda: len(served.connections) == 1, "one to be closed", seconds=PATIENCE)
@@ -110,7 +114,7 @@ def test_but_not_before_one_that_waits_without_a_whole_request(serve: Serve) -> 
 
 
 class Reader:
-    """A transport that reports these numbers of unread bytes, one for each question."""
+    """A transport that returns one of these numbers of unread bytes each time it is asked."""
 
     def __init__(self, *unread: int) -> None:
         self.unread = list(unread)

@@ -1,4 +1,5 @@
-"""Tests of which address counts as the visitor's when wrong passwords and tokens are counted."""
+"""Tests of the address that the program takes for a visitor's when it counts wrong passwords and
+tokens."""
 
 import pytest
 from django.conf import settings as django_settings
@@ -65,8 +66,8 @@ class TestPauses:
         assert self.log_in("192.0.2.7", password) == 429
 
     def test_what_a_visitor_says_of_his_address_counts_for_nothing(self, password: str) -> None:
-        """Only the server itself takes an address from a header, and only from a proxy that it
-        knows."""
+        """Django ignores the headers in which a request names its sender's address. Only the server
+        reads such a header, and only if the request comes from a known proxy."""
         for at in range(TRIES):
             written = {name: f"203.0.113.{at}" for name in ("X-Forwarded-For", "X-Real-IP")}
             visitor = Client(headers=written | {"Forwarded": f"for=203.0.113.{at}"})
