@@ -1,4 +1,4 @@
-"""Functions that call the API in tests as a program would, with JSON in and JSON out."""
+"""Functions by which tests call the API as a program would, with JSON in requests and answers."""
 
 import asyncio
 import json
@@ -20,9 +20,9 @@ PROBLEM = "application/problem+json"
 
 
 def call(method: str, path: str, body: Any = None, **headers: str) -> Any:
-    """Send a request and return the response, whose JSON is `.json()`.
+    """Send a request, and return the response.
 
-    If `body` is None, no body is sent.
+    If `body` is None, the request has no body.
     """
     content = "" if body is None else json.dumps(body)
     return Client().generic(
@@ -42,7 +42,7 @@ def as_headers(names: dict[str, str]) -> dict[str, str]:
 
 
 def in_loop(scenario: Callable[[], Awaitable[R]]) -> R:
-    """Run a scenario in one event loop, with its database work in this thread."""
+    """Run an async scenario to its end. Its database work is done in the thread of the test."""
 
     async def run() -> R:
         return await scenario()
@@ -61,8 +61,8 @@ async def reply_is_running() -> None:
 
 
 def waited(chapter: Session, action: str, run_jobs: RunJobs) -> Any:
-    """Make a call that waits for its jobs, run these jobs meanwhile, and return the call's
-    answer."""
+    """Send a request that waits for its jobs. Run the jobs as soon as one is due, and return the
+    answer to the request."""
 
     def is_one_due() -> bool:
         return due_jobs().exists()
@@ -78,7 +78,7 @@ def waited(chapter: Session, action: str, run_jobs: RunJobs) -> Any:
 
 
 async def events_in(response: StreamingHttpResponse) -> AsyncGenerator[tuple[str, Any]]:
-    """Yield the name and the data of each server-sent event of a stream as soon as it comes."""
+    """Yield the name and the data of each server-sent event as soon as it arrives."""
     async for chunk in cast(AsyncIterator[bytes], response):
         for block in chunk.decode().split("\n\n"):
             fields = dict(line.split(": ", 1) for line in block.splitlines())
@@ -87,7 +87,8 @@ async def events_in(response: StreamingHttpResponse) -> AsyncGenerator[tuple[str
 
 
 def assert_problem(response: Any, status: int, kind: str) -> dict[str, Any]:
-    """Check what RFC 9457 and the API promise of a problem document, and return the document."""
+    """Check that the response is a problem document as RFC 9457 and the API promise. Return the
+    document."""
     assert response.status_code == status, response.content
     assert response.headers["Content-Type"] == PROBLEM
     problem = cast(dict[str, Any], json.loads(response.content))

@@ -4,8 +4,6 @@ from pytest_django import Settings
 
 @pytest.fixture(autouse=True)
 def _no_reading_ahead(settings: Settings) -> None:
-    """Set the scripted model.
-
-    The engine warms up only the embedded model, so every call in these tests comes from a client.
-    """
+    """Use the scripted model. The engine reads ahead only with the embedded model, so each call in
+    these tests answers a request."""
     settings.LLM = "scripted"

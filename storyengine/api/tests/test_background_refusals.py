@@ -1,5 +1,5 @@
-"""Tests that a job in the background is refused for the same reasons and in the same words as a
-prompt."""
+"""Tests that a job in the background is refused for the same reasons as a prompt, and in the same
+words."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def add_call(chapter: Session) -> None:
-    """Store a call that has used more tokens than any cap in these tests."""
+    """Store a call whose tokens exceed every cap in these tests."""
     LLMArtifact.objects.create(
         session=chapter,
         agent_id=0,

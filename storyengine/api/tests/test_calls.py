@@ -41,13 +41,15 @@ def test_the_newest_come_first_with_their_figures(chapter: Session) -> None:
     assert newest["layers"] == [
         {name: getattr(one, name) for name in newest["layers"][0]} for one in sent
     ]
-    # A blank line of two characters separates two layers of a message.
+    # Two of the layers are the first of their message. A blank line, which is two characters,
+    # separates each other layer from the layer before it.
     assert newest["prompt_characters"] == sum(one.characters for one in sent) + 2 * (len(sent) - 2)
     assert newest["estimated_tokens"] == sum(layer["tokens"] for layer in artifact.layers)
     assert newest["input_tokens"] == artifact.token_counts["input"]
     assert newest["outcome"] == "finished"
     assert 0 < newest["shared_characters"] < newest["prompt_characters"]
-    # The list begins with the newest call. Only the agent of this call had answered before.
+    # The newest call is the first in the list. Only its agent had been called before, so only this
+    # call can share characters with an earlier call.
     assert [one["shared_characters"] is None for one in listed["items"]] == [
         *(False, True, True, True)
     ]
@@ -146,7 +148,8 @@ def test_the_number_of_queries_does_not_grow_with_the_page(
     chapter: Session, django_assert_max_num_queries: Any
 ) -> None:
     for _ in range(2):
-        # The page takes at most one query for each of three agents, and five more.
+        # The address needs five queries, and one more for each of the agents, of which there are at
+        # most three.
         with django_assert_max_num_queries(8):
             calls(chapter, "?limit=100")
         play_many(chapter, 8)

@@ -1,5 +1,5 @@
-"""Tests of memory that is far behind: the API answers 409 with the number of calls until the caller
-accepts it."""
+"""Tests of a chapter whose memory is far behind. The API answers 409 with the number of calls,
+until the caller accepts them."""
 
 import json
 from typing import Any
@@ -18,7 +18,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def behind(provider: ScriptedProvider) -> Session:
-    """Return a chapter in play whose memory is three stretches and one prompt behind."""
+    """Return a chapter in play. Memory does not cover its last three stretches and one more
+    prompt."""
     chapter = make_active_chapter()
     add_prompts(chapter, 22)
     return chapter

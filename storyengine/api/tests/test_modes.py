@@ -1,4 +1,4 @@
-"""Tests that the API, the pages and files work for another mode from its declaration alone."""
+"""Tests that another mode needs only its declaration to work in the API, on pages and in files."""
 
 import json
 from collections.abc import Iterator

@@ -114,8 +114,8 @@ def test_the_token_is_described(schema: Any) -> None:
 
 
 class _Inline(HTMLParser):
-    """A parser that collects the scripts and styles that a strict Content-Security-Policy would
-    block."""
+    """A parser that collects what a strict Content-Security-Policy would block: inline scripts and
+    styles, and addresses of other servers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,5 +138,5 @@ def test_the_documentation_needs_nothing_inline_and_nothing_from_elsewhere() -> 
     page = _Inline()
     page.feed(response.content.decode())
     assert page.found == []
-    # Without this setting the page asks another server to validate the schema.
+    # Without this setting, the page would ask another server to validate the schema.
     assert '"validatorUrl": null' in response.content.decode()

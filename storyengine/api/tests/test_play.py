@@ -225,7 +225,7 @@ class TestFailure:
 
 class TestStopAndKeep:
     def stop_one(self, chapter: Session, provider: ScriptedProvider) -> tuple[Any, Any]:
-        """Stop a reply after its first word, and return the answers to the prompt and to the
+        """Stop a reply after its first word. Return the answer to the prompt and the answer to the
         stop."""
         gate = asyncio.Event()
         provider.enqueue(Script("One two three.", gate=gate, gate_at=1))

@@ -120,7 +120,7 @@ def test_a_body_over_the_limit_is_413(settings: Settings) -> None:
 
 
 def test_a_body_of_unknown_length_is_measured(settings: Settings) -> None:
-    """The request has no Content-Length header, like a body that is sent in chunks."""
+    """The request has no Content-Length header. A body that is sent in chunks has none either."""
     path = address(make_chapter(), "tab1")
     content = b" " * (settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
     request = RequestFactory().put(path, content, content_type=JSON)

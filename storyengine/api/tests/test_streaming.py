@@ -85,8 +85,8 @@ def test_queries_do_not_grow_with_the_tokens(
 def test_a_reply_that_is_over_at_once_is_streamed_whole(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The stream sees only the end of the reply, as it does when another process wrote the
-    reply."""
+    """The stream gets only the end of the reply and none of its words, as it does if another
+    process wrote the reply."""
     provider.enqueue("I step through.")
 
     async def only_the_end(turn_id: UUID, *, pause: float) -> AsyncGenerator[ReplyEnded]:
@@ -226,7 +226,8 @@ def test_a_silent_model_is_covered_by_comments(
 def test_a_reply_whose_task_broke_off_is_followed_until_the_turn_is_settled(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The attempt is still marked as running after its task ended, as when a bug ends the task."""
+    """The task of the reply has ended, and the attempt still counts as running. A bug in the task
+    could cause this."""
     provider.enqueue("I step through.")
     looked = []
 

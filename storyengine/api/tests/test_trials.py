@@ -33,7 +33,7 @@ def chapter(provider: ScriptedProvider, settings: Settings) -> Session:
 
 
 def run(chapter: Session, body: Any = CHANGE, **headers: str) -> Any:
-    """Return the answer to a trial, after the trial's reply has ended."""
+    """Send a trial, wait until its reply has ended, and return the answer to the request."""
 
     async def scenario() -> Any:
         response = await acall("POST", address(chapter, "trial"), body, **headers)
@@ -49,10 +49,8 @@ def while_it_runs(
     act: Callable[[dict[str, Any]], Awaitable[Any]],
     **headers: str,
 ) -> Any:
-    """Start a trial, call `act` while its reply is being written, and return the result of `act`.
-
-    `act` gets the trial's document.
-    """
+    """Start a trial, call `act` with the trial's document while the reply is being written, and
+    return the result of `act`."""
 
     async def scenario() -> Any:
         gate = asyncio.Event()

@@ -1,4 +1,5 @@
-"""Tests of a turn and its attempts, which can be made again, chosen and edited."""
+"""Tests of turns and their attempts: another attempt can be made or chosen, and a reply can be
+edited."""
 
 import asyncio
 import uuid
@@ -47,7 +48,7 @@ WRONG_WITNESSES = ([4], [0], [1, 1], [2, 1, 2], ["1"], [True], "1", {"1": 1})
 def chapter(provider: ScriptedProvider) -> Session:
     """Return a chapter with two turns.
 
-    The latest turn has two attempts, of which the second is chosen.
+    The latest turn has two attempts, the second of which is chosen.
     """
     chapter = make_active_chapter()
     add_prompts(chapter, 2)
@@ -292,8 +293,8 @@ class TestReroll:
         assert "choose one of them" in problem["detail"]
         assert len(attempts(chapter)) == 50
         assert len(provider.history) == 1
-        # The request that made the last attempt gets its answer again, although no attempt can be
-        # added.
+        # No further attempt can be added, but the request that made the last attempt gets its
+        # answer again.
         assert reroll(chapter, Idempotency_Key="k").status_code == 201
 
 
@@ -433,12 +434,12 @@ def test_before_the_first_turn_there_is_none(action: str) -> None:
 
 
 class TestTheWorld:
-    """Tests of what a turn has besides its words: thoughts, changes and acts."""
+    """Tests of thoughts, changes and acts."""
 
     @pytest.fixture
     def deep(self) -> Session:
-        """Return a chapter whose turn has a thought, a shown frame, a change of a step, and an act
-        after it."""
+        """Return a chapter of one turn. The turn has a thought, a frame that was shown, a change
+        that a step made, and an act."""
         chapter = make_active_chapter()
         attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
         store_changes(attempt, [NewChange("lost", {})])

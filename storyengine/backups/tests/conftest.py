@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 @pytest.fixture(autouse=True)
 def folder(settings: Settings, tmp_path: Path) -> Path:
-    """Set a folder for the backups of this test.
+    """Set the folder for the backups of this test.
 
     The folder does not exist yet, as in a new installation.
     """
@@ -18,9 +18,10 @@ def folder(settings: Settings, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def database_file() -> Iterator[Path]:
-    """Yield the path of SQLite's file and restore its content after the test.
+    """Yield the path of SQLite's file. After the test, restore the file's content.
 
-    The file holds all rows, because no connection is open and no log is beside it.
+    The connection is closed first, so that all rows are in this file and none are in a log beside
+    it.
     """
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has no file of ours")

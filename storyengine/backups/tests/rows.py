@@ -1,4 +1,4 @@
-"""A database with a row in every table, and functions that read all rows and drop all tables."""
+"""Functions that fill every table of the database, read all rows, and drop all tables."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +22,8 @@ from memory.models import NarrativeDraft
 from sessions.models import Attempt, Change, Session
 from sessions.tests.factories import add_attempt
 
-# A backup that wrote rows as text could spoil each part of this text.
+# A text that is hard to copy. A backup that stored rows as lines of text could spoil each part of
+# it.
 HARD_TEXT = (
     "tab\there\nline\r\nquote ' \" back\\slash \\. \\N é 雪 🕯 \u202e right-to-left \x7f end "
 )
@@ -68,8 +69,8 @@ def fill_every_table() -> Session:
     ProviderConsent.objects.create(host="example.org")
     EmbeddedServer.objects.create(phase=EmbeddedServer.Phase.READY, model="m", bytes_total=2**40)
     TokenCalibration.objects.create(model="m", agent="character", weight=0.1 + 0.2, tokens=1e-300)
-    # The heartbeat says that its worker has stopped, because nothing is restored while a worker
-    # runs.
+    # The heartbeat says that the worker has stopped, because a backup is not restored while a
+    # worker runs.
     store_heartbeat("worker", {HARD_TEXT: 2**53}, is_last=True)
     AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://localhost", model=HARD_TEXT)
@@ -78,8 +79,8 @@ def fill_every_table() -> Session:
 
 
 def empty_models() -> list[str]:
-    """Return the engine's models that have no row, because a comparison of rows proves nothing
-    about them."""
+    """Return the names of the engine's models that have no row. A comparison of rows would prove
+    nothing about such a model."""
     return [
         model.__name__
         for label in ("story_sessions", "memory", "agents")
@@ -99,8 +100,8 @@ def all_rows() -> Rows:
 
 
 def all_rules() -> dict[str, list[str]]:
-    """Return the keys, indexes and checks of every table, which a restored database must have
-    too."""
+    """Return the keys, indexes and checks of every table. A restored database must have all of
+    them."""
     with connection.cursor() as cursor:
         return {
             table: sorted(

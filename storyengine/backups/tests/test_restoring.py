@@ -1,4 +1,5 @@
-"""Tests of restoring a backup. A file that is no good backup is refused, and nothing is changed."""
+"""Tests of restoring a backup. If the file is no good backup, it is refused and nothing is
+changed."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -218,7 +219,8 @@ def test_a_backup_of_a_newer_program() -> None:
 
 
 def test_a_backup_of_an_older_program() -> None:
-    """The restore drops tables of a newer program, because they would make the migrations fail."""
+    """The restore drops tables that a newer program has made. They would otherwise make later
+    migrations fail."""
     chapter = make_chapter()
     recorder = MigrationRecorder(connection)
     latest = max(name for app, name in recorder.applied_migrations() if app == "agents")
@@ -302,8 +304,8 @@ def test_what_cannot_be_backed_up_is_not_thrown_away(
 def test_a_database_that_is_damaged(
     backup: Path, database_file: Path, spoil: Callable[[bytes], bytes]
 ) -> None:
-    """The restore refuses to overwrite the damaged file. The user moves the file away, as the
-    documentation says."""
+    """The restore does not overwrite the damaged file. It works after the user has moved the file
+    away, as the documentation says."""
     database_file.write_bytes(damaged := spoil(database_file.read_bytes()))
     with pytest.raises(CommandError, match=r"could not be backed up.*\. To give it up, add"):
         call_command("restore", str(backup))
@@ -323,7 +325,8 @@ def test_a_database_that_cannot_even_be_written_over(backup: Path, database_file
 
 
 def test_a_database_of_a_kind_that_sqlite_does_not_know(backup: Path, database_file: Path) -> None:
-    """SQLite's error is permanent, so the restore does not wait for the database to answer."""
+    """This error of SQLite will not pass, so the restore must not wait for the database to
+    answer."""
     unknown = bytearray(database_file.read_bytes())
     unknown[44:48] = b"\xff" * 4
     database_file.write_bytes(unknown)

@@ -1,4 +1,4 @@
-"""Tests that a lost database is restored from its backup, row by row."""
+"""Tests that a restored database has the same rows as the lost database."""
 
 import threading
 from pathlib import Path
@@ -37,7 +37,8 @@ def test_every_row_of_every_table_comes_back(folder: Path) -> None:
 
     assert all_rows() == before
     assert all_rules() == rules
-    # The new row gets a number that no row has, because the restore also sets the counters.
+    # The restore also sets the counters of row numbers, so that the new row gets a number which no
+    # other row has.
     ReportedWindow.objects.create(server="http://localhost", model="another")
     assert list(folder.glob("storyengine-*")) == [path], "there was nothing to keep"
 
@@ -81,8 +82,7 @@ def test_it_shows_one_moment_between_two_writes() -> None:
 
 
 def test_it_shows_one_moment_while_others_write() -> None:
-    """Each transaction adds a chapter and its setup, so a backup must have both of them or
-    neither."""
+    """One transaction stores a chapter and its setup, so a backup must have both or neither."""
     stop, written = threading.Event(), threading.Semaphore(0)
 
     def write() -> None:

@@ -1,4 +1,4 @@
-"""Tests that a start with a damaged or missing database is refused and changes nothing.
+"""Tests that the program refuses to start on a damaged or lost database, and changes nothing in it.
 
 The message says what is wrong and what to do.
 """
@@ -30,16 +30,16 @@ from storyengine.tests.whole_chapter import make_whole_chapter
 pytestmark = pytest.mark.django_db(transaction=True)
 
 UNREADABLE = "The database cannot be read, and was left as it is: "
-# The message is given in two parts, because pages escape an apostrophe that stands between them.
+# The two parts of the message. An apostrophe stands between them, which pages escape.
 SENTENCE = (UNREADABLE, "docs/deployment.md says how to restore a backup all the same.")
-# The tests damage one page of the file in every STRIDE pages, one page at a time. With a stride of
-# 1 they take some minutes.
+# The tests damage one page of the database's file in STRIDE pages, each by itself. If STRIDE is 1,
+# the tests take some minutes.
 STRIDE = 23
 
 
 @pytest.fixture(autouse=True)
 def _no_migration(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stop `prepare` before it migrates the database."""
+    """Replace the migration that `prepare` runs by a function that does nothing."""
     settings.LLM, settings.PASSWORD, settings.PORT = "scripted", "", free_port()
     command = "storyengine.access.management.commands.prepare.call_command"
     monkeypatch.setattr(command, lambda *_, **__: None)
@@ -47,7 +47,8 @@ def _no_migration(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def unused() -> Iterator[None]:
-    """Make Django believe for one test that the database has no tables."""
+    """Empty Django's list of applied migrations for one test. To Django, the database then has no
+    tables."""
     recorder = MigrationRecorder(connection)
     applied = list(recorder.applied_migrations())
     recorder.flush()
@@ -76,7 +77,7 @@ class TestEmpty:
             file.unlink()
         if is_there:
             database_file.touch()
-        # SQLite would delete this log, although it may hold the latest rows.
+        # SQLite would delete this log. It must stay, because it may have the latest rows.
         database_file.with_name(f"{database_file.name}-wal").write_bytes(b"a log")
         before = files_beside(database_file)
         with pytest.raises(CommandError, match=f"is empty, though .*restore {kept}`"):
@@ -139,7 +140,7 @@ class TestDamaged:
     def test_at_any_place_it_is_said_at_the_start_or_harms_nothing(
         self, provider: ScriptedProvider, settings: Settings, request: pytest.FixtureRequest
     ) -> None:
-        """The start refuses each damage that makes a page fail."""
+        """For each damage, either the start is refused or every page works."""
         whole = make_whole_chapter("the heron counts backwards")
         database_file: Path = request.getfixturevalue("database_file")
         client = Client(raise_request_exception=False)
@@ -158,8 +159,8 @@ class TestDamaged:
             for answer in map(client.get, paths):
                 text = text_of(answer)
                 told = answer.status_code == 503 and all(part in text for part in SENTENCE)
-                # Only the start finds a lost text. SQLite cannot notice it, so the page fails
-                # without the message.
+                # SQLite cannot notice that a text was lost, so a page that shows it fails without
+                # the message. The check at the start finds the loss.
                 assert told or answer.status_code < 500 or is_said, (at, answer)
                 assert not told or is_said
                 said_so += told

@@ -1,6 +1,7 @@
 """Tests of making backups.
 
-A backup is private and whole. Only one is made at a time, and a daily one only once a day.
+A backup is whole, and only its owner can read it. Only one process makes a backup at a time, and a
+daily backup is made once a day.
 """
 
 import errno
@@ -33,7 +34,7 @@ from storyengine.backups.taking import (
 
 
 def lay(folder: Path, made_at: datetime, reason: str = "daily") -> Path:
-    """Create an empty file with the name of a backup that was made at this time."""
+    """Create an empty file whose name is the name of a backup that was made at this time."""
     folder.mkdir(exist_ok=True)
     path = folder / f"storyengine-{made_at:%Y%m%dT%H%M%S.%fZ}-{reason}-{'0' * 16}.sqlite3"
     path.touch()
@@ -51,7 +52,8 @@ class TestBackUp:
         path = back_up(Reason.ASKED_FOR)
         assert {found.name for found in folder.iterdir()} == {".lock", path.name}
         if connection.vendor == "sqlite":
-            # The copy needs no log beside it, unlike the database, which is in WAL mode.
+            # The copy is a single file. The database itself needs a log beside it, because it is in
+            # WAL mode.
             with closing(sqlite3.connect(path)) as copy:
                 assert copy.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
@@ -164,8 +166,8 @@ class TestThrowAway:
     def test_the_last_days_that_have_any_are_kept(self, settings: Settings, folder: Path) -> None:
         settings.BACKUP_DAYS = 7
         noon = datetime(2026, 3, 20, 12, tzinfo=UTC)
-        # Each number says how many days ago a backup was made. There are weeks between some of the
-        # days, and some days have two backups.
+        # The ages of backups in days. Some are weeks apart, and two of the days have two backups
+        # each.
         days = [0, 0.1, 1, 2, 30, 31, 31.2, 60, 90, 91, 200]
         laid = [lay(folder, noon - timedelta(days=day)) for day in days]
         throw_away_old_ones()
@@ -211,7 +213,7 @@ class TestBeforeMigrating:
 
     @pytest.fixture
     def migrated(self, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-        """Return a list that gets an entry when Django would migrate.
+        """Return a list that gets an entry instead of each migration.
 
         A real migration would end the test's transaction.
         """
@@ -293,7 +295,8 @@ def applied() -> list[tuple[str, str]]:
 
 
 class TestPostgresqlPrograms:
-    """Tests with stand-ins for PostgreSQL's programs. Each stand-in notes how it was called."""
+    """Tests with scripts in place of PostgreSQL's programs. The scripts record how they are
+    called."""
 
     @pytest.fixture
     def store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> postgresql.PostgresqlStore:

@@ -1,4 +1,5 @@
-"""Chapters for tests of files: one with an entry of every kind, and random ones from hypothesis."""
+"""Chapters for tests of files: one that has an entry of every kind, and random chapters from
+hypothesis."""
 
 import json
 import uuid
@@ -27,12 +28,12 @@ from storyengine.exchange.exporting import export_chapter
 
 TRIED = {"layer": 2, "layer_name": "TASK", "text_before": "Answer.", "text": "Be brief."}
 OTHERS = (Attempt.Kind.REROLL, Attempt.Kind.TRIAL, Attempt.Kind.EDIT)
-# The fields in which a fork differs from its origin.
+# The fields in which a fork may differ from its origin.
 OWN = ("title", "created_at", "last_played_at")
 START = datetime(2026, 1, 31, 20, 0, tzinfo=UTC)
 
-# The engine stores any text without control characters, except tab and line feed, and without lone
-# surrogates.
+# Texts that the engine can store. They have no lone surrogates, and no control characters except
+# tab and line feed.
 texts = st.text(
     st.characters(exclude_categories=("Cs", "Cc"), include_characters="\t\n\u202e\u0301🌊"),
     max_size=40,
@@ -44,13 +45,14 @@ json_values = st.recursive(
     | st.booleans()
     | st.integers(-(10**18), 10**18)
     | texts
-    # PostgreSQL's jsonb would return a larger number without a fraction as an integer.
+    # The numbers are small, because PostgreSQL's jsonb returns a large number without a fraction as
+    # an integer.
     | st.floats(-1e9, 1e9).map(lambda number: round(number, 3)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )
 payloads = st.dictionaries(texts, json_values, max_size=4)
-# The layer that a trial changed in the request.
+# The values of `Attempt.changed_layer`, which says what a trial changed in the request.
 changes = st.fixed_dictionaries(
     {"layer": st.integers(1, 20), "layer_name": texts, "text_before": texts, "text": texts}
 )
@@ -59,8 +61,8 @@ changes = st.fixed_dictionaries(
 def make_whole_chapter(**fields: Any) -> Session:
     """Return a chapter of ten turns with memory and drafts.
 
-    Its last turn has several attempts. Two more prompts, one of which was set aside, have no
-    answer.
+    The last turn has three attempts. Two more prompts have no answer: the attempt at one was set
+    aside, and the attempt at the other failed.
     """
     chapter = make_active_chapter(agent_names={"1": "Mara", "2": "\u202eleirU"}, **fields)
     add_lock(chapter, world_lock())
@@ -99,8 +101,8 @@ def exported(chapter: Session, *without: str) -> dict[str, Any]:
 
 
 def long_chapter_file(prompts: int) -> bytes:
-    """Return the file of a chapter in play that has `prompts` prompts and no memory block but the
-    lock."""
+    """Return the file of a chapter in play with `prompts` prompts. The lock is its only memory
+    block."""
     chapter = make_active_chapter()
     add_lock(chapter, world_lock())
     add_prompts(chapter, 1)
@@ -115,7 +117,7 @@ def long_chapter_file(prompts: int) -> bytes:
 
 
 def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
-    """Return the file in the form of version 1."""
+    """Return the content of a version 1 file with the same chapter."""
     chapter = dict(file["chapter"])
     for name in ("mode", "mode_content", "chunk_size_prompts", "seed", "results"):
         del chapter[name]
@@ -132,7 +134,7 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
     }
     turns = chapter.pop("turns")
     chapter["events"] = [event for turn in turns for event in _events_of(turn)]
-    # In version 1, memory blocks belonged to chosen attempts only.
+    # A file of version 1 has only the memory blocks of chosen attempts.
     places = [
         at
         for at, block in enumerate(chapter["memory_blocks"])
@@ -169,10 +171,10 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
 
 
 def _events_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the events of a turn as version 1 stored them.
+    """Return the events of a turn in the form of version 1.
 
-    The words come once, and the reply of the chosen attempt comes last. Each event has a later time
-    than the one before.
+    The prompt's words come once, and the replies follow. The reply of the chosen attempt is the
+    last. Each event has a later time than the event before it.
     """
     attempts = turn["attempts"][: turn["chosen"] + 1]
     words = attempts[0]["events"][0] | {"text": attempts[-1]["words"]}
@@ -196,9 +198,9 @@ def add_unanswered(chapter: Session, status: Attempt.Status, **fields: Any) -> A
 
 
 def build_chapter(data: st.DataObject, *, most_audiences: int = 3) -> Session:
-    """Return a random chapter that the engine can make.
+    """Return a random chapter that the engine could have made.
 
-    A stretch has at most `most_audiences` audiences.
+    A stretch has deltas for at most `most_audiences` audiences.
     """
     draw = data.draw
     has_begun = draw(st.booleans(), label="has begun")
@@ -229,8 +231,7 @@ def build_chapter(data: st.DataObject, *, most_audiences: int = 3) -> Session:
 
 
 def _draw_cast(chapter: Session, data: st.DataObject, slots: list[int], agents: int) -> None:
-    """Store a random cast. The first `agents` characters are selected, and two persons have no
-    slot."""
+    """Store a random cast. The first `agents` characters are selected. Two persons have no slot."""
     draw = data.draw
     for slot in (*slots, None, None):
         CastMember.objects.create(
@@ -253,7 +254,7 @@ def _play(chapter: Session, data: st.DataObject) -> None:
         kinds = draw(st.lists(st.sampled_from(OTHERS), max_size=2), label="other attempts")
         made: list[Attempt] = []
         for kind in (Attempt.Kind.PROMPT, *kinds):
-            # Two attempts may have the same time. Then they are ordered by their ids.
+            # Two attempts may have the same time. Their ids then decide which one comes first.
             at += timedelta(microseconds=draw(st.integers(0, 10**9)))
             made.append(_draw_attempt(chapter, data, kind=kind, source=made, at=at))
         turn = Turn.objects.create(
@@ -305,7 +306,7 @@ def _draw_attempt(
 
 def _tell(chapter: Session, data: st.DataObject, most_audiences: int) -> None:
     draw = data.draw
-    # Two memory blocks may have the same time. Then they are ordered by their ids.
+    # Two memory blocks may have the same time. Their ids then decide which one comes first.
     steps = st.integers(0, 2).map(lambda seconds: timedelta(seconds=seconds))
     at = START
     blocks = [

@@ -1,7 +1,7 @@
-"""Functions that make parts of a chapter contradict each other, and a check that its file is
-refused.
+"""Functions that make one part of a chapter's file contradict another part, and a check that the
+file is refused.
 
-They work with a file of any version.
+They work with files of every version.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""A good file, and a check that a broken file is refused and leaves no rows."""
+"""A good file for tests that break it, and a check that a broken file is refused and leaves no
+rows."""
 
 import json
 from typing import Any
@@ -13,13 +14,14 @@ from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.chapters import make_whole_chapter
 
 File = dict[str, Any]
-# Tests put these words into texts that they break. No message may repeat the words.
+# Words that tests put into the texts which they break. No message may repeat these words.
 SECRET = "the heron counts backwards"
 KINDS = (Session, Tab1Inputs, Attempt, Turn, Event, MemoryBlock, NarrativeDraft)
 
 
 def good_file() -> File:
-    """Return the file of a chapter and delete the chapter, so that all rows come from an import."""
+    """Return the file of a chapter that is no longer in the database, so that all rows come from an
+    import."""
     chapter = make_whole_chapter()
     file: File = json.loads(export_chapter(chapter.pk).to_json())
     Session.objects.all().delete()

@@ -1,4 +1,5 @@
-"""Tests of the operator's commands for files, which have higher limits than the pages."""
+"""Tests of the operator's commands that export and import files. The limits of these commands are
+higher than those of pages."""
 
 import json
 import stat
@@ -43,7 +44,7 @@ def run(name: str, *arguments: object) -> str:
 
 
 def content_of(chapter: Session) -> dict[str, Any]:
-    """Return the chapter's file without the time of the export."""
+    """Return the content of the chapter's file without the time of the export."""
     file: dict[str, Any] = json.loads(export_chapter(chapter.pk).to_json())
     del file["exported_at"]
     return file
@@ -55,12 +56,14 @@ def counts() -> list[int]:
 
 @pytest.fixture
 def large(tmp_path: Path) -> tuple[Session, Path]:
-    """Return a chapter whose file is too large for the network, and the path of the file."""
+    """Return a chapter and the path of its file. The file is too large for an import by a page or
+    the API."""
     chapter = make_whole_chapter()
     Event.objects.filter(role=Event.Role.AGENT).update(text="Ночь 🌊 " * 121_000)
     file = tmp_path / "large.json"
     run("export_chapter", chapter.pk, file)
-    # A file of more than LARGEST_FILE bytes would be refused unread.
+    # Pages and the API refuse a file of more than LARGEST_FILE bytes without reading it. This file
+    # is smaller.
     assert OVER_THE_NETWORK.file_bytes < file.stat().st_size < LARGEST_FILE
     return chapter, file
 
@@ -143,7 +146,7 @@ class TestImport:
         monkeypatch.setattr(Path, "read_bytes", None)
         file = tmp_path / "chapter.json"
         with file.open("wb") as out:
-            # The file is sparse and takes no room on the disk.
+            # The file is sparse, so it takes no room on the disk.
             out.truncate(OF_THE_OPERATOR.file_bytes + 1)
         with pytest.raises(CommandError, match="larger than 500,000,000 bytes") as refused:
             run("import_chapter", file)

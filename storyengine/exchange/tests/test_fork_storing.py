@@ -1,4 +1,5 @@
-"""Tests that a form makes one whole fork or none, within the operator's limits."""
+"""Tests that one form makes one whole fork or none, and that forks keep to the operator's
+limits."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -72,7 +73,7 @@ class TestOnce:
 class TestHalfAFork:
     @pytest.fixture
     def half_way(self, monkeypatch: pytest.MonkeyPatch) -> Session:
-        """Return an unfinished fork, whose process ended in the middle of storing it."""
+        """Return a fork that is stored in part, because its process ended meanwhile."""
         origin = make_whole_chapter()
 
         def die(*_: object) -> None:
@@ -134,10 +135,8 @@ class TestHalfAFork:
 def test_whichever_write_fails_the_same_form_makes_one_whole_fork(
     monkeypatch: pytest.MonkeyPatch, dies: bool
 ) -> None:
-    """If a write fails, the process removes the fork's rows as far as the database allows.
-
-    A process that dies removes nothing.
-    """
+    """A process whose write fails removes the rows of its fork as far as the database allows. A
+    process that dies removes nothing."""
     origin = make_whole_chapter()
     before = counts()
     monkeypatch.setattr(importing, "PIECE_ROWS", 5)
@@ -163,10 +162,8 @@ def test_whichever_write_fails_the_same_form_makes_one_whole_fork(
 
 
 class FailingWrite:
-    """A wrapper of queries that makes one write fail.
-
-    Each write counts `at` down, and the write that reaches 0 fails.
-    """
+    """A wrapper of queries in which the write with the number `at` fails. Each write counts `at`
+    down by one."""
 
     def __init__(self, at: int) -> None:
         self.at = at

@@ -1,5 +1,5 @@
-"""Tests that a fork has all that its origin had after one of its turns, and then goes its own
-way."""
+"""Tests that a fork has everything that its origin had after one of its turns. Later changes of one
+do not change the other."""
 
 import json
 from collections.abc import Callable
@@ -145,8 +145,8 @@ class TestContents:
     def test_an_earlier_choice_decides_the_pointer_and_the_dashed_line(
         self, chapter: Session
     ) -> None:
-        """The fork also has the delta of the attempt that is not chosen, but this delta does not
-        count."""
+        """The fork also has the delta of the first attempt, which is not chosen. This delta does
+        not count."""
         add_prompts(chapter, 7)
         add_delta(chapter, 1, 7, turn_delta(1, 7, canon_locks=["of the first"]))
         add_reply(chapter, 7, "Or so.")
@@ -283,7 +283,7 @@ class TestPlay:
 
 
 def repeat_the_secret(request: ModelRequest) -> str:
-    """Answer as agent 8. If the request has the secret, the answer repeats it in a canon lock."""
+    """Answer as agent 8. If the request contains the secret, repeat the secret in a canon lock."""
     if "turn_delta" not in request.messages[0].content:
         return answer_in_form(request)
     told = " ".join(message.content for message in request.messages)
@@ -296,7 +296,8 @@ def repeat_the_secret(request: ModelRequest) -> str:
 def test_what_one_character_may_not_know_is_in_no_prompt_of_its_in_the_fork(
     chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs, number: int, tier: Tier
 ) -> None:
-    """The secret stays out of this character's requests, before memory covers it and afterwards."""
+    """Only characters 1 and 2 witnessed the secret. It is in no request of character 3, neither
+    before memory covers it nor later."""
     provider.fallback = repeat_the_secret
     play(chapter, f"She shows it: {SECRET}.", slot=1, witnesses=[2])
     for _ in range(9):

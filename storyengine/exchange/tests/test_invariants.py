@@ -1,4 +1,5 @@
-"""Tests that a file with contradictory parts is refused and that the message names these parts."""
+"""Tests that a file whose parts contradict each other is refused, and that the message names these
+parts."""
 
 import json
 from typing import Any
@@ -26,7 +27,6 @@ def attempts_at(chapter: Chapter, number: int) -> list[Chapter]:
 
 
 def first_events(chapter: Chapter) -> list[Chapter]:
-    """Return the events of the first attempt at the first turn."""
     events: list[Chapter] = attempts_at(chapter, 1)[0]["events"]
     return events
 
@@ -207,13 +207,14 @@ def delta_twice(chapter: Chapter) -> None:
 
 
 def uncounted_delta_twice(chapter: Chapter) -> None:
-    """Add two copies of a delta whose attempt is not chosen."""
+    """Add the same delta twice. Its attempt is not chosen."""
     delta = {**chapter["memory_blocks"][1], "from_prompt_index": 8, "to_prompt_index": 10}
     chapter["memory_blocks"][2:2] = [delta | {"attempt": 2}] * 2
 
 
 def uncounted_delta(chapter: Chapter) -> None:
-    """Choose another attempt at turn 7, so that the stretch has no delta that counts."""
+    """Choose another attempt at turn 7, to which the delta does not belong. The stretch then has no
+    delta that counts."""
     chapter["turns"][6] |= {"attempts": attempts_at(chapter, 7) * 2, "chosen": 1}
 
 
@@ -381,7 +382,7 @@ def test_what_does_not_fit_together(change: Change, message: str) -> None:
 
 
 def test_a_delta_of_an_attempt_that_is_not_chosen_is_taken() -> None:
-    """The delta counts when its attempt is chosen later."""
+    """The user may choose the attempt later. The delta then counts."""
     file = json.loads(export_chapter(make_whole_chapter().pk).to_json())
     uncounted_delta_twice(file["chapter"])
     del file["chapter"]["memory_blocks"][3]

@@ -1,7 +1,7 @@
 """Tests of importing a long chapter.
 
-The import does not delay other work, its chapter appears only when it is whole, and it calls no
-model.
+Other work does not wait for the import. The chapter appears only when it is whole, and importing it
+calls no model.
 """
 
 import json
@@ -52,7 +52,7 @@ def counts() -> list[int]:
 class TestSpending:
     @pytest.fixture
     def imported(self) -> Session:
-        """Return an imported chapter whose memory is 300 stretches behind."""
+        """Return an imported chapter of 300 stretches, none of which memory covers."""
         return import_chapter(long_chapter_file(2_100))
 
     def test_no_summary_is_written_for_a_prompt(
@@ -82,7 +82,8 @@ class TestSpending:
         run_jobs: Callable[[], int],
         django_assert_max_num_queries: DjangoAssertNumQueries,
     ) -> None:
-        """Each audience takes a call of its own, and a file may give each event other witnesses."""
+        """Each audience needs a call of its own. A file may give every event other witnesses, so
+        two stretches can need many calls."""
         file = json.loads(long_chapter_file(6))
         file["chapter"]["chunk_size_prompts"] = 3
         slots = [one["slot"] for one in file["chapter"]["cast"] if one["is_selected"]]
@@ -96,8 +97,8 @@ class TestSpending:
         run_jobs()
         assert len(provider.history) == 1
         chapter = get_chapter(imported.pk)
-        # Seven characters can form 127 audiences. So the page must make fewer queries than there
-        # are audiences.
+        # Seven characters can form 127 audiences, so finding the number of calls must not take a
+        # query for each audience.
         with django_assert_max_num_queries(2 * len(groups)):
             behind = find_memory_behind(chapter, is_ending=False)
         assert behind is not None
@@ -111,11 +112,11 @@ class TestSpending:
 
 
 class Writer(threading.Thread):
-    """A thread that writes to the database all the time, on its own connection."""
+    """A thread that writes to the database again and again on its own connection."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        # The number of events in the database after each write of this thread.
+        # The number of events in the database after each of this thread's writes.
         self.seen = [0]
         self.is_over = threading.Event()
 
@@ -140,8 +141,8 @@ class Writer(threading.Thread):
 @pytest.mark.django_db(transaction=True)
 class TestOthers:
     def test_between_two_writes_of_somebody_else_only_a_few_pieces_are_stored(self) -> None:
-        """Another writer never waits long, however long the chapter is. With 100,000 events it
-        waited 0.53 s at most."""
+        """Another writer never waits long, however long the imported chapter is. At 100,000 events,
+        its longest wait was 0.53 seconds."""
         content = long_chapter_file(5_000)
         writer = Writer()
         with writer.at_work():
@@ -163,14 +164,15 @@ class TestOthers:
         monkeypatch.setattr(importing, "let_others_write", look)
         import_chapter(content)
         most = max(after - before for before, after in pairwise(stored))
-        # The first transaction also stores the chapter's row, its Tab 1 and its cast.
+        # The first transaction also stores the chapter's own row, its Tab 1 and its cast.
         assert most <= importing.PIECE_ROWS + 5
         assert len(stored) > 4
 
     def test_a_turn_with_much_in_it_is_stored_in_pieces_too(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Only the attempts of a turn are stored together, because they refer to each other."""
+        """Only the attempts of a turn are stored in one transaction, because they refer to each
+        other. Their events are stored in pieces."""
         file = json.loads(long_chapter_file(1))
         [turn] = file["chapter"]["turns"]
         [attempt] = turn["attempts"]
@@ -196,14 +198,14 @@ class TestOthers:
 
 @pytest.fixture
 def before(db: None) -> list[int]:
-    """Return the number of rows in each table before the import."""
+    """Return the number of rows in each table before an import."""
     make_whole_chapter()
     return counts()
 
 
 @pytest.fixture
 def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
-    """Return an unfinished import, whose process ended in the middle of storing it."""
+    """Return an import that is stored in part, because its process ended meanwhile."""
     content = export_chapter(Session.objects.get().pk).to_json()
 
     def die(*_: object) -> None:
@@ -220,7 +222,7 @@ def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
 
 
 def look(clock: Callable[[], datetime]) -> None:
-    """Look for lost jobs and imports with the clock of another process."""
+    """Search for lost jobs and imports, as a process with this clock would."""
     with pytest.MonkeyPatch.context() as here:
         here.setattr(timezone, "now", clock)
         recover()
@@ -267,7 +269,8 @@ class TestHalfAnImport:
             there.setattr(timezone, "now", lambda: right() + wrong_by)
             recover()
             assert Session.everything.filter(pk=half_way.pk).exists()
-            # After each piece, another process with the right clock looks for lost imports.
+            # Between two pieces, a process with the right clock searches for lost imports. It must
+            # not remove this one.
             there.setattr(importing, "let_others_write", lambda _seconds: look(right))
             copy = import_chapter(content)
         assert Session.objects.filter(pk=copy.pk).exists()
@@ -324,7 +327,7 @@ def test_a_process_that_is_killed_leaves_nothing_to_see_or_to_keep(tmp_path: Pat
 
 
 def url_of_database() -> str:
-    """Return the URL by which another process finds the test database."""
+    """Return the URL of the test database for another process."""
     names = connection.settings_dict
     if connection.vendor == "sqlite":
         return f"sqlite:///{names['NAME']}"

@@ -1,4 +1,4 @@
-"""Tests that a chapter is the same after an export and an import, except for its ids."""
+"""Tests that an exported and imported chapter is the same chapter, except for its ids."""
 
 import json
 import uuid
@@ -43,7 +43,8 @@ from storyengine.exchange.tests.chapters import (
 
 pytestmark = pytest.mark.django_db
 
-# The fields in which a copy differs: ids, and fields of the process that ran an attempt.
+# The fields in which an imported chapter may differ: ids, and fields of the process that ran an
+# attempt.
 _OWN = {
     Session: {"session_id", "updated_at", "imported_at"},
     Tab1Inputs: {"session_id", "saved_at"},
@@ -63,7 +64,7 @@ def without_own(kind: type[Model], values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def exported(chapter: Session) -> dict[str, Any]:
-    """Return the chapter's file without the time of the export."""
+    """Return the content of the chapter's file without the time of the export."""
     file: dict[str, Any] = json.loads(export_chapter(chapter.pk).to_json())
     del file["exported_at"]
     return file
@@ -80,7 +81,7 @@ def test_any_chapter_comes_back_the_same(data: st.DataObject) -> None:
     copy = import_again(chapter)
     assert copy.pk != chapter.pk
     assert exported(copy) == exported(chapter)
-    # The fold is equal only if blocks with the same time keep their order.
+    # The two folds are equal only if the import keeps the order of blocks that have the same time.
     assert fold_chapter(copy) == fold_chapter(chapter)
 
 
@@ -136,8 +137,8 @@ class TestWholeChapter:
 
     @pytest.mark.parametrize("names", [{}, {"1": "Tom", "2": "tom"}], ids=["", "two of a name"])
     def test_play_goes_on_from_it(self, names: dict[str, str]) -> None:
-        """Older chapters may have two characters of one name, which Tab 1 refuses now. Play goes on
-        in them too."""
+        """An older chapter may have two characters of the same name, although Tab 1 now refuses
+        this. It can still be played."""
         chapter = make_whole_chapter()
         make_cast(chapter, name=names)
         copy = import_again(chapter)
@@ -160,8 +161,8 @@ class TestWholeChapter:
         assert MemoryBlock.objects.count() == 3
 
     def test_nothing_is_queued_by_an_import(self, noticed: list[str]) -> None:
-        """An import queues no job, even if memory is behind, because a file must not cause model
-        calls."""
+        """A file must not cause calls of a model, so an import queues no job even if memory is
+        behind."""
         chapter = make_active_chapter()
         add_lock(chapter, {})
         add_prompts(chapter, 8)
@@ -172,7 +173,7 @@ class TestWholeChapter:
 
 
 class TestUnsettled:
-    """Tests that a file leaves out work that is still being done."""
+    """Tests that a file leaves out work that is still going on."""
 
     def test_a_lock_that_is_being_written(self) -> None:
         chapter = make_chapter(state=State.LOCKING)
@@ -252,7 +253,7 @@ class TestUnsettled:
 
 
 class TestAttempts:
-    """Tests that a file has every attempt, chosen or not."""
+    """Tests that a file has every attempt, whether it is chosen or not."""
 
     def test_those_of_a_turn_stand_in_their_order_with_the_chosen_one_named(self) -> None:
         turn = exported(make_whole_chapter())["chapter"]["turns"][9]

@@ -1,4 +1,5 @@
-"""Tests that a file of version 1 is read, with turns and attempts made of its events."""
+"""Tests that a file of version 1 can be imported, and that turns and attempts are made of its
+events."""
 
 import json
 from typing import Any
@@ -42,8 +43,8 @@ def said(role: str, text: str, number: int, second: int) -> dict[str, Any]:
 
 
 def file_of(*events: dict[str, Any], prompts: int) -> File:
-    """Return the file of a chapter in play with these events and with no memory block but the
-    lock."""
+    """Return a version 1 file of a chapter in play with these events. The lock is its only memory
+    block."""
     chapter = make_whole_chapter()
     file = old_file(chapter)
     file["chapter"] |= {
@@ -204,7 +205,8 @@ class TestReading:
     @settings(max_examples=30, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def test_so_does_any_chapter(self, data: st.DataObject) -> None:
-        # In version 1 every character knew all of memory, so there is only one audience.
+        # Version 1 has only one audience for each stretch, because all characters could read all of
+        # memory.
         chapter = build_chapter(data, most_audiences=1)
         copy = read(old_file(chapter))
         assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text

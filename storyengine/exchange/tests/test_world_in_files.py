@@ -1,4 +1,5 @@
-"""Tests that a file brings back changes of the world, persons who appeared, and waiting results."""
+"""Tests that an imported chapter has the changes of the world, the persons who appeared, and the
+late results that wait."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -53,9 +54,9 @@ def dock(chapter: Session) -> tuple[str, ...]:
 
 
 def sail(world: tuple[str, ...], change: Change) -> tuple[str, ...]:
-    """Return the world with the place of a "went" change added.
+    """Return the world after this change.
 
-    A world is a list of places, of which Tab 1 gives the first ones.
+    A world is a list of places. Each "went" change adds a place.
     """
     return (*world, change.payload["to"].strip()) if change.kind == "went" else world
 
@@ -69,7 +70,7 @@ TIDE_JOB = JobKind(_never_run, lambda job, error: None)
 
 @pytest.fixture
 def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
-    """Add a mode that differs from the Game Master's only by its world."""
+    """Install a mode that differs from the Game Master's only in its world."""
     game_master = find_mode("gamemaster")
     assert game_master is not None
     mode = replace(
@@ -109,8 +110,8 @@ def begin(chapter: Session, key: str) -> Attempt:
 
 @pytest.fixture
 def chapter() -> Session:
-    """Return a chapter with a taken and a waiting result, a person, a thought, an act and a broken
-    attempt."""
+    """Return a chapter with a taken and a waiting late result, a person, a thought, an act and a
+    broken attempt."""
     chapter = make_active_chapter(mode="harbour")
     add_lock(chapter, world_lock())
     first = begin(chapter, "1")
@@ -189,7 +190,7 @@ def test_the_next_prompt_of_a_copy_asks_again_for_a_result_that_is_not_finished(
     status: str,
     copy_of: Callable[[Session], Session],
 ) -> None:
-    # The broken attempt has taken this result, so the test deletes the attempt.
+    # The broken attempt has taken the late result, so the attempt is deleted here.
     chapter.attempts.filter(status=Attempt.Status.FAILED).delete()
     Job.objects.filter(result__level=2).update(status=status, result=None)
     copy = copy_of(chapter)
@@ -200,7 +201,7 @@ def test_the_next_prompt_of_a_copy_asks_again_for_a_result_that_is_not_finished(
     play(copy)
     job.refresh_from_db()
     assert job.status == Job.Status.QUEUED
-    # A second request for the same result returns this job.
+    # Asking for the same late result again returns the existing job.
     assert ask_for_result(job.attempt, job.kind, "tide") == job
     assert copy.jobs.count() == 2
 
@@ -432,7 +433,7 @@ def test_who_came_in_an_attempt_that_is_set_aside_does_not_go_along(chapter: Ses
     fail_attempt(retry, error="No answer.", partial_text="I swim on")
     assert broken.pk == retry.pk
     following = begin(chapter, "4")
-    # This person gets the number that the person of the broken attempt had.
+    # Ann gets the number that the person of the broken attempt had.
     assert store_changes(following, [NewChange(PERSON, {"name": "Ann"})])
     assert commit_attempt(following, "I go on.")
     chapter.refresh_from_db()

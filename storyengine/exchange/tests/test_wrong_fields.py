@@ -1,4 +1,5 @@
-"""Tests that the message about a wrong file names the wrong field, and that nothing is imported."""
+"""Tests that the message about a refused file names the wrong field, and that nothing is
+imported."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +37,7 @@ def chapter(*path: str | int, to: Any) -> Callable[[File], None]:
 
 
 def attempt(*path: str | int, to: Any) -> Callable[[File], None]:
-    """Return a function that sets a field in the first attempt at the first turn."""
+    """Return a function that sets a field of the first attempt at the first turn."""
     return chapter("turns", 0, "attempts", 0, *path, to=to)
 
 
@@ -362,6 +363,6 @@ def test_a_field_that_is_wrong_in_version_1_is_named(
 
 
 def test_a_payload_with_an_endless_number() -> None:
-    """The number 1e999 is valid JSON, but Python reads it as infinity."""
+    """The number 1e999 is valid JSON, which Python reads as infinity."""
     content = as_bytes(good_file()).replace(b'"CANON-7"', b"1e999")
     assert "json_payload is nested too deeply, or holds" in refusal(content)

@@ -27,7 +27,8 @@ class Written:
 
 
 def read_metrics() -> dict[str, float]:
-    """Return the value of each series of this installation by the name that Prometheus shows."""
+    """Return the value of each metric of this installation. The keys are the names as Prometheus
+    shows them, with their labels."""
     text = render_metrics().decode()
     return {name: float(value) for name, value in re.findall(r"^(\w+\{?.*) (\S+)$", text, re.M)}
 

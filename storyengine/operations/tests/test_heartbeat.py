@@ -1,4 +1,4 @@
-"""Tests that a worker stores its heartbeat and its counts."""
+"""Tests that a worker stores its heartbeat and the counts for the metrics."""
 
 import threading
 from collections.abc import Callable

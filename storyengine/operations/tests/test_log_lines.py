@@ -1,4 +1,4 @@
-"""Tests of the lines that the program logs. No line has a story's words or a secret."""
+"""Tests of the lines that the program logs. No line contains words of a story or a secret."""
 
 import asyncio
 import errno
@@ -38,7 +38,8 @@ from sessions.tests.factories import add_prompts, make_active_chapter, make_chap
 from storyengine.operations.log_format import JsonFormatter, LeaveOutRequests, LogFile
 from storyengine.operations.tests.reading import Written
 
-# Lines about a transaction are logged after its commit, so these tests need real transactions.
+# The program logs lines about a transaction after the commit, so these tests commit real
+# transactions.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 RunJobs = Callable[[], int]
@@ -69,7 +70,8 @@ def named(error: Exception) -> str:
 
 
 def ended_as(error: Exception) -> str:
-    """Return the name of the failure that the attempt or the job records for this error."""
+    """Return the name of the failure that is stored with the attempt or the job after this
+    error."""
     return "ProgramFailed" if isinstance(error, KeyError | ValueError) else named(error)
 
 
@@ -79,7 +81,8 @@ def _marked_key(settings: Settings) -> None:
 
 
 def check(written: Written) -> None:
-    """Check that lines were logged without words or keys, and that each line is a JSON object."""
+    """Check that each line in the JSON format is a JSON object, and that no line has the story's
+    words or the key."""
     assert written.as_json
     assert WORDS not in written.all
     assert KEY not in written.all
@@ -120,8 +123,8 @@ class TestTurns:
         provider.enqueue(Script(WORDS, error=error))
         attempt = play(chapter, WORDS)
         if isinstance(error, IntegrityError):
-            # The database refuses to store the end of the attempt, so the attempt ends when its
-            # lease runs out.
+            # The database refuses to store the end of the attempt. The attempt ends only when its
+            # lease has run out.
             assert attempt.status == Attempt.Status.RUNNING
             Attempt.objects.update(lease_until="2020-01-01T00:00Z")
             recover()

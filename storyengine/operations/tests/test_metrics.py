@@ -1,5 +1,5 @@
-"""Tests of the metrics for Prometheus, which describe this process, the workers and waiting
-jobs."""
+"""Tests of the metrics for Prometheus. They describe the process that is asked, the workers, and
+the jobs that wait."""
 
 from collections.abc import Callable
 from datetime import timedelta
