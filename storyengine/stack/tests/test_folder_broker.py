@@ -1,4 +1,4 @@
-"""Tests that the queue in a folder never shows a worker an incomplete message."""
+"""Tests that a queue in a folder never shows a worker a message that is written only in part."""
 
 from pathlib import Path
 from queue import Empty
@@ -78,7 +78,7 @@ def test_nobody_looks_into_a_table_that_is_being_made(
 
     def lock(file: Any, flags: int) -> None:
         if not reader.ident:
-            # At this moment kombu has opened the file, which is still empty and not locked.
+            # kombu has opened the file here. The file is still empty, and nobody has locked it yet.
             reader.start()
             reader.join(timeout=0.2)
             assert reader.is_alive()

@@ -1,4 +1,5 @@
-"""Tests that commands in the program's messages can be copied, wherever the program runs."""
+"""Tests of the commands in the program's messages. The user can copy them wherever the program
+runs."""
 
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from storyengine.tests.test_compose import DOCKERFILE
 
 @pytest.fixture
 def checkout(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Pretend that `make run` has started the program in a clone, and return the clone's folder."""
+    """Pretend that `make run` has started the program in a clone of the repository, and return the
+    clone's folder."""
     folder = tmp_path / "story engine"
     folder.mkdir()
     settings.BASE_DIR, settings.DATA_FOLDER = folder, folder / "var"

@@ -1,4 +1,5 @@
-"""Tests that requests succeed after a restart of PostgreSQL has left a pool of dead connections."""
+"""Tests that requests succeed after a restart of PostgreSQL, although all connections in the pool
+are dead."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,10 +18,10 @@ pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no connections"),
 ]
 
-# psycopg's own check drops one dead connection at a time, and its pause doubles each time. With
-# this many connections a request would wait too long.
+# The number of connections in the pool. psycopg's own check drops one dead connection at a time and
+# waits twice as long each time. With this many dead connections a request would wait too long.
 CONNECTIONS = 8
-# This statement ends all other connections and waits up to five seconds for each.
+# Ends all other connections to the database. It waits up to five seconds for the end of each.
 END_ALL = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
     "WHERE pid <> pg_backend_pid() AND datname = current_database()"
@@ -28,9 +29,9 @@ END_ALL = (
 
 
 def ask(everybody: Barrier | None = None) -> int:
-    """Use a connection as a request does, and return the id of its server process.
+    """Use a connection as a request does, and return the id of the server process behind it.
 
-    With `everybody`, all threads hold their connections at the same time.
+    With `everybody`, keep the connection until all threads have one.
     """
     try:
         own = process_id()
@@ -53,7 +54,8 @@ def test_dead_connections_cost_nobody_a_request(threads: ThreadPoolExecutor) -> 
     assert len(before) == CONNECTIONS
     with connection.cursor() as cursor:
         cursor.execute(END_ALL)
-    # At first one request meets all dead connections. Then many requests run at the same time.
+    # The first request meets all dead connections alone. After it, many requests run at the same
+    # time.
     assert threads.submit(ask).result() not in before
     assert not before & set(threads.map(ask, [None] * 3 * CONNECTIONS))
 
@@ -92,7 +94,8 @@ def process_id() -> int:
 
 
 def end_own() -> None:
-    """End the connection of this thread, as a restart of the server does between two queries."""
+    """End the connection of this thread on the server, as a restart of the server between two
+    queries would."""
     with pytest.raises(OperationalError), connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 

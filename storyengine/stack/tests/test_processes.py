@@ -1,4 +1,5 @@
-"""Tests that the processes that honcho started end with honcho, however honcho is stopped."""
+"""Tests that the processes which honcho has started end when honcho ends, even if honcho is
+killed."""
 
 import os
 import re
@@ -20,8 +21,8 @@ from storyengine.tests.running import is_alive
 
 Runner = subprocess.Popen[str]
 
-# The sleeper writes the file "word" when it gets SIGTERM, and then ends. The program's processes
-# also end in order at SIGTERM.
+# The code of a process that behaves at SIGTERM as the program's processes do: it finishes its work,
+# here by writing the file "word", and then ends.
 SLEEPER = """
 import signal, sys, time
 from pathlib import Path
@@ -51,14 +52,16 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
     yield process
     process.kill()
     process.wait()
-    # communicate() would wait for a process that did not end, so the test closes the output itself.
+    # The test closes the output itself, because communicate() would wait as long as a process that
+    # did not end.
     assert process.stdout is not None
     process.stdout.close()
 
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[dict[str, int]]:
-    """Yield the process ids of a shell, of the honcho that it runs, and of honcho's process."""
+    """Yield the process ids of a shell, of honcho, which the shell runs, and of the sleeper, which
+    honcho runs."""
     (tmp_path / "sleeper.py").write_text(SLEEPER)
     (tmp_path / "Procfile").write_text(f"sleeper: exec {sys.executable} sleeper.py\n")
     honcho = f"{sys.executable} -m storyengine.stack.processes --no-colour --port 8000 sleeper"
@@ -132,7 +135,7 @@ def test_a_parent_that_is_killed_takes_them_along(
 ) -> None:
     wait_until((tmp_path / "sleeper").exists, "the sleeper", seconds=30)
     if killed == "all of them":
-        # The shell's process group has also the processes that read honcho's output.
+        # The group also contains the processes of honcho that read the output of the sleeper.
         os.killpg(started["shell"], signal.SIGKILL)
     else:
         os.kill(started[killed], signal.SIGKILL)

@@ -26,7 +26,7 @@ def port() -> int:
 
 @pytest.fixture
 def processes(port: int) -> Iterator[Processes]:
-    """Yield the processes of this test, among them a Redis server that the test may kill."""
+    """Yield the processes of this test. One of them is a Redis server, which the test may kill."""
     if shutil.which("redis-server") is None:
         pytest.skip("There is no redis-server here.")
     with open_processes({}) as processes:
@@ -58,12 +58,11 @@ def test_a_lost_redis_is_an_error_of_the_connection(
     queue.put({"job": 1})
     message = queue.get(timeout=LONG)
     processes.kill("redis")
-    # These calls do the same as kombu before it connects again, while the task is still at work.
+    # kombu makes these calls before it connects again. The task is still at work then.
     connection.collect()
     channel: Any = message.channel
     channel._disconnect_pools()
-    # These calls do the same as a worker when the task has ended and the worker notices the loss of
-    # Redis.
+    # The worker makes these calls when the task has ended and the lost connection is noticed.
     message.ack_log_error(logging.getLogger("jobs"), connection.connection_errors)
     assert "given up" in caplog.text
     ignore_errors(connection, connection.close)

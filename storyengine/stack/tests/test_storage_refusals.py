@@ -1,5 +1,5 @@
-"""Tests that the program reports a lost database and a full disk in the form that the client asked
-for."""
+"""Tests that the program reports a lost database or a full disk in the form that the client has
+asked for."""
 
 import errno
 import sqlite3
@@ -28,7 +28,7 @@ ERRORS = [OperationalError("the lamp is dark"), InterfaceError("connection alrea
 
 
 def of_sqlite(code: int) -> OperationalError:
-    """Return Django's error with an error of SQLite that has this code as its cause."""
+    """Return Django's error for an error of SQLite that has this code."""
     cause = sqlite3.OperationalError("the lamp is dark")
     cause.sqlite_errorcode = code
     error = OperationalError("the lamp is dark")
@@ -61,7 +61,8 @@ def chapter() -> Session:
 
 
 def breaker(error: Exception, monkeypatch: pytest.MonkeyPatch) -> Break:
-    """Return a function that makes the function of a given name raise this error."""
+    """Return a function that replaces the function of a given name by one that raises this
+    error."""
 
     def fail(*_arguments: object, **_named: object) -> Any:
         raise error
@@ -201,8 +202,8 @@ def test_the_api_answers_a_problem(away: Break, chapter: Session) -> None:
 def test_a_stream_ends_with_the_problem(
     away: Break, chapter: Session, provider: ScriptedProvider
 ) -> None:
-    """The prompt was answered before. Its stream reads the stored reply, and meanwhile the database
-    is lost."""
+    """The reply is stored before the request is sent again. The database is lost while the stream
+    of the second request reads the reply."""
     provider.enqueue("I step through.")
     headers = {"Accept": "text/event-stream", "Idempotency-Key": "one"}
 

@@ -1,5 +1,3 @@
-"""Functions that return the addresses of pages in tests."""
-
 from typing import Any
 
 from django.urls import reverse

@@ -11,19 +11,19 @@ from sessions.tests.factories import add_prompts, make_active_chapter, make_chap
 
 @pytest.fixture(autouse=True)
 def _scripted_model(settings: Settings, provider: ScriptedProvider) -> None:
-    """Set the scripted model, so that no request leaves the machine."""
+    """Use the scripted model, so that no request leaves the machine."""
     settings.LLM = "scripted"
 
 
 @pytest.fixture
 def htmx() -> Client:
-    """Return a client that sends requests as htmx does."""
+    """Return a client whose requests have the header of htmx."""
     return Client(headers={"HX-Request": "true"})
 
 
 @pytest.fixture
 def draft(db: None) -> Session:
-    """Return a chapter whose Tab 1 is not locked."""
+    """Return a chapter whose Tab 1 is still open."""
     return make_chapter()
 
 

@@ -1,4 +1,4 @@
-"""The running program and its pages for tests with a real browser."""
+"""The running program and its pages, for tests with a real browser."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,11 @@ from storyengine.tests.browsing import browser as browser
 from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
-# Speeds in tokens a second. FAST causes no wait. At HELD a reply lasts two minutes, unless the test
-# calls `let_reply_end`.
+# Speeds of the model in tokens a second. At FAST a test never has to wait for a reply. At HELD a
+# reply lasts two minutes, unless the test calls `let_reply_end`.
 FAST, HELD = 400, 0.5
 
-# The script selects the transcript and returns the text that a copy would hold.
+# Selects the transcript, and returns the text that the browser would copy.
 READ_SELECTION = """() => {
   const range = document.createRange();
   range.selectNodeContents(document.getElementById("transcript"));
@@ -49,7 +49,7 @@ def draft(program: ScriptedProgram) -> ChapterClient:
 def chapter(program: ScriptedProgram) -> ChapterClient:
     client = ChapterClient(program.server)
     client.save_setup(setup_of(synthetic_session(10)))
-    # The timeout is long, because the first lock also waits for the start of the worker.
+    # The timeout is long, because the first lock has to wait until the worker has started.
     client.lock(seconds=60)
     return client
 
@@ -67,24 +67,23 @@ def open_chapter(page: Page, chapter: ChapterClient, query: str = "") -> None:
 
 
 def expect_turn(page: Page, number: int, words: str) -> None:
-    """Wait until the page shows the prompt and no running reply.
+    """Wait until the page shows the prompt and its reply is complete.
 
-    The page also shows no running reply before it shows the prompt, so both are checked.
+    The page also shows no running reply before the prompt is sent, so the prompt is awaited first.
     """
     expect(page.locator("#transcript")).to_contain_text(f"{number}) {words}")
     expect_idle(page)
 
 
 def expect_idle(page: Page) -> None:
-    """Wait until the page shows that no reply is being written."""
     expect(page.locator("[data-send]")).to_be_visible()
     expect(page.locator("#running")).to_have_count(0)
 
 
 def let_reply_end(page: Page, program: ScriptedProgram) -> None:
-    """Speed up all replies, and wait until no reply is being written.
+    """Make all replies fast, and wait until none is being written.
 
-    A reply that is being written takes the new speed over before its next word.
+    A reply that is being written takes over the new speed before its next word.
     """
     program.model.timing.tokens_per_second = FAST
     expect_idle(page)

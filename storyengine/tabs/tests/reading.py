@@ -1,4 +1,4 @@
-"""Functions that read pages in tests: their elements and the words that a person reads."""
+"""Functions by which tests read pages: their elements, and the words that a person sees."""
 
 import re
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class _Reader(HTMLParser):
 
 
 def read(html: str) -> list[Element]:
-    """Return all elements of a page in order. Fail if tags are not nested properly."""
+    """Return all elements of a page in order. Fail if the page's tags are not properly nested."""
     reader = _Reader()
     reader.feed(re.sub(r"<path[^>]*/>", "", html))
     reader.close()
@@ -80,7 +80,7 @@ def all_of(html: str, tag: str, class_name: str = "", **attributes: str) -> list
 
 
 def get_page(client: Client, chapter: Session, name: str, **query: str) -> str:
-    """Return the page at this address. Fail if its status is not 200."""
+    """Return the HTML of this page of the chapter. Fail if its status is not 200."""
     response = client.get(f"{address(chapter, name)}?{urlencode(query)}")
     assert response.status_code == 200
     return response.content.decode()

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def played(provider: ScriptedProvider) -> Session:
-    """Return a chapter whose first prompt has three attempts, of which the first one failed."""
+    """Return a chapter with three attempts at its first prompt, the first of which failed."""
     chapter = make_active_chapter(agent_names={"1": f"Mara {HOSTILE}"})
     provider.enqueue(ProviderRefused(f"No line. {HOSTILE}"), "I wait.", f"I go. {HOSTILE}")
     play(chapter, f"The door opens. {HOSTILE}", key="same")
@@ -49,7 +49,7 @@ def chosen_call(html: str) -> str:
 
 
 def costs_in(html: str) -> dict[str, str]:
-    """Return the costs that the page shows, by their names."""
+    """Return the costs on the page. The keys are their labels."""
     names, figures = ([one.words for one in all_of(html, tag)] for tag in ("dt", "dd"))
     return {name: at for name, at in zip(names, figures, strict=True) if "Cost" in name}
 
@@ -308,8 +308,8 @@ class TestDryRun:
 class TestUsage:
     @pytest.fixture
     def uncapped(self, settings: Any) -> None:
-        """Set a cap in dollars and a model of unknown price, for which the cap cannot be
-        enforced."""
+        """Set a cap in dollars, and a model whose price is unknown. The cap cannot be enforced for
+        this model."""
         settings.LLM, settings.MODEL = "openai", f"mine{HOSTILE}"
         settings.MODEL_BY_AGENT = {}
         settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS = Decimal(1), 0
@@ -321,7 +321,7 @@ class TestUsage:
         spent = sum(one.token_counts.get("input", 0) for one in LLMArtifact.objects.all())
         cells = [one.words for one in all_of(html, "td")]
         # The columns are: in, cached, out, cost, finished, stopped, failed, warm-ups. The second
-        # row is the sum.
+        # row is the sum of all agents.
         assert cells[:8] == [f"{spent:,}", "0", cells[2], "under $0.01", "2", "0", "1", "0"]
         assert cells[8:] == cells[:8]
         assert "o4-mini" in html

@@ -1,4 +1,4 @@
-"""Tests of the Now view, of rulings on canon, and of answers to memory's questions."""
+"""Tests of the Now view, of rulings on canon, and of answers to the questions that memory asks."""
 
 import uuid
 from typing import Any
@@ -56,7 +56,7 @@ def _is_same(one: Element, other: Element) -> bool:
 
 
 def now_items(html: str) -> dict[str, Element]:
-    """Return the entries of the Now view by their words."""
+    """Return the entries of the Now view. The keys are the words of the entries."""
     elements = read(html)
     entries = [one for one in elements if one.tag == "li"]
     texts = [one for one in elements if one.has_class("now-text")]
@@ -74,7 +74,7 @@ def banner(html: str) -> Element | None:
 
 
 def banner_form(html: str) -> tuple[str, dict[str, str]]:
-    """Return the address of the banner's form, and its hidden fields."""
+    """Return the address of the form in the question's banner, and the form's hidden fields."""
     shown = banner(html)
     assert shown
     [form] = [one for one in inside(html, shown) if one.tag == "form"]
@@ -84,7 +84,8 @@ def banner_form(html: str) -> tuple[str, dict[str, str]]:
 
 
 def choices(html: str) -> dict[str, bool]:
-    """Return the facts that a question's form offers, and for each fact whether it is chosen."""
+    """Return the facts that the form of a question offers. The value of each fact says whether it
+    is preselected."""
     radios = [one.attributes for one in all_of(html, "input", type="radio", name="old")]
     return {one["value"]: "checked" in one for one in radios}
 
@@ -149,7 +150,8 @@ class TestNow:
         items = now_items(get_page(client, chapter, "draft"))
         assert "CANON-8 · known to Agent Red, Agent Yellow" in items
         assert "CANON-9 · known to nobody of the cast" in items
-        # These entries, which everybody knows or which ask the Game Master, name no readers.
+        # These three entries name no readers. Everybody knows the two facts, and the question is
+        # for the Game Master.
         assert {"CANON-0", "CANON-7", "Is it so?"} <= items.keys()
 
     def test_it_grows_without_a_reload_and_the_choice_of_panel_is_not_touched(
@@ -343,7 +345,7 @@ class TestQuestions:
 
 
 class TestOneClick:
-    """Tests of the banner for a contradiction between two known facts."""
+    """Tests of the banner for a question that asks which of two facts is true."""
 
     def test_it_shows_both_and_says_what_each_answer_does(
         self, client: Client, torn: Session

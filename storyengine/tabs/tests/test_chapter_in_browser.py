@@ -43,7 +43,7 @@ class TestMemory:
         panel = page.locator(".meter-panel")
         expect(panel).not_to_be_visible()
         page.get_by_label("Tokens and cost by agent").click()
-        # The panel has two agents: agent 0 for the lock, and the character that replied.
+        # The panel lists two agents: agent 0, which wrote the lock, and the character who replied.
         expect(panel.locator("dd").filter(has_text="tokens")).to_have_count(2)
         expect(panel.get_by_role("link", name="All figures")).to_be_in_viewport(ratio=1)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -54,7 +54,7 @@ class TestMemory:
         rule = f"/api/session/{chapter.session_id}/canon-correction"
         for number in range(BLOCKS_SHOWN + 1):
             page.request.post(rule, data={"canon": f"Fact number {number}. " + "Ice. " * 180})
-        # The window is lower than one memory block.
+        # The window is less high than one memory block.
         page.set_viewport_size({"width": 390, "height": 500})
         open_chapter(page, chapter, f"?until={BLOCKS_SHOWN + 1}")
         expect(page.get_by_role("link", name="Earlier memory")).to_be_visible()
@@ -118,7 +118,7 @@ class TestDrafts:
         chapter.prompt(1, "The stairs are wet.")
         chapter.end(seconds=30)
         chapter.build_narrative("", 300, seconds=60)
-        # At this speed the draft does not end during the test.
+        # At this speed, the draft is still being written at the end of the test.
         program.model.timing.tokens_per_second = HELD
         open_chapter(page, chapter)
         first = page.locator("#draft-text").inner_text()

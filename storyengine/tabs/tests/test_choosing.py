@@ -1,4 +1,4 @@
-"""Tests of several replies to one prompt on Tab 2, one of which is chosen."""
+"""Tests of several replies to one prompt on Tab 2, and of the choice between them."""
 
 import uuid
 from typing import Any
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def replies(chapter: Session) -> list[Attempt]:
-    """Return the three replies to the latest prompt, of which the second is chosen."""
+    """Return three replies to the latest prompt, the second of which is chosen."""
     first = chapter.turns.get(number=8).chosen
     second = add_reply(chapter, 8, "again")
     return [first, second, add_reply(chapter, 8, "and again", is_chosen=False)]
@@ -208,8 +208,7 @@ class TestRefusals:
 class TestMemory:
     @pytest.fixture
     def covered(self, chapter: Session) -> Session:
-        """Return a chapter whose memory covers the latest reply and no other attempt at its
-        turn."""
+        """Return a chapter whose memory has a delta for the chosen attempt of the latest turn."""
         add_delta(chapter, 8, 8, turn_delta(8, 8))
         Session.objects.filter(pk=chapter.pk).update(last_summarized_prompt_index=8)
         return chapter
@@ -224,7 +223,7 @@ class TestMemory:
         self, htmx: Client, covered: Session
     ) -> None:
         def line() -> str:
-            """Return the text above the dashed line."""
+            """Return the last text above the dashed line."""
             shown = [
                 one.text
                 for one in all_of(get_page(htmx, covered, "play"), "p")
@@ -296,7 +295,7 @@ class TestAllReplies:
         html = show_all(htmx, chapter).content.decode()
         assert entries(html)[-4:-2] == ["8) beat 8", "Agent Orange: reply 8"]
         assert not_chosen(html) == ["8) The ice holds.", "Agent Orange: I walk."]
-        # A link to the prompt leads to the words of the chosen attempt.
+        # A link to prompt 8 leads to the words of its chosen attempt.
         assert by_id(html, "prompt-8").text == "8) beat 8"
 
     def test_hostile_text_is_only_text(self, htmx: Client, chapter: Session) -> None:

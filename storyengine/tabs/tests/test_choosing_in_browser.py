@@ -1,4 +1,4 @@
-"""Tests of several replies to one prompt in a real browser."""
+"""Tests of several replies to one prompt, in a real browser."""
 
 import re
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 
 def write_again(page: Page, count: int) -> None:
-    """Re-roll the reply and wait until the prompt has `count` replies."""
+    """Re-roll the reply. Wait until the prompt has `count` replies and the new one is complete."""
     page.get_by_role("button", name="Re-roll reply").click()
     expect(page.locator(".choice")).to_contain_text(f"Reply {count} of {count}")
     expect_idle(page)
@@ -34,10 +34,10 @@ def test_one_is_chosen_by_the_keys_alone(page: Page, chapter: ChapterClient) -> 
         page.keyboard.press("Enter")
         expect(page.locator(".choice")).to_contain_text(f"Reply {at} of 3")
         expect(page.locator("#announcement")).to_contain_text(f"Reply {at} of 3. ")
-        # The button keeps the focus, although each press replaces the play area.
+        # Each press replaces the play area of the page. The new button has the focus too.
         expect(before).to_be_focused()
-        # The test waits until htmx has prepared the new form. Before that, the browser would send
-        # the form itself and load the page again.
+        # Wait until htmx has prepared the new form. Until then, the browser would send the form
+        # without htmx and load a new page.
         expect(page.locator("#play-upper")).not_to_have_class(re.compile("htmx-added"))
     told = [event["text"] for event in chapter.read()["events"]]
     assert told[0] == "Knock."
@@ -52,7 +52,7 @@ def test_another_reply_is_marked_and_not_copied(page: Page, chapter: ChapterClie
     expect(switch).to_have_attribute("aria-pressed", "false")
     switch.focus()
     page.keyboard.press("Enter")
-    # The name of the switch does not contain the sign that shows its state.
+    # The switch shows its state by a sign, which is not a part of its accessible name.
     expect(switch).to_have_attribute("aria-pressed", "true")
     expect(switch).to_be_focused()
     write_again(page, 2)

@@ -22,7 +22,7 @@ def link(page: Page, chapter: ChapterClient) -> Locator:
 
 @pytest.fixture
 def field(page: Page, link: Locator) -> Locator:
-    """Open the form with the keyboard and return its text field."""
+    """Open the form for editing by the keyboard, and return its text field."""
     link.focus()
     page.keyboard.press("Enter")
     name = page.locator("#panel-1").get_attribute("data-name")

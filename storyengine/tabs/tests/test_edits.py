@@ -29,7 +29,7 @@ def open_form(client: Client, chapter: Session, number: int = 8) -> str:
 
 
 def fields_of(html: str) -> dict[str, str]:
-    """Return the fields that the form sends if the user changes nothing."""
+    """Return the fields that the form would send if the user changed nothing."""
     [form] = [one for one in all_of(html, "form") if "/play/edit/" in one.attributes["action"]]
     hidden = [one for one in all_of(html, "input", type="hidden") if form in one.parents]
     sent = {one.attributes["name"]: one.attributes["value"] for one in hidden}

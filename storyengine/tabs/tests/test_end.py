@@ -1,5 +1,3 @@
-"""Tests of ending a chapter on Tab 2."""
-
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +55,7 @@ class TestFailedEnd:
 
 
 class TestUnfinished:
-    """Tests of ending a chapter whose latest prompt has no whole reply."""
+    """Tests of ending a chapter whose latest prompt has no complete reply."""
 
     @pytest.fixture
     def broken(self, chapter: Session) -> Attempt:
@@ -70,8 +68,8 @@ class TestUnfinished:
         return add_attempt(chapter, status=Attempt.Status.STOPPED, words="beat 8", **again)
 
     def asked(self, client: Client, chapter: Session) -> list[str]:
-        """Return the words about the unfinished reply in the dialog of Tab 2 and on the page that
-        asks."""
+        """Return the text about the incomplete reply twice: from the dialog on Tab 2, and from the
+        page that asks whether to end the chapter."""
         names = ("play", "confirm-end")
         said = [by_id(get_page(client, chapter, one), "end-unfinished") for one in names]
         return ["" if "hidden" in one.attributes else one.words for one in said]

@@ -1,4 +1,5 @@
-"""Tests of the page that forks a chapter, of the new chapter, and of the links between the two."""
+"""Tests of the page that forks a chapter, of the fork, and of the links between the fork and its
+origin."""
 
 import uuid
 from typing import Any

@@ -19,7 +19,7 @@ def test_a_prompt_is_forked_by_the_keys_alone(page: Page, chapter: ChapterClient
     open_play(page, chapter)
     link = page.get_by_role("link", name="Fork from here, after prompt 2")
     assert link.evaluate("one => getComputedStyle(one, '::after').content") == '"fork from here"'
-    # A copied transcript has no words of the link.
+    # The words of the link are not in a copied transcript.
     saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
     assert page.evaluate(READ_SELECTION).strip() == saved.strip()
     link.focus()
@@ -33,7 +33,7 @@ def test_a_prompt_is_forked_by_the_keys_alone(page: Page, chapter: ChapterClient
     expect(transcript).not_to_contain_text("Sit down.")
     origin = page.locator(".header-origin")
     expect(origin).to_contain_text("at prompt 2")
-    # Play goes on in the fork, and the origin stays as it was.
+    # The next prompt is a prompt of the fork. It is not in the origin.
     page.locator("#prompt-text").fill("Leave.")
     page.locator("#prompt-text").press("Enter")
     expect(transcript).to_contain_text("3) Leave.")

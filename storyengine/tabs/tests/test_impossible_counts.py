@@ -1,6 +1,6 @@
-"""Tests of counts of tokens that no call can have.
+"""Tests of counts of tokens that are too high for any call.
 
-An older program stored such counts, and a server may report them.
+A server may report such counts, and an older program stored them.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -40,7 +40,8 @@ IMPOSSIBLE: list[dict[str, Any]] = [
 POSSIBLE: list[dict[str, Any]] = [
     {},
     {"input": 0, "output": 0, "cached": 0},
-    # For some letters a tokenizer needs far more tokens than the engine estimates.
+    # A tokenizer needs far more tokens for some letters than the engine estimates, so this count is
+    # possible.
     {"input": 3_000, "output": 21_000, "cached": 2_900},
 ]
 
@@ -55,13 +56,14 @@ def check_pages(client: Client, chapter: Session) -> None:
 class TestAfterTheUpdate:
     @pytest.fixture
     def before(self) -> Iterator[Any]:
-        """Yield the models before the migration. Apply all migrations afterwards."""
+        """Yield the models before the migration. Run all migrations afterwards."""
         yield MigrationExecutor(connection).migrate([BEFORE]).apps
         update()
 
     @pytest.fixture
     def stored(self, chapter: Session, before: Any) -> Callable[..., None]:
-        """Return a function that stores calls in the form of the older program."""
+        """Return a function that stores calls with these counts, as an older program stored
+        them."""
 
         def store(*reports: dict[str, Any]) -> None:
             for counts in reports:
@@ -119,7 +121,7 @@ def update() -> None:
 
 
 class LyingProvider(ScriptedProvider):
-    """A provider that reports for each call the largest number of tokens that fits into 64 bits."""
+    """A provider that reports for each call the largest number of tokens that 64 bits can hold."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         async for part in super().stream(request):

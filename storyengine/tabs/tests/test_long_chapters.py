@@ -39,13 +39,12 @@ def href(html: str, words: str) -> str:
 
 
 def numbers_shown(html: str) -> list[str]:
-    """Return the numbers of the memory blocks on the page."""
     links = all_of(html, "a", "saw-link")
     return [one.attributes["href"].rpartition("/")[2] for one in links]
 
 
 def poll_after_news(htmx: Client, chapter: Session, html: str) -> str:
-    """Add a delta and return the answer to the page's next poll."""
+    """Add a delta, and return the answer to the next poll of the page."""
     last = 7 * chapter.memory_blocks.count()
     add_delta(chapter, last + 1, last + 7, turn_delta(last + 1, last + 7))
     answer = htmx.get(by_id(html, "draft-poll").attributes["hx-get"])
@@ -99,7 +98,8 @@ class TestTranscript:
         html = client.get(address(long, "transcript")).content.decode()
         ways = all_of(html, "nav", "pages")
         assert len({one.attributes["aria-label"] for one in ways}) == 2
-        # Only in the column does the style sheet give links the colour of their page.
+        # The style sheet gives the links of a page their readable colour only directly inside the
+        # column.
         assert all(one.parents[-1].has_class("column") for one in ways)
 
     @pytest.mark.parametrize("prompt", [1, PROMPTS_A_PAGE, PROMPTS_A_PAGE + 1])
@@ -128,9 +128,9 @@ class TestTranscript:
 class TestMemory:
     @pytest.fixture
     def long(self) -> Session:
-        """Return a chapter with two full pages of memory blocks and one more block.
+        """Return a chapter with memory blocks for two full pages and one more block.
 
-        Each block has a truth of its own.
+        Each block has a different fact.
         """
         count = 2 * BLOCKS_SHOWN + 1
         chapter = make_active_chapter(
@@ -231,7 +231,7 @@ class TestMemory:
         shown = [number for number in range(count) if f"truth {number} Prompts" in words]
         assert len(shown) == limit
         assert shown[-1] == count - 1
-        # The line about earlier truths stands above the truths that are shown.
+        # The line "… earlier: show all" is above the facts that are shown.
         said, first = f"{count - limit} earlier: show all", f"truth {shown[0]}"
         assert words.index(said) < words.index(first)
         assert href(html, "show all").endswith("#memory")

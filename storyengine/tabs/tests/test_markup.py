@@ -1,6 +1,7 @@
-"""Tests of the markup of every page.
+"""Tests of the HTML of every page.
 
-No page has an inline script or style, every field has a name, and every form works without scripts.
+No page has an inline script or style, every field has a label, and every form works without
+scripts.
 """
 
 import json
@@ -259,7 +260,8 @@ def test_every_form_works_without_script_and_carries_its_token(html: str) -> Non
         inside = [one for one in elements if _is_inside(one, form)]
         has_token = any(one.attributes.get("name") == "csrfmiddlewaretoken" for one in inside)
         if form.attributes["method"] == "get":
-            # This form leads to a page. A token would be visible in the address of that page.
+            # The browser puts the fields of a GET form into an address, where a token would be
+            # visible.
             assert not has_token
             continue
         assert form.attributes["method"] == "post"

@@ -1,7 +1,7 @@
-"""Tests of pages when memory is far behind.
+"""Tests of the pages of a chapter whose memory is far behind.
 
-Tab 2 and the page for the chapter's end ask before they make calls. Tab 3 says how far memory is
-behind.
+Tab 2 and the page that ends the chapter ask the user before the model is called. Tab 3 says how far
+memory is behind.
 """
 
 import re
@@ -31,7 +31,8 @@ RunJobs = Callable[[], int]
 
 @pytest.fixture
 def behind(db: None) -> Session:
-    """Return a chapter in play whose memory is three stretches and one prompt behind."""
+    """Return a chapter in play. Memory does not cover its last three stretches and one more
+    prompt."""
     chapter = make_active_chapter()
     add_prompts(chapter, 22)
     add_lock(chapter, world_lock())
@@ -39,7 +40,7 @@ def behind(db: None) -> Session:
 
 
 def form_of(html: str, action: str) -> tuple[Element, dict[str, str]]:
-    """Return the form with this address, and the values of its fields."""
+    """Return the form that is sent to this address, and the values of its fields."""
     elements = read(html)
     [form] = [one for one in elements if one.attributes.get("action") == action]
     inputs = [one.attributes for one in elements if one.tag == "input" and form in one.parents]
@@ -55,7 +56,7 @@ class TestOnTab2:
         [notice] = all_of(html, "div", "notices")
         assert "Prompts 1-21 are not in memory yet." in notice.words
         assert "That takes 3 calls of the model." in notice.words
-        # The notice names the number of calls only once, so the button does not repeat it.
+        # The notice names the number of calls once, so the button need not name it again.
         assert len(re.findall(r"[0-9]+ calls?", notice.words)) == 1
         assert "tokens to read and" in notice.words
         assert "$" in notice.words
@@ -164,7 +165,8 @@ class TestAtTheEnd:
     def test_the_question_names_the_number_and_the_answer_carries_it(
         self, client: Client, behind: Session, run_jobs: RunJobs
     ) -> None:
-        # The question is on a page of its own, because a dialog on Tab 2 could show an old number.
+        # A separate page asks the question. A dialog on Tab 2 could show a number of calls that is
+        # no longer right.
         play_page = get_page(client, behind, "play")
         assert not all_of(play_page, "dialog", id="end-dialog")
         [asks] = all_of(play_page, "form", action=address(behind, "confirm-end"))

@@ -114,7 +114,8 @@ class TestTranscript:
         assert "<img src=x" not in html
         assert all_of(html, "p", "entry")[0].text == f"1) {HOSTILE} 1"
         assert all_of(html, "p", "entry")[1].text == f"{HOSTILE}: {HOSTILE} 1"
-        # The text has closed no element of the page, because the tags are properly nested.
+        # The tags of the page are properly nested, so the hostile text has closed no element of the
+        # page.
         assert by_id(html, "transcript").parents
 
     @pytest.mark.parametrize("before", ["pending_attempt", "read_transcript"])
@@ -138,7 +139,8 @@ class TestTranscript:
         self, client: Client, django_assert_max_num_queries: Any
     ) -> None:
         chapter = make_active_chapter()
-        # On the last two pages memory is far behind, so they also estimate the tokens of its calls.
+        # Memory is far behind in the second and third rounds, so these pages also estimate the
+        # tokens of the calls that it needs.
         for most in (14, 26, 26):
             with django_assert_max_num_queries(most):
                 get_page(client, chapter, "play")
@@ -314,8 +316,8 @@ class TestStatus:
         paragraphs = [one.text for one in all_of(update, "p") if "class" in one.attributes]
         assert paragraphs[paragraphs.index("-------------") - 1] == "Agent Orange: reply 14"
         assert "hx-get" not in by_id(update, "play-poll").attributes
-        # The update leaves the prompt's text field and panel alone, because the Game Master may be
-        # typing.
+        # The update replaces neither the text field of the prompt nor the choice of a character,
+        # because the Game Master may be typing.
         assert not all_of(update, "textarea")
         assert not all_of(update, "input", name="agent_slot")
 

@@ -29,7 +29,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 PROMPTS = "**/play/prompt"
 
-# The page notices the scroll in its next frame, before a person could do anything else.
+# Scrolls the transcript up. The page notices this in its next frame, earlier than a person could do
+# anything else.
 SCROLL_UP = """() => { document.getElementById("transcript").scrollTop = 40; }"""
 
 SCROLL_UP_AS_WORDS_COME = """() => {
@@ -38,8 +39,7 @@ SCROLL_UP_AS_WORDS_COME = """() => {
   transcript.append("And then");
 }"""
 
-# The script waits for two frames, because the observers run only after the callbacks of the first
-# frame.
+# Waits for two frames, because the page's observers run only after the first frame's callbacks.
 NEXT_FRAME = """() => new Promise(resolve => {
   requestAnimationFrame(() => requestAnimationFrame(resolve));
 })"""
@@ -58,8 +58,8 @@ AT_END = """() => {
 }"""
 
 
-# ROW returns how far the row of panels is scrolled. NOTE_ROW_AT_SWAP notes that number as soon as
-# an answer is in the page.
+# ROW returns how far the row of panels is scrolled. NOTE_ROW_AT_SWAP stores this number when the
+# first answer is put into the page.
 ROW = "() => document.getElementById('prompt-panels').scrollLeft"
 NOTE_ROW_AT_SWAP = """() => document.addEventListener("htmx:afterSwap", () => {
   window.rowAtSwap ??= document.getElementById("prompt-panels").scrollLeft;
@@ -75,7 +75,8 @@ class TestPrompt:
         box.fill("One.")
         box.press("Shift+Enter")
         box.press_sequentially("Two.")
-        # In an input method, Enter chooses a word and must not send the prompt.
+        # In an input method, such as one for Japanese, Enter chooses a word. It must not send the
+        # prompt.
         box.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
         expect(box).to_have_value("One.\nTwo.")
         box.press("Enter")
@@ -104,7 +105,8 @@ class TestPrompt:
         expect(box).to_have_value("Sent twice.")
         expect(page.locator("#prompt-notice")).to_be_empty()
         page.unroute(PROMPTS)
-        # The button works while the first reply is being written and also after it is committed.
+        # The words may be sent again whether the first reply is still being written or is already
+        # committed.
         page.locator("[data-send]").click()
         expect(box).to_have_value("")
         expect_turn(page, 1, "Sent twice.")
@@ -213,7 +215,8 @@ class TestPrompt:
         box = page.locator("#prompt-text")
         box.fill("The door opens.")
         with page.context.expect_page() as opened:
-            # A script clicks the button, because some browsers do not focus a clicked button.
+            # A script clicks the button. Some browsers do not give a clicked button the focus, and
+            # a script's click does not either.
             page.get_by_role("button", name="What would it see?").evaluate("one => one.click()")
         expect(opened.value.locator(".as-sent").last).to_contain_text("The door opens.")
         expect(opened.value.get_by_role("link", name="Back to play")).to_be_visible()
@@ -267,12 +270,12 @@ class TestExample:
     def test_its_first_beat_is_one_press_away(self, page: Page, draft: ChapterClient) -> None:
         open_world(page, draft)
         page.get_by_role("button", name="Fill in the example").click()
-        # The field is filled once the page with the example's texts is there.
+        # Wait until the page has the texts of the example.
         expect(page.locator("#world-text")).not_to_have_value("")
         page.get_by_role("link", name="Start chapter").click()
         page.get_by_role("button", name="Lock and play").click()
         suggestion = page.locator("#suggested-words").inner_text()
-        # The page after the lock may still be loading its scripts.
+        # Wait until the page after the lock has loaded its scripts.
         page.wait_for_load_state()
         page.get_by_role("button", name="Put this into the prompt box").focus()
         page.keyboard.press("Enter")
@@ -302,7 +305,7 @@ class TestTranscript:
     def test_only_a_reader_at_the_end_is_taken_along(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
-        # Four prompts are too few for a summary, so the page gets no news of one.
+        # Four prompts are too few for a summary, so the page gets no news about memory.
         for number in range(1, 5):
             chapter.prompt(1, f"Beat {number}. " + "The tide turns. " * 60)
         open_play(page, chapter)
@@ -418,14 +421,15 @@ class TestPlayArea:
 
 
 def resize(page: Page, width: int, height: int) -> None:
-    """Resize the page and wait until its observers have run."""
+    """Resize the window, and wait until the page's observers have run."""
     page.set_viewport_size({"width": width, "height": height})
     page.wait_for_function(HAS_SIZE, arg=[width, height])
     page.evaluate(NEXT_FRAME)
 
 
 def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) -> Locator:
-    """Send a prompt and return its box when the first words of a slow reply are shown."""
+    """Send a prompt whose reply is slow. Return the prompt's text field when the first words of the
+    reply are shown."""
     program.model.timing.tokens_per_second = HELD
     open_play(page, chapter)
     box = send(page, "Slowly.")
@@ -434,7 +438,7 @@ def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) ->
 
 
 def send(page: Page, words: str) -> Locator:
-    """Send a prompt and return its box."""
+    """Send a prompt, and return its text field."""
     box = page.locator("#prompt-text")
     box.fill(words)
     box.press("Enter")
@@ -442,7 +446,8 @@ def send(page: Page, words: str) -> Locator:
 
 
 def send_in_vain(page: Page, words: str) -> Locator:
-    """Send a prompt and lose the server's answer."""
+    """Send a prompt whose answer is lost on its way to the page, and return the prompt's text
+    field."""
     page.route(PROMPTS, lose_the_answer)
     box = send(page, words)
     expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")

@@ -1,4 +1,4 @@
-"""Tests of the polls by which pages ask for news."""
+"""Tests of polls, the requests by which a page asks for news."""
 
 import uuid
 from collections.abc import Callable
@@ -37,8 +37,8 @@ AtMost = Callable[[int], Any]
 
 
 def summarize(chapter: Session, first: int, **fields: Any) -> Job:
-    """Store a done summary job for a stretch of up to seven prompts that begins with prompt
-    `first`."""
+    """Store a summary job that is done. Its stretch begins with prompt `first` and has at most
+    seven prompts."""
     last = min(first + 6, chapter.prompt_index)
     return Job.objects.create(
         session=chapter,
@@ -88,9 +88,9 @@ class TestPollsWithNothingNew:
 
 
 class TestPollsWithNews:
-    """Tests that a poll makes only two queries in the threads that store replies.
+    """Tests that a poll with news makes only two queries in the threads that also store replies.
 
-    It reads its news in other threads.
+    All other queries run in other threads.
     """
 
     @pytest.fixture
@@ -152,7 +152,8 @@ class TestPollsWithNews:
 
 
 class TestNews:
-    """Tests that the status that a poll reads has the same version as the page."""
+    """Tests that the version of a page and the version that its poll reads are equal, and change
+    with any news."""
 
     @pytest.mark.parametrize("status", Attempt.Status.values)
     def test_a_turn(self, chapter: Session, status: str) -> None:

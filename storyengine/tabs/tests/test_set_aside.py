@@ -1,4 +1,5 @@
-"""Tests that the page shows prompts that were set aside and offers their words again."""
+"""Tests that the page shows prompts that were set aside, and lets the user send their words
+again."""
 
 from typing import Any
 

@@ -33,7 +33,7 @@ def played(provider: ScriptedProvider) -> Session:
 
 
 def form_of(client: Client, chapter: Session, query: str = "") -> dict[str, str]:
-    """Return the fields that a browser would send for the form."""
+    """Return the fields that a browser would send with the form of a trial."""
     query = query or f"?layer={number_of(chapter, 'AGENT_IDENTITY')}"
     html = client.get(address(chapter, "try", 1) + query).content.decode()
     [text] = all_of(html, "textarea", name="text")
@@ -43,7 +43,7 @@ def form_of(client: Client, chapter: Session, query: str = "") -> dict[str, str]
 
 
 def send(chapter: Session, *forms: dict[str, str], gate: asyncio.Event | None = None) -> list[Any]:
-    """Send the forms one after the other, open the gate, and return the answers."""
+    """Send the forms one after the other, let the replies end, and return the answers."""
 
     async def scenario() -> list[Any]:
         browser = AsyncClient()
@@ -171,7 +171,8 @@ class TestTheTrial:
         fields = form_of(client, played) | {"text": "Mara, who laughs."}
         gate = asyncio.Event()
         provider.enqueue(Script("I go.", gate=gate))
-        # The form is sent twice while the trial runs, and once afterwards.
+        # The form is sent twice while the reply of the trial is being written, and once after its
+        # end.
         answers = [*send(played, fields, fields, gate=gate), *send(played, fields)]
         assert len({answer.headers["Location"] for answer in answers}) == 1
         assert LLMArtifact.objects.count() == 2

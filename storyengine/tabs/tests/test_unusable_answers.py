@@ -1,4 +1,4 @@
-"""Tests of pages after an answer of agent 0, 8 or 9 that the engine cannot use."""
+"""Tests of pages after an answer of agent 0, 8 or 9 that the engine could not use."""
 
 import json
 import re
@@ -24,7 +24,8 @@ UNUSABLE_DELTAS = (*NO_FORM, json.dumps({**turn_delta(8, 8), "major_events": ["I
 
 
 def told(client: Client, chapter: Session, tab: str, about: str) -> str:
-    """Return the words of the paragraph that contains `about`, without the details below it."""
+    """Return the words of the paragraph that contains the text `about`. The details below the
+    paragraph are not part of it."""
     html = client.get(address(chapter, tab)).content.decode()
     [words] = [one.words for one in all_of(html, "p") if about in one.words]
     assert not re.search(r"[{}\[\]]|must be|JSON|is missing", words)

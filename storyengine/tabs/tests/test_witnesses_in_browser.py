@@ -1,4 +1,4 @@
-"""Tests of the witnesses of a prompt in a real browser."""
+"""Tests of the choice of a prompt's witnesses, in a real browser."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -26,7 +26,7 @@ def test_a_prompt_for_some_is_sent_by_the_keys_alone(page: Page, chapter: Chapte
     tick.focus()
     page.keyboard.press("Space")
     expect(asked).to_have_text(f"Who can perceive this: {others}")
-    # After a reload, the browser still has the words and the ticks.
+    # The browser keeps the words and the ticks when the page is loaded again.
     page.reload()
     expect(page.locator("#prompt-text")).to_have_value("Whisper.")
     expect(asked).to_have_text(f"Who can perceive this: {others}")
@@ -36,7 +36,7 @@ def test_a_prompt_for_some_is_sent_by_the_keys_alone(page: Page, chapter: Chapte
     [attempt] = turn["attempts"]
     assert attempt["witnesses"] == [slot for slot in sorted(map(int, names)) if slot != 3]
     expect(page.locator(".perceived").first).to_have_attribute("data-by", others)
-    # The next prompt is for everybody again. A copy of the transcript names no witnesses.
+    # The next prompt is for everybody again, and a copied transcript names no witnesses.
     expect(asked).to_have_text("Who can perceive this: everybody")
     saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
     assert page.evaluate(READ_SELECTION).strip() == saved.strip()
