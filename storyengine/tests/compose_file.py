@@ -1,4 +1,4 @@
-"""The content of compose.yaml as Python objects."""
+"""The content of the file compose.yaml."""
 
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""A copy of the program in another folder."""
-
 import shutil
 from pathlib import Path
 
@@ -7,7 +5,7 @@ from django.conf import settings
 
 
 def copy_program(folder: Path) -> None:
-    """Copy the files that .dockerignore lets into the image."""
+    """Copy the files that .dockerignore allows into the image."""
     base = Path(settings.BASE_DIR)
     lines = (base / ".dockerignore").read_text(encoding="utf-8").splitlines()
     left_out = [line.removeprefix("**/") for line in lines if line.startswith("**/")]

@@ -1,4 +1,5 @@
-"""Functions that install the second way to play and play it through the API."""
+"""Functions by which tests install the lighthouse, the second way to play, and play it through the
+API."""
 
 from typing import Any
 
@@ -16,7 +17,8 @@ APP = "storyengine.tests.lighthouse"
 
 @pytest.fixture
 def lighthouse(settings: Settings) -> None:
-    """Install the mode. The program itself takes the apps of MODES over into INSTALLED_APPS."""
+    """Install the lighthouse. The program itself adds the apps of MODES to INSTALLED_APPS at its
+    start, so this fixture must add the app to both settings."""
     settings.MODES = [*settings.MODES, APP]
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, APP]
 
@@ -38,7 +40,7 @@ def prompt(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more
 
 
 def played(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more: Any) -> Any:
-    """Play a prompt and return the events of its turn, thoughts included."""
+    """Play a prompt. Return all events of its turn, thoughts included."""
     answer = prompt(chapter, slot, words, **more)
     assert answer.status_code == 201, answer.content
     return chosen(chapter, answer.json()["prompt_index"])["events"]

@@ -1,6 +1,7 @@
 """Pages that are rendered before the browser starts, and a browser that shows them.
 
-While the browser is open, Django refuses database queries in this thread.
+They are rendered first because Django refuses database queries in this thread while the browser is
+open.
 """
 
 import mimetypes
@@ -17,13 +18,13 @@ from storyengine.tests.browsing import open_browser, open_page
 
 SITE = "http://pages.example"
 
-# The HTML of pages by their addresses.
+# Maps the address of a page to its HTML.
 Pages = dict[str, str]
 
 
 def rendered(client: Client, addresses: list[str]) -> Pages:
-    """Return the pages at these addresses. An address that does not answer with a page is left
-    out."""
+    """Return the pages at these addresses. Leave out each address that does not answer with a
+    page."""
     found = {}
     for one in addresses:
         if one.startswith(("/api/", "/admin/", "/readyz")):

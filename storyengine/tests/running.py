@@ -1,4 +1,4 @@
-"""The whole program as a test runs it, with its own data and with every process of the Procfile."""
+"""The whole program in a test: every process of the Procfile, with data of its own."""
 
 import os
 import subprocess
@@ -18,10 +18,10 @@ from bench.fake_server import FakeServer, start_fake_server
 from bench.http_calls import BenchError, Server
 from bench.program import Processes, open_processes, procfile_lines, start_program
 
-# A Redis server has this number of databases by default.
+# The number of databases that a Redis server has by default.
 _REDIS_DATABASES = 16
-# Each process that runs tests uses this number of Redis databases. So the four processes that `make
-# test` starts share the databases of one server.
+# The number of Redis databases for each process that runs tests. The four test processes of `make
+# test` therefore fit into one Redis server.
 _QUEUES = 4
 _queue_numbers = count()
 
@@ -41,16 +41,16 @@ class RunningProgram:
 
 @dataclass(frozen=True)
 class ScriptedProgram(RunningProgram):
-    """The running program with a model server whose answers and failures a test chooses."""
+    """The running program, with a model server whose answers and failures the test chooses."""
 
     model: FakeServer
 
 
 @contextmanager
 def run_program(environment: dict[str, str]) -> Iterator[RunningProgram]:
-    """Run the program on its own database and its own queue.
+    """Run the program with a database and a queue of its own.
 
-    These are files, or they lie on the servers whose addresses the environment gives for tests.
+    Both are files, unless the environment names servers for tests.
     """
     with servers_for_tests() as servers, open_processes({**environment, **servers}) as processes:
         yield RunningProgram(_start(processes), processes)
@@ -59,8 +59,8 @@ def run_program(environment: dict[str, str]) -> Iterator[RunningProgram]:
 def is_alive(pid: int) -> bool:
     """Return whether the process runs.
 
-    The process may be a child of another process. A process that has ended but was not yet waited
-    for counts as ended.
+    The process may be a child of another process. It does not count as running after it has ended,
+    even if nobody has waited for it yet.
     """
     command = ["ps", "-o", "stat=", "-p", str(pid)]
     said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
@@ -69,10 +69,11 @@ def is_alive(pid: int) -> bool:
 
 @contextmanager
 def servers_for_tests() -> Iterator[dict[str, str]]:
-    """Yield environment variables that name a new database and a queue on the servers for tests.
+    """Yield environment variables that name a new database and an empty queue on the servers for
+    tests.
 
-    Without servers for tests the result is empty. DATABASE_URL and CELERY_BROKER_URL of the shell
-    are never used, because those servers may hold somebody's chapters.
+    Without servers for tests there are no such variables. The shell's own DATABASE_URL and
+    CELERY_BROKER_URL are never used, because their servers may store somebody's chapters.
     """
     named: dict[str, str] = {}
     with ExitStack() as servers:
@@ -93,7 +94,7 @@ def _start(processes: Processes) -> Server:
 
 @contextmanager
 def _new_database(url: str) -> Iterator[str]:
-    """Make a database on the PostgreSQL server of the URL, and drop it afterwards."""
+    """Make a database on the PostgreSQL server at this URL. Drop the database afterwards."""
     name = f"storyengine_{uuid.uuid4().hex}"
     with psycopg.connect(url, autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -105,7 +106,7 @@ def _new_database(url: str) -> Iterator[str]:
 
 @contextmanager
 def _queue(url: str) -> Iterator[str]:
-    """Yield the URL of one of the Redis server's numbered databases, and empty it afterwards."""
+    """Yield the URL of a numbered database of the Redis server. Empty the database afterwards."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     number = (worker * _QUEUES + next(_queue_numbers) % _QUEUES) % _REDIS_DATABASES
     own = urlsplit(url)._replace(path=f"/{number}").geturl()

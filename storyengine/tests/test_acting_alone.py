@@ -1,7 +1,7 @@
 """Tests of turns in which somebody acts without a prompt.
 
-Each such turn is played by a job that the commit of the turn before has stored. The turn is never
-lost and never played twice.
+The commit of one turn stores the job that plays the next turn. No such turn is lost, and none is
+played twice.
 """
 
 import asyncio
@@ -56,13 +56,12 @@ from storyengine.tests.test_every_failure import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
-# Three turns take far fewer writes and commits than this number.
+# Three turns make far fewer writes and commits than this number.
 MOST_MOMENTS = 500
 
 
 def watch(chapter: Session, slot: int = 1) -> Attempt:
-    """Send the prompt after which the keepers act in turn, and return the attempt that answers
-    it."""
+    """Send the prompt after which the keepers act in turn. Return the attempt at this prompt."""
     attempt = play(chapter, WATCH, slot=slot, key="k")
     assert attempt.status == Attempt.Status.COMMITTED
     return attempt
@@ -77,7 +76,7 @@ def told(chapter: Session) -> list[str]:
 
 
 def jobs_of(chapter: Session) -> list[tuple[str, int]]:
-    """Return the status of each job in which somebody acts, with the number of the turn before."""
+    """Return the status of each GO_ON job, and the number of the turn after which it plays."""
     jobs = chapter.jobs.filter(kind=Job.Kind.GO_ON).order_by("created_at")
     return list(jobs.values_list("status", "attempt__turn__number"))
 
@@ -87,7 +86,7 @@ def job_of(chapter: Session) -> Job:
 
 
 def alone(chapter: Session) -> Attempt:
-    """Return the latest attempt without a prompt."""
+    """Return the latest attempt that has no prompt."""
     return chapter.attempts.filter(words="").latest("submitted_at")
 
 
@@ -154,8 +153,8 @@ def test_two_notices_are_one_turn(
     first = job_of(chapter)
     run_jobs()
     work.work_on(first.pk)
-    # The job is queued again, as if its end had not been stored. Its attempt is committed and stays
-    # as it is.
+    # The job is queued again, as it would be if its end had not been stored. Its attempt is
+    # committed already and stays unchanged.
     Job.objects.filter(pk=first.pk).update(status=Job.Status.QUEUED)
     assert run_jobs() == 1
     assert told(chapter) == [WATCH, "One.", "Two.", "Three."]
@@ -200,7 +199,7 @@ class TestEnds:
         attempt = alone(chapter)
         assert (attempt.status, attempt.actor) == (Attempt.Status.STOPPED, 1)
         assert jobs_of(chapter) == [("done", 1)]
-        # A stopped attempt without a prompt can be retried too, and the keepers go on from there.
+        # The user can retry a stopped attempt without a prompt. The keepers then go on.
         provider.queue.clear()
         provider.enqueue("Two.")
         retried = play(chapter, "", slot=1, key=attempt.submission_key)
@@ -224,7 +223,7 @@ class TestEnds:
         watch(chapter)
         job = job_of(chapter)
         run_jobs()
-        # The end of the job was not stored, for instance.
+        # The job is queued again, as it would be if its end had not been stored.
         Job.objects.filter(pk=job.pk).update(status=Job.Status.QUEUED)
         assert run_jobs() == 1
         assert (alone(chapter).actor, alone(chapter).status) == (actor, Attempt.Status.FAILED)
@@ -297,7 +296,7 @@ class TestEnds:
 
 
 def run_as(run: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work on the job with other code for jobs of its kind."""
+    """Work on the job with this function in place of the engine's own."""
     kind = replace(job_kind(Job.Kind.GO_ON), run=run)
     with monkeypatch.context() as patched:
         patched.setitem(job_kinds._declared, Job.Kind.GO_ON, kind)
@@ -309,7 +308,7 @@ class TestDeaths:
     def interrupted(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> Job:
-        """Return a job whose worker was told to end while the reply was being written."""
+        """Return a job whose worker was stopped while the reply was being written."""
         provider.enqueue("One.", Script("Two is long.", gate=asyncio.Event(), gate_at=1))
         watch(chapter)
         ending = threading.Event()
@@ -341,7 +340,8 @@ class TestDeaths:
     def test_one_whose_worker_died_is_written_again_by_the_same_writer(
         self, chapter: Session, interrupted: Job, run_jobs: RunJobs, settings: Settings
     ) -> None:
-        # The worker died before it could store the end of the attempt.
+        # The test puts the rows back as if the worker had died before it could store the end of the
+        # attempt.
         job, broken = claim(interrupted.pk), alone(chapter)
         assert job is not None
         Attempt.objects.filter(pk=broken.pk).update(status="running", lease_until=job.created_at)
@@ -415,10 +415,10 @@ class TestDeaths:
 
 @contextmanager
 def dying(at: int) -> Iterator[Failing]:
-    """Let the process die before its N-th write or after its N-th commit. It stores nothing
-    afterwards."""
+    """Let the process die before its N-th write or after its N-th commit, where N is `at`. After
+    its death the process stores nothing."""
     failing = Failing(at, OperationalError("the process has died"), lasts=True)
-    # The process dies at the commit itself, whichever function of Django commits.
+    # `_commit` is patched, because every function of Django that commits calls it.
     backend: Any = connection
     commit = backend._commit
 
@@ -440,7 +440,7 @@ def dying(at: int) -> Iterator[Failing]:
 def test_wherever_a_process_dies_each_turn_is_played_once(
     provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only every STRIDE-th moment is tried, as in test_every_failure."""
+    """Only every STRIDE-th write or commit is tried."""
     monkeypatch.setattr("agents.running.database.PAUSES", ())
     first = random.randint(1, STRIDE)  # noqa: S311 - no secret
     for at in range(first, MOST_MOMENTS, STRIDE):
@@ -454,7 +454,7 @@ def test_wherever_a_process_dies_each_turn_is_played_once(
         try:
             let_time_pass()
             recover()
-            # The user sends the prompt again, because the engine does not retry a user's prompt by
+            # The user sends the prompt again, because the engine retries no prompt of a user by
             # itself.
             play(chapter, WATCH, key="k")
             run_due_jobs()
@@ -477,6 +477,6 @@ def check(chapter: Session, before: set[Any], calls: int) -> None:
     keys = [turn.chosen.submission_key for turn in turns]
     assert keys[1:] == [key_after(turn.chosen_id) for turn in turns[:2]]
     assert jobs_of(chapter) == [("done", 1), ("done", 2)]
-    # The attempts that were committed before the death are not written again.
+    # No attempt that was committed before the death was written again.
     assert calls == 3 - len(before)
     assert chapter.turn_in_flight is None

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def chapter() -> Session:
-    """Return a chapter with at least one record of every kind."""
+    """Return a chapter with a record for every page of the admin."""
     chapter = make_active_chapter(title=f"The Dark Lamp {HOSTILE}")
     add_records(chapter)
     ProviderConsent.objects.create(host="llm.example")
@@ -145,7 +145,8 @@ class TestEveryModel:
     ) -> None:
         for _ in range(3):
             add_records(make_active_chapter(), number=5)
-        # The first request makes the account, so its queries are not counted below.
+        # The first visit makes the account of the admin. It is made here, so that its queries do
+        # not count.
         client.get("/admin/")
         with django_assert_max_num_queries(8):
             client.get(address(model, "changelist"))
@@ -214,7 +215,8 @@ def test_a_record_is_loaded_at_once(
 ) -> None:
     client.get("/admin/")
     artifact = LLMArtifact.objects.get()
-    # The call has three texts. Loading each of them by itself would take three queries more.
+    # The call refers to three texts. If each were loaded by itself, there would be three queries
+    # more.
     with django_assert_max_num_queries(5):
         client.get(address(LLMArtifact, "change", artifact.pk))
 

@@ -1,4 +1,4 @@
-"""Tests of Celery's settings, which are read from the application that the worker runs."""
+"""Tests of the settings of Celery, as the worker's application has them."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from agents.flows.summarizing import BACK_OFF_SECONDS
 from agents.tasks import run_job
 from storyengine.celery import app
 
-# `Any` is used because Celery's type stubs lack some of these settings and methods.
+# The type is `Any`, because Celery's type stubs lack some of these names.
 conf: Any = app.conf
 task: Any = run_job
 
@@ -28,7 +28,7 @@ print(json.dumps({name: getattr(app.conf, name) for name in names}))
 
 
 def read_conf(**variables: str) -> dict[str, Any]:
-    """Return Celery's settings as a new process with these environment variables reads them."""
+    """Return Celery's settings as a new process reads them with these environment variables."""
     run = subprocess.run(  # noqa: S603
         [sys.executable, "-c", READ],
         cwd=settings.BASE_DIR,
@@ -78,15 +78,16 @@ def test_a_page_waits_for_no_broker_longer_than_a_moment() -> None:
     ]
     assert conf.task_publish_retry is True
     assert 0 < sum(pauses) < 1
-    # A request that tells the broker of a job also ends in time if the broker hangs. The first try
-    # waits for one timeout, and each further try for two: one to connect and one to send.
+    # If the broker hangs, a request that sends it a notice must still end in time. The first try
+    # waits for one timeout. Each further try waits for two, because it connects again before it
+    # sends.
     read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")["broker_transport_options"]
     assert read["socket_timeout"] * (1 + 2 * policy["max_retries"]) < 10
     assert read["socket_connect_timeout"] <= read["socket_timeout"]
 
 
 class TestRetries:
-    """Tests of a notice that comes while the database is away."""
+    """Tests of a notice that arrives while the database cannot be reached."""
 
     @pytest.fixture(autouse=True)
     def _database_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:

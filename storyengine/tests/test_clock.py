@@ -8,7 +8,7 @@ from storyengine.celery import Clock, app
 
 
 def test_every_worker_has_one_and_it_dies_with_it() -> None:
-    """The clock is a thread of the worker, so it ends with the worker's process."""
+    """The clock is a daemon thread of the worker, so it ends with the worker's process."""
     assert Clock in app.steps["worker"]
     worker = SimpleNamespace(app=app)
     clock = Clock(worker)

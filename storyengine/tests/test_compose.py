@@ -1,4 +1,4 @@
-"""Tests of compose.yaml: its restarts, health checks, limits and rights."""
+"""Tests of the services in compose.yaml: their restarts, health checks, limits and rights."""
 
 import re
 from collections.abc import Iterator
@@ -30,13 +30,14 @@ def test_it_has_what_an_installation_needs() -> None:
 @each_service
 def test_what_ends_is_started_again_and_what_hangs_is_seen(service: dict[str, Any]) -> None:
     if service["restart"] == "no":
-        # This service runs once, and the other services wait until it has succeeded.
+        # The service `prepare` runs once. The other services start only after it has succeeded.
         assert service is SERVICES["prepare"]
         return
     assert service["restart"] == "unless-stopped"
     check = service["healthcheck"]
     assert {"test", "interval", "timeout", "retries"} <= set(check)
-    # Docker runs the first health check after `start_interval`, or else after `interval`.
+    # Docker runs the first health check after `start_interval`. Without this field, it waits for
+    # `interval`.
     assert check.get("start_interval", check["interval"]) in ("5s", "10s")
 
 
@@ -52,10 +53,10 @@ def test_it_can_write_to_its_data_only_and_get_no_other_rights(service: dict[str
     assert "cap_add" not in service
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert "privileged" not in service
-    # A service that is built has the user that the Dockerfile names.
+    # A service without `user` is built from the Dockerfile, which names the user.
     assert service.get("user", "") != "root"
     assert "user" in service or "build" in service
-    # Every mount is a named volume, so a service sees no folder of the host.
+    # Every mount is a named volume. So no service can reach a folder of the host.
     volumes = {mount.partition(":")[0] for mount in service.get("volumes", [])}
     assert volumes <= set(COMPOSE["volumes"])
 
@@ -73,7 +74,7 @@ def test_nothing_is_published_beyond_this_machine_unasked(service: dict[str, Any
 
 
 def words_in(document: Any) -> Iterator[str]:
-    """Yield every value of a parsed document in which compose replaces variables."""
+    """Yield every value of the parsed file in which compose would replace a variable."""
     if isinstance(document, dict):
         document = document.values()
     elif not isinstance(document, list):
@@ -85,7 +86,8 @@ def words_in(document: Any) -> Iterator[str]:
 
 @each_service
 def test_none_of_the_program_starts_without_a_password(service: dict[str, Any]) -> None:
-    """With `:?` compose refuses to start if the variable is unset or empty."""
+    """compose refuses to start if a variable that is written as `${NAME:?...}` is unset or
+    empty."""
     given = service.get("environment", {}).get(PASSWORD)
     if "build" in service:
         assert re.fullmatch(REFUSED_WITHOUT, str(given))
@@ -103,8 +105,8 @@ def test_no_password_stands_in_for_one_that_is_not_set() -> None:
 def test_only_what_serves_pages_is_published() -> None:
     assert {name for name, service in SERVICES.items() if "ports" in service} == {"web", "embedded"}
     for name in ("web", "embedded"):
-        # The file fixes this address. If the host's environment could change it, nobody could reach
-        # the container's port.
+        # The file sets this address itself. If the host's environment could change it, the program
+        # might listen where Docker cannot reach it.
         assert SERVICES[name]["environment"]["STORYENGINE_HOST"] == "0.0.0.0"  # noqa: S104
 
 
@@ -115,13 +117,13 @@ def test_the_backup_lies_where_it_is_looked_for() -> None:
         assert "backups:/backups" in SERVICES[name]["volumes"]
         assert SERVICES[name]["environment"]["STORYENGINE_BACKUPS"] == "/backups"
     assert "find /backups -name 'storyengine-*.dump'" in backup["healthcheck"]["test"][1]
-    # Docker gives a new volume the owner that the folder has in the image.
+    # The folder in the image has this owner, and Docker gives a new volume the same owner.
     assert re.search(r"--owner=storyengine .* /backups\b", DOCKERFILE)
 
 
 def test_a_database_is_healthy_once_it_stays() -> None:
-    """While PostgreSQL makes a new database, its server listens on a Unix socket only. The health
-    check connects by TCP, so it does not succeed during that time."""
+    """The health check connects by TCP. While PostgreSQL sets up a new database, its server listens
+    only on a Unix socket, so the check succeeds only when the database is ready."""
     words = SERVICES["postgres"]["healthcheck"]["test"][1].split()
     assert words[:3] == ["pg_isready", "--host", "127.0.0.1"]
     assert SERVICES["prepare"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
@@ -144,8 +146,8 @@ def test_what_compose_runs_of_the_program_is_there(service: dict[str, Any]) -> N
 
 
 def test_the_programs_that_back_up_are_of_the_servers_version() -> None:
-    """pg_dump refuses a newer server, and an older server cannot read what a newer pg_dump
-    writes."""
+    """pg_dump must not be older than the server, because it refuses a newer one. It must not be
+    newer either, because the server could not read its backups."""
     (server,) = re.findall(r"^postgres:(\d+)\.\d+-alpine@", SERVICES["postgres"]["image"])
     (client,) = re.findall(r"postgresql-client-(\d+)", DOCKERFILE)
     assert client == server
@@ -156,9 +158,9 @@ def test_both_stages_of_the_image_stand_on_one_system() -> None:
 
 
 def images_named() -> list[str]:
-    """Return the images that compose.yaml, the Dockerfile and the workflow name.
+    """Return the images that compose.yaml, the Dockerfile and the workflow of CI name.
 
-    The program's own image is left out, because an image that is built here has no digest yet.
+    The program's own image is left out. It has no digest before it is built.
     """
     ours = {service["image"] for service in SERVICES.values() if "build" in service}
     files = [path.read_text(encoding="utf-8") for path in (BASE / "compose.yaml", WORKFLOW)]
@@ -204,8 +206,8 @@ class TestWorkflow:
         for job in jobs:
             folder = job["env"]["STORYENGINE_TEST_DISK"]
             assert f"--tmpfs {folder}:size=12m" in job["container"]["options"]
-        # On machines that cannot fill a disk, the script says at its beginning and at its end that
-        # these tests were skipped.
+        # Where no disk can be filled, the tests of a full disk are skipped. The script says so
+        # twice, at its beginning and at its end.
         script = (BASE / ".ci/run").read_text(encoding="utf-8").splitlines()
         assert script.count("say_what_is_not_tried") == 2
         assert script[-1] == "say_what_is_not_tried"
@@ -218,7 +220,7 @@ class TestWorkflow:
             if "pip-audit" in step.get("run", "")
         ]
         words = step["run"].split()
-        # With `--strict` the job also fails if the audit cannot look a package up.
+        # With `--strict` the job fails even if pip-audit only cannot look a package up.
         assert "--strict" in words
         assert {"requirements.lock", "requirements-dev.lock"} <= set(words)
         assert not {"||", ";", "true", "--ignore-vuln"} & set(words)
@@ -247,7 +249,7 @@ class TestWorkflow:
         failures, chaos = (self.workflow["jobs"][name] for name in ("every-failure", "chaos"))
         assert failures["if"] == chaos["if"] == ONCE_A_WEEK
         assert {"run": ".ci/run", "env": {"STORYENGINE_TEST_STRIDE": "1"}} in failures["steps"]
-        # The script keeps the stride that the environment gives.
+        # The script does not overwrite a stride that the environment gives.
         script = (BASE / ".ci/run").read_text(encoding="utf-8")
         strides = re.findall(r"^export STORYENGINE_TEST_STRIDE=(.*)$", script, re.MULTILINE)
         assert strides == ['"${STORYENGINE_TEST_STRIDE:-40}"']

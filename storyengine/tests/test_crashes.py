@@ -1,4 +1,4 @@
-"""Tests that no work is lost or left half-written when a process ends in the middle of it."""
+"""Tests that no work is lost or stored in part when a process ends in the middle of it."""
 
 import json
 import os
@@ -18,10 +18,9 @@ from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
 pytestmark = pytest.mark.processes
 
-# A dead worker's lease runs out after 20 seconds, and the sweep runs every 15 seconds.
+# The lease of a dead worker runs out after 20 seconds, and the sweep runs every 15 seconds.
 RECOVERY_SECONDS = 90
-# Honcho kills a process five seconds after it told the process to end. A worker needs one second,
-# but a busy machine may need more than five.
+# The longest wait for the end of a worker. A worker needs one second, and more on a busy machine.
 STOP_SECONDS = 20
 
 
@@ -33,16 +32,16 @@ def program() -> Iterator[ScriptedProgram]:
 
 @pytest.fixture(scope="module")
 def small_program() -> Iterator[ScriptedProgram]:
-    """Run the program with a model whose window is so small that a chapter is written scene by
-    scene."""
+    """Yield a program whose model has a small window, so that the narrator writes each scene in a
+    call of its own."""
     with run_scripted_program(context_window=8_192, max_output=1_000) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def program_of_two_modes() -> Iterator[ScriptedProgram]:
-    """Run the program with the lighthouse, whose keepers act in turn after the words "Keep
-    watch"."""
+    """Yield a program that also has the lighthouse. After the words "Keep watch", its keepers act
+    in turn."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("DJANGO_SETTINGS_MODULE", "storyengine.tests.settings_with_lighthouse")
         with run_scripted_program() as running:
@@ -64,7 +63,7 @@ def locked_chapter(program: ScriptedProgram) -> ChapterClient:
 
 @contextmanager
 def narration(chapter: ChapterClient, target_words: int) -> Iterator[None]:
-    """Wait for a narrative in another thread while the body runs, and raise that thread's error at
+    """Ask for a narrative in another thread while the body runs. Raise an error of this thread at
     the end."""
     thread = ThreadPoolExecutor(1)
     build = thread.submit(chapter.build_narrative, "", target_words, seconds=RECOVERY_SECONDS)
@@ -76,7 +75,6 @@ def narration(chapter: ChapterClient, target_words: int) -> Iterator[None]:
 
 
 def scene_of(chapter: ChapterClient) -> int:
-    """Return the number of the scene that is being written."""
     return int(job_of(chapter, "narrate")["progress"].get("scene", 0))
 
 
@@ -86,8 +84,8 @@ def job_of(chapter: ChapterClient, kind: str) -> dict[str, Any]:
 
 
 def check_tiling(document: dict[str, Any]) -> None:
-    """Check that each prompt has one user event and one reply, and that the deltas cover each
-    prompt up to the summary pointer exactly once."""
+    """Check that each prompt has its words and one reply, and that each prompt up to the summary
+    pointer is in exactly one delta."""
     for index in range(1, document["prompt_index"] + 1):
         roles = [e["role"] for e in document["events"] if e["prompt_index"] == index]
         assert roles == ["user", "agent"]
@@ -137,8 +135,8 @@ def test_scenes_that_were_written_before_a_worker_ended_are_not_written_again(
         chapter.prompt(1, f"Beat {number}.")
     chapter.end(seconds=60)
     before = len(calls_of_narrator(program))
-    # Each answer takes so long that the test sees the end of the first scene before the second one
-    # ends.
+    # Each answer is slow, so that the test notices the end of the first scene before the second
+    # scene ends.
     program.model.timing.first_token_ms = 1_000
     with narration(chapter, 2_200):
         wait_until(lambda: len(calls_of_narrator(program)) > before, "a scene", seconds=60)
@@ -160,7 +158,7 @@ def test_scenes_that_were_written_before_a_worker_ended_are_not_written_again(
     document = chapter.read()
     assert document["state"] == "ENDED"
     assert len(document["narrative_drafts"]) == 1
-    # Each scene took one finished call, so no scene was written again after the worker had ended.
+    # The narrator's finished calls are as many as the scenes. So no scene was written twice.
     assert len(calls_of_narrator(program)) - before == scenes
 
 
@@ -255,8 +253,8 @@ def test_who_acts_alone_goes_on_after_a_kill_and_no_turn_is_played_twice(
     chapter.save_setup(setup_of(synthetic_session(10)))
     before = len(finished_calls(program))
     if moment == "between":
-        # The commit stores the next job. No worker takes this job, and the web process that
-        # committed is killed.
+        # The commit of the first turn stores the job of the next turn. No worker runs that could
+        # take the job, and the web process is killed.
         program.processes.kill("worker")
         chapter.prompt(1, "Keep watch")
         program.processes.kill("web")
@@ -295,13 +293,13 @@ def stop_worker(program: ScriptedProgram) -> None:
 
 
 def calls_of_narrator(program: ScriptedProgram) -> list[dict[str, Any]]:
-    """Return the finished calls of the narrator. A call that hung is not one of them."""
+    """Return the finished calls of the narrator, without those that hung."""
     return [call for call in program.model.calls if call["agent"] == 9 and not call["fault"]]
 
 
 def is_being_called(program: ScriptedProgram, agent: int) -> bool:
-    """Return whether a call of this agent has begun to hang. Such a call has taken its fault from
-    the queue."""
+    """Return whether the model server has received the call of this agent that is to hang. The
+    queued fault is gone then."""
     return all(wanted != agent for _name, wanted in program.model.queued_faults)
 
 

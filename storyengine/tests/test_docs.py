@@ -1,4 +1,4 @@
-"""Tests that the documents agree with the program about settings and tests."""
+"""Tests that the documents name the settings and tests that exist."""
 
 import os
 import re
@@ -10,17 +10,17 @@ import pytest
 from django.conf import settings
 
 BASE = Path(settings.BASE_DIR)
-# These files alone read variables of the environment.
+# The only files that read variables of the environment.
 READERS = ("storyengine/settings/__init__.py", "storyengine/settings/environment.py")
-# These variables are read by compose, not by the program.
+# Variables that compose reads, and the program does not.
 NOT_READ_HERE = {"POSTGRES_PASSWORD", "PUBLISH_ON", "COMPOSE_PROJECT_NAME"}
 
 
 def names_read_by_the_program() -> set[str]:
     source = "".join((BASE / name).read_text(encoding="utf-8") for name in READERS)
     names = set(re.findall(r'read_\w+\(\s*"([A-Z][A-Z_0-9]+)"', source))
-    # The program builds the names STORYENGINE_MODEL_AGENT_0 to _9 from this prefix and the agent's
-    # number.
+    # The names STORYENGINE_MODEL_AGENT_0 to _9 are not in the source. The program makes them from
+    # this prefix and the agent's number.
     return names - {"STORYENGINE_MODEL_"} | {"STORYENGINE_MODEL_AGENT_0"}
 
 
@@ -29,7 +29,7 @@ def read(name: str) -> str:
 
 
 def names_in_rows(text: str) -> set[str]:
-    """Return the variables that the first cells of the text's tables name."""
+    """Return the variables in the first cells of the rows of all tables."""
     return {
         name
         for row in re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE)
@@ -66,8 +66,7 @@ def test_nothing_else_asks_the_environment() -> None:
 
 
 def test_the_environment_that_is_recommended_leaves_nothing_to_say(tmp_path: Path) -> None:
-    """The environment consists of the file that step 2 of the deployment writes and of the
-    variables that compose.yaml adds."""
+    """The environment that docs/deployment.md recommends causes no warning at the start."""
     (heredoc,) = re.findall(
         r"^cat > \.env <<EOF\n(.*?)^EOF$", read("docs/deployment.md"), re.M | re.S
     )
@@ -80,7 +79,8 @@ def test_the_environment_that_is_recommended_leaves_nothing_to_say(tmp_path: Pat
     variables = dict(line.split("=", 1) for line in written.splitlines())
     assert all(variables.values())
     kept = {name: one for name, one in os.environ.items() if name in ("PATH", "HOME", "LANG")}
-    # The test has no Redis as compose.yaml has, so it uses the broker that keeps files.
+    # These are the variables that compose.yaml adds. The broker is a folder, because the test has
+    # no Redis.
     added = {"STORYENGINE_LLM": "openai", "STORYENGINE_DATA": str(tmp_path)}
     run = subprocess.run(
         [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],

@@ -1,4 +1,4 @@
-"""Tests of the variables of the environment, with good values and with bad ones."""
+"""Tests of good and bad values of environment variables."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from storyengine.settings import environment
 
 
 def start(*, command: str = "check", **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of manage.py in a process of its own."""
+    """Run a command of manage.py in a process of its own, with these environment variables."""
     return subprocess.run(  # noqa: S603
         [sys.executable, "manage.py", command],
         cwd=settings.BASE_DIR,
@@ -43,7 +43,7 @@ class TestBadValues:
             ("STORYENGINE_HTTPS", "2"),
             ("STORYENGINE_HSTS", "everywhere"),
             ("STORYENGINE_HOST", "story.example.org"),
-            # These three hosts are refused because no password is set.
+            # The next three hosts need a password, and none is set here.
             ("STORYENGINE_HOST", "0.0.0.0"),  # noqa: S104
             ("STORYENGINE_HOST", "::"),
             ("STORYENGINE_HOST", "192.0.2.7"),
@@ -64,7 +64,8 @@ class TestBadValues:
 
 
 def answer_of(program: str, **variables: str) -> str:
-    """Return the output of Python code that runs after Django's start in a process of its own."""
+    """Start Django in a process of its own, run this Python code there, and return the code's
+    output."""
     unset = {"STORYENGINE_HTTPS": "", "STORYENGINE_HSTS": "", "STORYENGINE_PASSWORD": ""}
     run = subprocess.run(  # noqa: S603
         [sys.executable, "-c", f"import django; django.setup()\n{program}"],
@@ -78,7 +79,8 @@ def answer_of(program: str, **variables: str) -> str:
 
 
 class TestHTTPS:
-    """Tests of STORYENGINE_HTTPS, for requests through a proxy and for direct ones."""
+    """Tests of STORYENGINE_HTTPS, with requests that come through a proxy and with direct
+    requests."""
 
     PROGRAM = """
 from django.test import Client
@@ -101,9 +103,9 @@ print(through_proxy.status_code, through_proxy.wsgi_request.is_secure(), bool(co
 
 
 class TestHSTS:
-    """Tests that the header Strict-Transport-Security promises no more than the settings ask for.
+    """Tests that the header Strict-Transport-Security promises only what the settings ask for.
 
-    Browsers keep the promise for a year.
+    A browser keeps the promise for a year.
     """
 
     @pytest.mark.parametrize(
@@ -234,8 +236,8 @@ class TestSecretKey:
 class TestEnvFile:
     @pytest.fixture
     def env_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        # The variable is set and deleted through monkeypatch, so that the value which the file adds
-        # is removed after the test.
+        # The file will add this variable to the environment. monkeypatch must know the variable, so
+        # that it removes it after the test.
         monkeypatch.setenv("STORYENGINE_MODEL", "")
         monkeypatch.delenv("STORYENGINE_MODEL")
         path = tmp_path / ".env"

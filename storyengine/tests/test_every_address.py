@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db
 
 PASSWORD = "correct horse battery staple"
 TOKEN = "token-of-the-test-0123456789"
-# These words are in the chapter's prompts, replies and memory. No answer to a stranger may contain
-# them.
+# Words in the chapter's prompts, replies and memory. No answer to a visitor who is not signed in
+# may contain them.
 WORDS = "the heron counts backwards"
 ACCEPTED = ("text/html", "text/event-stream", "application/json", "*/*")
 STORED: tuple[type[Model], ...] = (
@@ -61,15 +61,15 @@ def everything_stored() -> dict[str, list[dict[str, Any]]]:
 
 
 def assert_says_nothing(response: Any, called: str) -> None:
-    """Check that the response refuses or leads to the login page, without the story's words and
-    without a session."""
-    # Status 429 comes when too many wrong tokens were tried.
+    """Check that the response is a refusal or leads to the login page, that it has no words of the
+    story, and that it starts no session."""
+    # Too many wrong tokens lead to the status 429.
     assert response.status_code in (301, 302, 401, 403, 405, 429), called
     if response.status_code in (301, 302):
         assert response["Location"].startswith("/login?next="), called
     assert WORDS not in text_of(response), called
     assert len(text_of(response)) < 300, called
-    # The response may delete the session's cookie, but may not set one with a value.
+    # The response may delete the cookie of the session. It may not set one.
     cookie = response.cookies.get("storyengine_session")
     assert cookie is None or not cookie.value, called
 
@@ -147,7 +147,7 @@ class TestBehindThePassword:
         page = f"/chapters/{whole.chapter.pk}/play"
         assert WORDS in text_of(gm.get(page))
         gm.post("/logout")
-        # The thief has copied the cookie before the logout.
+        # The thief has a copy of the cookie from before the logout.
         thief = Client()
         thief.cookies = SimpleCookie({"storyengine_session": kept})
         assert_says_nothing(thief.get(page), page)
@@ -172,15 +172,15 @@ class TestPolicyHeaders:
             response = client.get(address)
             assert_has_policy(response, address)
             shown += response.status_code == 200 and WORDS in text_of(response)
-        # At least this many pages, downloads, streams, records and API documents show the chapter's
-        # words.
+        # The chapter's words are on at least this many pages, downloads, streams, records and API
+        # documents.
         assert shown >= 25
 
     def test_refusals_carry_them_too(self, whole: WholeChapter) -> None:
         client = Client(enforce_csrf_checks=True)
         for address in whole.addresses:
             for verb in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
-                # The request has no CSRF token and no valid body, so it changes nothing.
+                # The request changes nothing, because it has neither a CSRF token nor a valid body.
                 response = client.generic(
                     verb, address, b"x", headers={"Origin": "https://elsewhere.example"}
                 )

@@ -1,13 +1,13 @@
-"""Tests that let each write, each message and each model call of a chapter fail in turn.
+"""Tests in which each write, each message and each model call of a chapter fails once.
 
-A chapter is played from its lock to its draft while the N-th of these moments fails, for N = 1, 2,
-3 and so on. The sweep ends with the first chapter that is finished before its N-th moment. After
-each failure, the work of dead processes is recovered, every invariant is checked, and the chapter
-is finished.
+A chapter is played from its lock to its draft while its N-th write (or message, or call) fails.
+This is repeated for N = 1, 2, 3 and so on, until a chapter has fewer than N. After each failure,
+the work of dead processes is recovered, every invariant is checked, and the chapter is played to
+its end.
 
-Of the many writes and commits only every fifteenth fails, unless STORYENGINE_TEST_STRIDE gives
-another number. The first one is random. It is the same with the same `--randomly-seed`, which
-pytest prints.
+Only every fifteenth write and commit fails, because there are many. STORYENGINE_TEST_STRIDE gives
+another number. The first N is random. With the same `--randomly-seed`, which pytest prints, it is
+the same again.
 """
 
 import builtins
@@ -59,26 +59,27 @@ from storyengine.stack.folder_broker import Transport
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# Each memory block covers two prompts, so that a chapter has few moments. The second prompt makes a
-# summary due, and the end of the chapter makes another one due for the third prompt.
+# Each delta covers two prompts, so that the chapter is short. A summary is due after the second
+# prompt, and another one at the end of the chapter for the third prompt.
 CHUNK = 2
 PROMPTS = 3
 TARGET_WORDS = 200
-# No chapter needs so many steps.
+# A chapter needs fewer steps than this.
 MOST_STEPS = 20
-# A sweep with so many failures would never end.
+# Each of the tests below has fewer failures than this.
 MOST_FAILURES = 500
 STRIDE = int(os.environ.get("STORYENGINE_TEST_STRIDE", "15"))
 
 
 class Standstill(Exception):
-    """The chapter waits for work that nobody does, or its work fails however often it is tried."""
+    """An error for a chapter that waits for work which nobody does, or whose work fails each
+    time."""
 
 
 @dataclass
 class Failing:
-    """A counter of moments that raises its error at the N-th one, or at each one from the N-th
-    on."""
+    """A counter of writes, messages or calls. The one with the number `at` fails, and with `lasts`
+    all later ones fail too."""
 
     at: int
     error: Exception
@@ -100,7 +101,7 @@ class Failing:
 
 @dataclass
 class Play:
-    """A chapter of a few prompts, which can be played on from any state."""
+    """A chapter of a few prompts. It can be played on from any state."""
 
     chapter: Session
     journal: Journal = field(default_factory=Journal)
@@ -112,7 +113,8 @@ class Play:
         )
 
     def go_on(self) -> None:
-        """Play until the chapter has a draft. Raise the error that a client's request would get."""
+        """Play until the chapter has a draft. Raise the error that a client's request would
+        meet."""
         for _ in range(MOST_STEPS):
             chapter = get_chapter(self.chapter.pk)
             if chapter.narrative_drafts.exists():
@@ -136,7 +138,7 @@ class Play:
     def _prompt(self, chapter: Session, number: int) -> None:
         words = Words(chapter.next_agent_slot, f"Beat {number}.")
         key = (str(chapter.pk), f"key-{number}")
-        # A prompt that was stored before is sent again with the same words.
+        # If the prompt was stored before the failure, its words are sent again.
         words = self.journal.kept.get(key, words)
 
         async def run() -> Attempt:
@@ -178,7 +180,7 @@ def run_due_jobs() -> None:
 
 
 def let_time_pass() -> None:
-    """End every lease and every pause before a retry."""
+    """Let all leases run out, and all pauses before a retry end."""
     past = timezone.now() - timedelta(seconds=1)
     Job.objects.filter(status=Job.Status.RUNNING).update(lease_until=past)
     Job.objects.filter(status=Job.Status.QUEUED).update(run_after=past)
@@ -195,9 +197,9 @@ def sweep(
     *expected: type[Exception],
     stride: int = 1,
 ) -> int:
-    """Let each moment fail in turn, and return how many moments there are.
+    """Play one chapter for each failure, and return the number of possible failures.
 
-    A client's request may end with an error of `expected` while a moment fails.
+    While a failure lasts, a client's request may end with one of the `expected` errors.
     """
     first = random.randint(1, stride)  # noqa: S311 - no secret
     for at in range(first, MOST_FAILURES, stride):
@@ -220,7 +222,7 @@ def sweep(
             assert len(play.journal.answered) == PROMPTS
             assert play.chapter.narrative_drafts.count() == 1
         except Exception as error:
-            # Any error is raised again with the numbers that are needed to find the failed moment.
+            # The note names the numbers by which this failure can be found again.
             error.add_note(f"after the failure of number {at}; the first one was number {first}")
             raise
         delete_chapter(play.chapter.pk)
@@ -261,8 +263,8 @@ def test_every_commit_of_the_database(
 ) -> None:
     @contextmanager
     def arm(failing: Failing) -> Iterator[None]:
-        # The commit itself fails, as on a failing disk, so every function of Django that commits
-        # fails too.
+        # `_commit` is patched, because every function of Django that commits calls it. A failing
+        # disk would make it fail too.
         backend: Any = connection
         with monkeypatch.context() as patch:
             commit = backend._commit
@@ -299,9 +301,10 @@ def test_every_send_to_the_broker(
 
 
 class Writing:
-    """A kind of write that fails in a folder, either before it or after it has left an empty file.
+    """A way to write files that fails in one folder. With `leaves_empty`, it fails only after it
+    has made an empty file.
 
-    A chapter writes in this way at least `times` times.
+    Playing a chapter writes at least `times` times in this way.
     """
 
     def __init__(self, *owners: Any, name: str, leaves_empty: bool = False, times: int = 3) -> None:
@@ -334,8 +337,8 @@ class Writing:
         return self.name != "open" or not set("wax+").isdisjoint(mode)
 
 
-# pathlib opens files through `io`, so `open` is patched there too. A chapter opens six files: four
-# messages, the table of the queues and the lock of this table.
+# `open` is replaced in two modules, because pathlib opens files through `io`. A chapter opens six
+# files: four messages, the table of the queues, and the lock of this table.
 WRITES = {
     "text": Writing(Path, name="write_text"),
     "name": Writing(os, name="replace"),
@@ -357,12 +360,12 @@ def test_every_write_of_a_file(
     writing: Writing,
     lasts: bool,
 ) -> None:
-    """Play writes no other files than those of the queue in a folder."""
+    """The only files that play writes are those of the queue in a folder."""
 
     @contextmanager
     def arm(failing: Failing) -> Iterator[None]:
-        # Each chapter has a folder of its own, because a queue is entered in the table of its
-        # exchange only once.
+        # Each chapter has a new folder. In an old folder, the table of queues would be complete
+        # already and not be written.
         folder = tmp_path / str(failing.at)
         monkeypatch.setattr(
             "agents.running.jobs.current_app.send_task", broker_in(folder).send_task
@@ -377,7 +380,7 @@ def test_every_write_of_a_file(
 
 
 def broker_in(folder: Path) -> Celery:
-    """Return a broker for this folder, in the state of a process that has sent nothing yet."""
+    """Return a broker for this folder, as a new process has it."""
     Transport.global_state.clear()
     (folder / "control").mkdir(parents=True)
     broker = Celery("folder", broker="filesystem://localhost", set_as_current=False)
@@ -409,5 +412,5 @@ def test_every_call_of_a_model(error: Exception, lasts: bool) -> None:
 
     with substitute_provider(scripted):
         count = sweep(lambda at: Failing(at, error, lasts=lasts), arm)
-    # The calls are the lock, the replies, two summaries and the narration.
+    # The calls write the lock, the replies, two deltas and the narrative.
     assert count == 1 + PROMPTS + 2 + 1

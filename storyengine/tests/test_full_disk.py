@@ -26,8 +26,8 @@ pytestmark = [
     ),
 ]
 
-# This variable names a folder on a small disk. CI's container, which may not mount a disk, is given
-# one in this way. Where the variable is set and the folder is missing, the tests fail.
+# The variable names a folder on a small disk. CI sets it, because its container may not mount a
+# disk. If the variable is set and the folder is missing, the tests fail.
 GIVEN = "STORYENGINE_TEST_DISK"
 LARGEST_BYTES = 64_000_000
 SAID = "The disk that chapters are stored on is full"
@@ -35,7 +35,7 @@ PATIENCE_SECONDS = 60
 
 
 class Disk:
-    """A small disk on which only the program and its filler file are stored."""
+    """A small disk. It has only the data of the program and a file that fills it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -111,8 +111,8 @@ def test_it_says_so_and_plays_on_when_there_is_room(disk: Disk, program: Scripte
     answer = call(program.server, "POST", "/api/session", {})
     assert (answer.status, answer.json()["title"]) == (507, "The disk is full")
     assert answer.json()["detail"].startswith(SAID)
-    # The page of Tab 2 first breaks off a reply whose lease has run out. On a full disk this cannot
-    # be stored, so the page reports the full disk.
+    # To show this page, the program must store that the reply broke off, because the lease of the
+    # reply has run out. The full disk prevents this, so the page reports the full disk.
     page = call(program.server, "GET", f"/chapters/{chapter.session_id}/play")
     assert page.status == 507
     assert SAID in page.body.decode()
@@ -140,14 +140,16 @@ def test_it_says_so_and_plays_on_when_there_is_room(disk: Disk, program: Scripte
 
 
 def text_of_reply(chapter: ChapterClient) -> str:
-    """Return the text of the latest reply, which is committed or broken with its words kept."""
+    """Return the text of the latest reply. If the reply is broken, return the part that was
+    kept."""
     read = chapter.read()
     pending = read["pending_turn"]
     return str(pending["partial_text"] if pending else read["events"][-1]["text"])
 
 
 def start_anew(program: ScriptedProgram, data: Path) -> str:
-    """Start the program again on the same disk, and return its error message in one line."""
+    """Prepare the program once more with its data in this folder of the small disk. Return the
+    error message, which is one line."""
     done = subprocess.run(
         [sys.executable, "manage.py", "prepare"],
         env={

@@ -1,7 +1,7 @@
-"""Tests of pages with hostile characters in a real browser.
+"""Tests of pages with hostile characters, in a real browser.
 
-Some characters reverse the direction of text, and others pile up over the lines nearby. The
-program's own words must stay in their order, and no part of a page may draw outside itself.
+Some characters reverse the direction of text, and others pile up over nearby lines. The program's
+own words must stay in their order, and no part of a page may be drawn over another part.
 """
 
 from datetime import timedelta
@@ -29,8 +29,8 @@ from storyengine.tests.whole_chapter import make_whole_chapter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.browser]
 
-# The Greek letters follow a character that reverses the direction of text. The program's own words
-# have no Greek letters.
+# A character that reverses the direction of text, and Greek letters after it. No word of the
+# program has Greek letters.
 OVERRIDE = "\u202e\u03c9\u03c1\u03b1\u03bc \u03bd\u03b7"
 MARKS = "\u0301\u0316"
 
@@ -53,10 +53,12 @@ def add_pending(chapter: Session, status: Attempt.Status, words: str, reply: str
 
 
 def with_words(words: str, title: str, name: str) -> list[Session]:
-    """Return six chapters in different states with these words, this title and this name.
+    """Return six chapters in different states, in which all texts are these words, this title and
+    this name.
 
-    The first one is not begun, and the next one is not played. The others wait for a reply, have a
-    part of a reply, have a broken reply, or are ended.
+    The first chapter is not begun, and the second is not played. In the third, a reply is awaited.
+    In the fourth, a part of a reply is written. In the fifth, the reply is broken, and the sixth
+    has ended.
     """
     names = dict.fromkeys("123", name)
     fields: dict[str, Any] = {"title": title, "agent_names": names, "shows_all_replies": True}
@@ -73,7 +75,7 @@ def with_words(words: str, title: str, name: str) -> list[Session]:
 
 @pytest.fixture
 def turning(client: Client) -> Pages:
-    """Return every page, with words that reverse the direction of the text after them."""
+    """Return every page with texts that try to reverse the direction of the words after them."""
     whole = make_whole_chapter(OVERRIDE)
     chapters = with_words(OVERRIDE, OVERRIDE, OVERRIDE)
     tabs = [
@@ -84,9 +86,10 @@ def turning(client: Client) -> Pages:
 
 @pytest.fixture
 def piled(client: Client) -> Pages:
-    """Return pages on which a title, a name and a beat have as many marks as possible.
+    """Return pages with a title, a name and a beat that have as many marks on letters as the
+    program allows.
 
-    The library also lists two plain chapters.
+    The library also lists two chapters without such marks.
     """
     make_active_chapter(title="Plain")
     pile = f"e{MARKS * 2_000} and so on"
@@ -97,8 +100,8 @@ def piled(client: Client) -> Pages:
     return rendered(client, ["/", *tabs, address(ended, "draft"), address(ended, "confirm-delete")])
 
 
-# The script returns each word of the program that the browser draws from right to left. The
-# program's words are in Latin letters.
+# Returns each word in Latin letters that the browser has drawn from right to left. All words of the
+# program are in Latin letters.
 TURNED_ROUND = """() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const turned = [];
@@ -122,7 +125,7 @@ TURNED_ROUND = """() => {
   }
   return turned;
 }"""
-# The script numbers the parts of a page that have no marks, and returns how many there are.
+# Numbers the visible parts of a page that contain no marks, and returns their number.
 MARK_PARTS = """() => {
   const marks = /[\\u0301\\u0316]/, has = (part) => marks.test(part.textContent)
     || [...part.querySelectorAll("input, textarea")].some((field) => marks.test(field.value));
@@ -134,8 +137,8 @@ MARK_PARTS = """() => {
   }
   return number;
 }"""
-# The script gives every text with marks a wide shadow. Fonts pile marks up differently on different
-# machines, but the shadow is the same on all of them.
+# Gives each text with marks a shadow that reaches far up and down. Fonts pile marks up differently
+# on each machine, but this shadow is the same on all machines.
 PILE_UP = """() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {

@@ -1,6 +1,6 @@
 """Tests of the whole program with a model server that sends hostile answers.
 
-The answers come in play and in jobs of the worker at the same time.
+Replies and jobs of the worker receive them at the same time.
 """
 
 import re
@@ -31,14 +31,14 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures with /proc"),
 ]
 
-# The limits that the program must keep in these tests.
+# The limits that the program must keep.
 MOST_GROWTH_MB = 100
 LONGEST_ANSWER_SECONDS = 2.0
 PAUSE_SECONDS = 0.1
 WAIT = {"Prefer": "wait=60"}
 SETUP = setup_of(synthetic_session(10))
-# Much of the time is spent in pauses before retries, and several answers can wait at the same time.
-# The worker has four threads, so four of its jobs wait at once.
+# Answers are tried in six lanes at once, because each of them mostly waits in pauses before
+# retries. The worker has four threads, so it does four jobs at once.
 LANES = range(6)
 Answers = Iterator[tuple[str, HostileAnswer]]
 
@@ -46,8 +46,8 @@ Answers = Iterator[tuple[str, HostileAnswer]]
 @dataclass(frozen=True)
 class HarmedProgram(RunningProgram):
     model: HostileServer
-    # The chapters are in play. In each of them the prompts go to the character whose slot is the
-    # lane's number plus one.
+    # One chapter in play for each lane. The lane's prompts go to the character whose slot is the
+    # number of the lane plus one.
     chapters: tuple[ChapterClient, ...]
 
 
@@ -64,8 +64,8 @@ def program() -> Iterator[HarmedProgram]:
             "OPENAI_BASE_URL": model.base_url,
             "OPENAI_API_KEY": "unused",
             "STORYENGINE_CONTEXT_WINDOW": "128000",
-            # The program reads more of an answer if this number is larger. A small number shortens
-            # the test.
+            # The program reads more of an answer if this number is larger. It is small, so that the
+            # test is short.
             "STORYENGINE_MAX_OUTPUT": "200",
             "STORYENGINE_CALLS_PER_MINUTE": "100000",
             "STORYENGINE_CHAPTER_CALLS_PER_MINUTE": "100000",
@@ -82,11 +82,11 @@ def program() -> Iterator[HarmedProgram]:
 
 @contextmanager
 def little_memory(program: RunningProgram) -> Iterator[None]:
-    """Check that the memory of the web process and the worker grows little while the body runs."""
+    """Check that the web process and the worker need little more memory while the body runs."""
     before = {}
     for name in ("web", "worker"):
         folder = Path("/proc", str(program.processes.by_name[name].pid))
-        # This command makes the kernel measure the largest memory anew from here on.
+        # From here on, the kernel measures the highest use of memory anew.
         (folder / "clear_refs").write_text("5")
         before[folder] = _megabytes(folder, "VmRSS")
     yield
@@ -102,7 +102,7 @@ def _megabytes(folder: Path, name: str) -> float:
 
 @contextmanager
 def quick_health(server: Server) -> Iterator[None]:
-    """Check that the health check is answered quickly while the body runs."""
+    """Check that the health check answers quickly while the body runs."""
     seconds: list[float] = []
     is_over = threading.Event()
 
@@ -123,7 +123,8 @@ def quick_health(server: Server) -> Iterator[None]:
 
 
 def play(program: HarmedProgram, lane: int, answers: Answers) -> None:
-    """Check that each hostile answer ends a prompt as expected, and that the next prompt works."""
+    """Check that each hostile answer to a prompt has the expected effect, and that the next prompt
+    works."""
     chapter, slot = program.chapters[lane], lane + 1
     path = f"/api/session/{chapter.session_id}/prompt"
     for name, answer in answers:
@@ -139,7 +140,8 @@ def play(program: HarmedProgram, lane: int, answers: Answers) -> None:
 
 
 def lock(program: HarmedProgram, lane: int, answers: Answers) -> None:
-    """Check that each hostile answer ends a lock with a message, and that the next lock works."""
+    """Check that a lock ends with a message after each hostile answer, and that the next try
+    works."""
     for name, answer in answers:
         chapter = ChapterClient(program.server)
         words = f"The lamp of lane {lane} is dark."
@@ -147,7 +149,7 @@ def lock(program: HarmedProgram, lane: int, answers: Answers) -> None:
         path = f"/api/session/{chapter.session_id}/lock"
         with harm(program.model, words, answer):
             told = call(program.server, "POST", path, headers=WAIT, timeout=90)
-        # None of the hostile answers describes a world, so no lock can succeed.
+        # No hostile answer describes a world, so the lock cannot succeed with it.
         assert told.status == 502, (name, told.body[:500])
         assert words_of(told), name
         again = call(program.server, "POST", path, headers=WAIT, timeout=90)
@@ -164,7 +166,7 @@ def harm(model: HostileServer, words: str, answer: HostileAnswer) -> Iterator[No
 
 
 def words_of(answer: Answer) -> str:
-    """Return the message for the Game Master from a failed request."""
+    """Return the message for the Game Master in the answer to a failed request."""
     detail = str(answer.json()["detail"])
     assert "The program itself failed" not in detail
     assert len(detail) < 700
@@ -172,7 +174,7 @@ def words_of(answer: Answer) -> str:
 
 
 def test_its_answers_take_little_and_end_in_words(program: HarmedProgram) -> None:
-    """All answers are sent to one running program, so that their effects on its memory add up."""
+    """One running program gets all hostile answers, so that their effects on its memory add up."""
     answers = [
         (f"{kind}: {name}", answer)
         for kind, named in ANSWERS.items()
@@ -184,8 +186,8 @@ def test_its_answers_take_little_and_end_in_words(program: HarmedProgram) -> Non
         threads = bounds.enter_context(ThreadPoolExecutor(2 * len(LANES)))
         running = []
         for flow in (play, lock):
-            # Each lane takes the next answer that no other lane has taken, because one answer may
-            # take as long as ten others.
+            # All lanes take their answers from one iterator, because one answer may take as long as
+            # ten others.
             waiting = iter(answers)
             running += [threads.submit(flow, program, lane, waiting) for lane in LANES]
         for each in running:

@@ -1,7 +1,7 @@
 """Tests of hostile characters in forms, addresses and the API.
 
-They are lone surrogates and control characters, characters that reverse the direction of text, and
-marks that pile up.
+These are lone surrogates, control characters, characters that reverse the direction of text, and
+marks that pile up on a letter.
 """
 
 import json
@@ -48,8 +48,8 @@ def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
 
 
 def encoded(field: str, text: str) -> str:
-    """Return the field as a hostile client encodes it. A browser would never send a lone
-    surrogate."""
+    """Return the field in the encoding of a form. A browser would never send a lone surrogate, so a
+    hostile client is assumed."""
     return f"{field}={quote(text.encode('utf-8', 'surrogatepass'))}"
 
 
@@ -79,7 +79,7 @@ class TestTakenOrRefused:
             assert response.status_code == 422
             assert stored(chapter) == before
         else:
-            # Django has replaced the bytes that are no UTF-8 by the replacement character.
+            # The bytes are no valid UTF-8. Django has put the replacement character in their place.
             assert response.status_code in (200, 204, 302)
             received = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
             assert received in repr_of(stored(chapter))
@@ -110,7 +110,7 @@ class TestTakenOrRefused:
         response = client.generic(
             method,
             f"/api/session/{chapter.pk}{path}",
-            # JSON allows a lone surrogate if it is written as an escape.
+            # JSON may contain a lone surrogate, which is written as an escape.
             json.dumps(body),
             content_type="application/json",
         )
@@ -147,7 +147,7 @@ def post(path: str, body: str) -> Any:
     async def run() -> Any:
         form = "application/x-www-form-urlencoded"
         response = await AsyncClient().post(path, body, content_type=form)
-        # The test waits for the reply here, because in another thread the reply would wait for the
+        # The reply ends here, in the thread of the test. In another thread it would wait for the
         # test's own transaction.
         await replies_are_over()
         return response
@@ -156,7 +156,7 @@ def post(path: str, body: str) -> Any:
 
 
 def repr_of(rows: list[Any]) -> str:
-    """Return the values of these rows as text, without the escapes of repr()."""
+    """Return the values of all rows as text, in which no character is escaped."""
     return "\n".join(_flat(row) for row in rows)
 
 

@@ -1,4 +1,5 @@
-"""Tests of a chapter from setup to download in a real browser, against the running program."""
+"""A test in a real browser that plays a chapter of the running program from its setup to its
+download."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,11 @@ from storyengine.tests.browsing import SCREENSHOTS, open_page
 from storyengine.tests.browsing import browser as browser
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
-# This is the only browser test that also runs with PostgreSQL and Redis.
+# No other browser test runs with PostgreSQL and Redis too.
 pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.servers]
 
-# Speeds in tokens a second. FAST causes no wait. At HELD a reply lasts two minutes, unless the test
-# sets a higher speed.
+# Speeds of the model in tokens a second. At FAST the test never has to wait. At HELD a reply lasts
+# two minutes, unless the test sets a higher speed.
 FAST, HELD = 1_000, 0.5
 WIDTHS = {"1280": (1280, 900), "390": (390, 844)}
 WORLD = "A harbour at the edge of the ice.\nDread."
@@ -32,7 +33,8 @@ def program(browser: Browser) -> Iterator[ScriptedProgram]:
 
 @pytest.fixture
 def page(browser: Browser, program: ScriptedProgram) -> Iterator[Page]:
-    """Yield a page on which a script error or a refused resource fails the test."""
+    """Yield a page. The test fails if a script of the page raises an error or a resource is
+    refused."""
     context = browser.new_context(base_url=program.url, viewport={"width": 1280, "height": 900})
     page = open_page(context)
     problems: list[str] = []
@@ -63,8 +65,7 @@ def send(page: Page, text: str) -> None:
 
 
 def expect_turn(page: Page, number: int, text: str) -> None:
-    """Wait until the transcript shows the prompt with its number and the next prompt can be
-    sent."""
+    """Wait until the transcript shows this prompt and the next prompt can be sent."""
     expect(page.locator("#transcript")).to_contain_text(f"{number}) {text}")
     expect(page.locator("[data-send]")).to_be_visible()
     expect(page.locator("#running")).to_have_count(0)
@@ -96,15 +97,15 @@ def lock(page: Page) -> None:
     page.get_by_role("link", name="Play", exact=False).first.click()
     page.get_by_role("button", name="Lock and play").click()
     expect(page.get_by_label("Your prompt")).to_be_visible()
-    # Without the page's scripts, Enter would break the line instead of sending the prompt.
+    # The page's scripts must be loaded first. Without them, Enter would begin a new line.
     page.wait_for_load_state()
     expect(page.locator(".fraction")).to_have_text("0/60,000")
     expect_panel(page, 1)
 
 
 def play_until_memory(page: Page, program: ScriptedProgram) -> None:
-    """Play seven prompts, with the rotation of characters, a manual jump, an error with a retry,
-    and a stop."""
+    """Play seven prompts. Among them are an automatic and a manual change of the character, an
+    error with a retry, and a stop."""
     for number, slot_after in ((1, 2), (2, 3), (3, 1)):
         send(page, f"Beat {number}.")
         expect_turn(page, number, f"Beat {number}.")
@@ -130,8 +131,7 @@ def play_until_memory(page: Page, program: ScriptedProgram) -> None:
     page.get_by_role("button", name="Stop").click()
     keep = page.get_by_role("button", name="Keep this text")
     expect(keep).to_be_visible()
-    # The speed is raised only now, because otherwise the rest of the reply could come before the
-    # stop.
+    # The speed stays low until the stop, because otherwise the whole reply could arrive before it.
     program.model.timing.tokens_per_second = FAST
     keep.click()
     expect_turn(page, 6, "A beat that is stopped.")
@@ -162,8 +162,8 @@ def end_and_build(page: Page, program: ScriptedProgram) -> None:
     page.get_by_role("dialog").get_by_role("button", name="End Chapter").click()
     expect(page.get_by_role("button", name="Reopen chapter")).to_be_visible()
     page.get_by_role("link", name="Chapter", exact=False).last.click()
-    # The test waits for the first estimate, because htmx logs an error when a new request replaces
-    # it.
+    # The next step replaces this request. htmx logs an error if it is still open, so the test waits
+    # for its answer.
     expect(page.locator("#build-estimate")).to_contain_text("out")
     page.get_by_label("Narrative agent").fill("Third person, past tense. Long silences.")
     page.get_by_label("Target length").fill("2500")
@@ -204,7 +204,7 @@ def test_a_chapter_from_setup_to_download(page: Page, program: ScriptedProgram) 
     tab3.goto(page.url.replace("/play", "/chapter"))
     expect(tab3.locator("#memory")).to_contain_text("World and chapter")
     play_until_memory(page, program)
-    # The page of this tab shows the new memory although nobody touched or reloaded it.
+    # This tab shows the new memory without a reload or a click.
     expect(tab3.locator("#memory")).to_contain_text("Prompts 1")
     tab3.close()
     reload_in_the_middle_of_a_reply(page, program)

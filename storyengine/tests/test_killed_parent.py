@@ -1,5 +1,5 @@
-"""Tests that web, worker and model end by themselves when the honcho that started them is
-killed."""
+"""Tests that the processes web, worker and model end by themselves when honcho, which started them,
+is killed."""
 
 import json
 import os
@@ -19,13 +19,13 @@ from storyengine.tests.running import ScriptedProgram, is_alive, run_scripted_pr
 pytestmark = pytest.mark.processes
 
 START_SECONDS, END_SECONDS = 60, 60
-# The model's process also runs, but only waits, because these tests use a scripted model server.
+# The process `model` only waits, because these tests use a scripted model server.
 PROCESSES = ("web", "worker", "model")
 
 
 def start_honcho(program: ScriptedProgram) -> dict[str, int]:
-    """Run honcho in place of the running processes, and return the ids of the processes that it
-    starts."""
+    """Stop the running web and worker, run honcho instead, and return the ids of the processes that
+    honcho starts."""
     processes = program.processes
     for name in ("web", "worker"):
         os.killpg(processes.by_name[name].pid, signal.SIGTERM)
@@ -69,8 +69,8 @@ def test_they_end_and_keep_each_word_that_was_shown() -> None:
             path = f"/api/session/{chapter.session_id}/prompt"
             events = stream(program.server, path, {"agent_slot": 1, "user_text": "The lamp."})
             shown = [next(events)]
-            # The signal also kills the processes that read honcho's output, so nobody can tell the
-            # others to end.
+            # The signal kills the whole process group. This includes the processes that read the
+            # output, so nobody is left to end the others.
             program.processes.kill("honcho")
             shown += events
             ids = started.values()
@@ -79,8 +79,8 @@ def test_they_end_and_keep_each_word_that_was_shown() -> None:
             for pid in filter(is_alive, started.values()):
                 os.killpg(pid, signal.SIGKILL)
         with socket.socket() as listener:
-            # This option allows the port although closed connections linger on it. The program sets
-            # it too.
+            # The option allows the port although connections that were closed still occupy it. The
+            # program sets this option too.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((LOOPBACK, program.server.port))
         program.restart("web")

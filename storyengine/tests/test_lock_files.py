@@ -1,4 +1,5 @@
-"""Tests that the lock files have the versions that the requirements name, with hashes."""
+"""Tests that each lock file has the versions that the requirements name, and a hash of each
+package."""
 
 import re
 from pathlib import Path
@@ -19,8 +20,8 @@ def read(name: str) -> str:
 
 
 def pins(name: str) -> dict[str, str]:
-    """Return the version of each package, under its name in the form in which registries compare
-    names."""
+    """Return the version of each package. The names are normalised as package registries do it, so
+    that different spellings are equal."""
     text = read(name)
     found = {re.sub(r"[-_.]+", "-", one[1]).lower(): one[2] for one in _PINNED.finditer(text)}
     for other in re.findall(r"^-r (\S+)", text, re.MULTILINE):

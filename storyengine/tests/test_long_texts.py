@@ -1,7 +1,8 @@
-"""Tests that a long and odd text of a model is read in time that grows no faster than its length.
+"""Tests that long and odd texts of a model are read in a time that grows no faster than their
+length.
 
-Code whose time grows with the square of the length would need many minutes for these texts. Then
-pytest's `faulthandler_timeout` ends the test and shows the line that was running.
+If the time grew with the square of the length, these texts would take many minutes. Then pytest's
+`faulthandler_timeout` would end the test and show the line that was running.
 """
 
 import uuid
@@ -29,12 +30,12 @@ from sessions.transcript import Entry, normalize_blank_lines
 from storyengine.web.templatetags.entries import as_paragraphs
 
 LENGTH = 500_000
-# Each unit is repeated until the text has LENGTH characters.
+# Each of these units is repeated until the text has LENGTH characters.
 UNITS = [
     *(" ", "\t", "\n", " \n", "\r", "\u2028", "\u200b", "\u0301", "x ", "Tom: ", "GM 1 ", "1) "),
     *("#", "## ", "*", "** ", "_ ", ".", '."', ":", "-", "(", "\\", "&#1", "<", "</", "<x ", "["),
 ]
-# A text that begins in one of these ways makes some readers look further.
+# After some of these beginnings, code that reads the text takes another branch.
 STARTS = ["", "## x", "**x**"]
 TAGS = [
     *("<", "</", "<a>", "</a>", "<!--", "<![CDATA[", "]]>", "&", "&#1", "<item>", "<invoke name"),

@@ -1,4 +1,4 @@
-"""Tests of `make run` with the Makefile's recipe, honcho, the Procfile, and Ctrl-C."""
+"""Tests of `make run` with the real Makefile, honcho and Procfile, and of Ctrl-C."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from storyengine.tests.running import servers_for_tests
 
 pytestmark = pytest.mark.processes
 
-# A start takes far less than this time, even on a busy machine.
+# The longest wait for the start. Even a busy machine needs far less time.
 START_SECONDS = 120
 STOP_SECONDS = 60
 
@@ -29,10 +29,8 @@ Make = subprocess.Popen[bytes]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Return a copy of the program whose .venv uses the packages of the running tests.
-
-    So `make` does not install anything.
-    """
+    """Return a copy of the program. Its .venv refers to the packages of the running tests, so that
+    `make` installs nothing."""
     if shutil.which("make") is None:
         pytest.skip("no make on this machine: `make run` is not tried")
     project = tmp_path / "project"
@@ -43,21 +41,21 @@ def project(tmp_path: Path) -> Path:
     packages = Path(sysconfig.get_path("purelib", "venv", place))
     folders = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
     (packages / "of_the_tests.pth").write_text("\n".join(folders) + "\n")
-    # `make` leaves this file once everything is installed.
+    # This file tells `make` that everything is installed.
     (project / ".venv/installed").touch()
     return project
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Yield the environment of a shell in which somebody types `make run`.
+    """Yield the environment of a shell in which a user types `make run`.
 
-    It names a model server, so that no embedded model starts.
+    It names a model server, so that the embedded model is not started.
     """
     inherited = {
         name: value
         for name, value in inherited_environment().items()
-        # These variables come from the `make` that runs the tests.
+        # The `make` that runs the tests has set these variables.
         if not name.startswith(("MAKE", "MFLAGS"))
     }
     with servers_for_tests() as servers:
@@ -75,7 +73,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 @pytest.fixture
 def make(project: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[Make]:
     with (tmp_path / "output").open("wb") as output:
-        # A shell also gives each command that is typed into it a process group of its own.
+        # Each command that is typed into a shell has a process group of its own, too.
         make = subprocess.Popen(
             ["make", "run"],  # noqa: S607  (which make is the machine's own affair)
             cwd=project,
@@ -87,7 +85,7 @@ def make(project: Path, environment: dict[str, str], tmp_path: Path) -> Iterator
         )
         yield make
         end_group(make)
-        # Each process that honcho starts also leads a process group.
+        # Each process that honcho has started leads a process group of its own.
         for pid in started_by(tmp_path).values():
             if is_running(pid):
                 os.killpg(pid, signal.SIGKILL)
@@ -98,13 +96,13 @@ def output_of(folder: Path) -> str:
 
 
 def started_by(folder: Path) -> dict[str, int]:
-    """Return the names and process ids of the processes that honcho reported as started."""
+    """Return the name and the process id of each process that honcho has started."""
     lines = re.findall(r"(\w+)\.1 started \(pid=(\d+)\)", output_of(folder))
     return {name: int(pid) for name, pid in lines}
 
 
 def is_running(group: int) -> bool:
-    """Return whether any process of the group is running."""
+    """Return whether any process of this process group is running."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -122,25 +120,26 @@ def test_it_serves_until_ctrl_c_and_leaves_nothing_running(
     assert page.status == 200
     (style,) = re.findall(rb'href="(/static/css/base\.[^"]+)"', page.body)
     assert call(server, "GET", style.decode()).status == 200
-    # The line with the address passes through honcho, so it may come later than the first answer.
+    # The line with the address comes from honcho, which may print it after the first answer.
     announced = f"Story Engine is at http://localhost:{server.port} "
     wait_until(lambda: announced in output_of(tmp_path), "its address", seconds=START_SECONDS)
     started = started_by(tmp_path)
     assert set(started) == {"web", "worker"}
 
     os.killpg(make.pid, signal.SIGINT)
-    # Make ends by the signal of Ctrl-C, as every program does that Ctrl-C ends.
+    # Ctrl-C ends make by its signal.
     assert make.wait(timeout=STOP_SECONDS) in (0, -signal.SIGINT), output_of(tmp_path)
-    # Each process that honcho starts leads a process group, so the check includes its children.
+    # Each of these processes leads a process group, so this check includes its children.
     assert [name for name, pid in {"make": make.pid, **started}.items() if is_running(pid)] == []
     with pytest.raises(ConnectionRefusedError):
         call(server, "GET", "/healthz")
-    # Make prints a line with three asterisks when a command failed.
+    # If a command has failed, make prints a line with three asterisks.
     assert not re.search(r"Traceback|\*\*\*", output_of(tmp_path)), output_of(tmp_path)
 
 
 def is_ready(server: Server, make: Make) -> bool:
-    """Return whether pages are served and a worker has reported. Fail if `make run` has ended."""
+    """Return whether the program serves pages and a worker has reported. Fail if `make run` has
+    ended."""
     assert make.poll() is None, "`make run` ended by itself."
     try:
         return call(server, "GET", "/readyz").status == 200

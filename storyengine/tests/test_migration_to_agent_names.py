@@ -1,4 +1,4 @@
-"""Tests that records with an agent's number have its name after the migration."""
+"""Tests that the migration gives the records of an agent's number the name of this agent."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def _from_before(transactional_db: None) -> Iterator[None]:
         migrate_to_newest()
         yield
     finally:
-        # The database is restored even if a migration failed, because other tests need it.
+        # The database is restored even if the migration fails, because other tests need it.
         call_command("flush", interactive=False, verbosity=0, inhibit_post_migrate=True)
         migrate_to_newest()
 

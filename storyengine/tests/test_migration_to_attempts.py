@@ -1,6 +1,6 @@
-"""Tests that a database from before there were attempts keeps everything in its migration.
+"""Tests of the migration of a database from before attempts. It must keep everything.
 
-The rows are written as the program wrote them then. They are read as the program reads them now.
+The test writes rows as the old program wrote them, and reads them with the present program.
 """
 
 import uuid
@@ -33,19 +33,19 @@ BEFORE_AUDIENCES = [
     ("agents", "0013_attempts_only"),
 ]
 CAST = [1, 2]
-# The status of a trial's job that was not adopted, and the status of the attempt that it becomes.
+# Maps the status of a trial's job to the status of the attempt that the migration makes of it.
 STOPPED = dict.fromkeys(("cancelled", "queued", "running"), "stopped")
 OUTCOMES = {"done": "committed", "failed": "failed", **STOPPED}
 
 
 @dataclass
 class OldProgram:
-    """The program before there were attempts. It writes each row with a time one minute later than
-    the row before."""
+    """The program before there were attempts. The time of each row that it writes is one minute
+    later than that of the row before."""
 
     models: dict[str, Any]
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
-    # The rows that the program has written, under names for the checks.
+    # The rows that the old program has written. The checks find them by these names.
     left: dict[str, Any] = field(default_factory=dict)
 
     def add(self, name: str, **fields: Any) -> Any:
@@ -117,7 +117,7 @@ class OldProgram:
         return self.add("NarrativeDraft", session=chapter, source_snapshot=snapshot, **text)
 
     def try_again(self, chapter: Any, number: int, status: str, reply: str) -> Any:
-        """Store a trial of the latest reply to this prompt."""
+        """Store a trial of the latest reply to the prompt with this number."""
         replies = self.models["Event"].objects.filter(session=chapter, role="agent")
         changed = {"layer": 1, "layer_name": "WORLD", "text_before": "a", "text": "b"}
         replied = replies.filter(prompt_index=number).latest("created_at")
@@ -186,7 +186,8 @@ def write_old_database(program: OldProgram) -> None:
 
 @dataclass(frozen=True)
 class Old:
-    """The rows of the old program by their names, and the values of all rows by their models."""
+    """A migrated database. `left` has the rows of the old program by their names, and `rows` has
+    the old values of all rows by their models."""
 
     left: dict[str, Any]
     rows: dict[str, dict[uuid.UUID, dict[str, Any]]]
@@ -197,7 +198,7 @@ class Old:
 
 @pytest.fixture
 def old(transactional_db: None) -> Iterator[Old]:
-    """Yield the rows of an old program after the migration."""
+    """Yield the database of an old program after the migration."""
     try:
         executor = MigrationExecutor(connection)
         executor.migrate(BEFORE)
@@ -208,7 +209,7 @@ def old(transactional_db: None) -> Iterator[Old]:
         migrate_to_newest()
         yield Old(program.left, rows)
     finally:
-        # The database is restored even if a migration failed, because other tests need it.
+        # The database is restored even if the migration fails, because other tests need it.
         call_command("flush", interactive=False, verbosity=0, inhibit_post_migrate=True)
         migrate_to_newest()
 
@@ -239,7 +240,7 @@ def check_no_event_is_lost_or_changed(old: Old) -> None:
     new = {event.pk: event for event in Event.objects.all()}
     for pk, row in old.rows["Event"].items():
         event = new.pop(pk)
-        # A system event from before the first prompt belongs to the first prompt now.
+        # The migration moves a system event from before the first prompt to the first prompt.
         row["prompt_index"] = max(row["prompt_index"], 1)
         assert {name: getattr(event, name) for name in row} == row
     added = sorted(event.text for event in new.values())
@@ -262,7 +263,7 @@ def check_the_latest_reply_to_each_prompt_is_chosen(old: Old, chapter: Session) 
 
 def check_committed_attempts_hold_words_and_then_a_reply() -> None:
     attempts = Attempt.objects.filter(status="committed").prefetch_related("events", "turn")
-    # Nine of them are in the played chapter, five in the imported one, and two in the ended one.
+    # The played chapter has nine of them, the imported one five, and the ended one two.
     assert len(attempts) == 16
     for attempt in attempts:
         words, reply, *rest = attempt.events.all()
@@ -346,7 +347,7 @@ def test_memory_drafts_jobs_and_calls_name_the_attempts_that_they_are_of(old: Ol
     assert MemoryBlock.objects.get(session=played, type="turn_delta").attempt_id == kept
     assert not MemoryBlock.objects.exclude(type="turn_delta").exclude(attempt=None).exists()
     assert set(read(MemoryBlock)) == set(old.rows["MemoryBlock"])
-    # In the old program every character read all of memory.
+    # In the old program, all characters could read all of memory.
     locks = MemoryBlock.objects.filter(type="world_chapter_lock")
     assert list(locks.filter(session=played).values_list("audience", flat=True)) == [None]
     others = MemoryBlock.objects.exclude(type="world_chapter_lock").values_list("audience")
@@ -366,8 +367,8 @@ def test_memory_drafts_jobs_and_calls_name_the_attempts_that_they_are_of(old: Ol
     for pk, row in old.rows["LLMArtifact"].items():
         of_trial = row["job_id"] is not None and row["job_id"] not in jobs
         row["attempt_id"] = row.pop("turn_id")
-        # These calls had no prompts. Calls with prompts are tested in
-        # test_migration_to_stored_prompts.py.
+        # These calls have no stored prompts. test_migration_to_stored_prompts.py tests calls that
+        # have some.
         assert row.pop("raw_input_ref") == []
         row |= {"step": 1, "tool_calls": [], "agent": "character"}
         if of_trial:
@@ -390,7 +391,7 @@ def check_memory_goes_on_with_the_summary_that_waited(old: Old, chapter: Session
 
 @pytest.fixture
 def before_audiences(transactional_db: None) -> Iterator[dict[str, Any]]:
-    """Yield the models of a program that had witnesses but no audiences."""
+    """Yield the models of a program that knew witnesses and no audiences."""
     try:
         executor = MigrationExecutor(connection)
         executor.migrate(BEFORE_AUDIENCES)

@@ -1,6 +1,6 @@
-"""Tests of the migration that stores each text of a chapter's prompts only once.
+"""Tests of the migration that stores each text of a chapter's prompts once.
 
-The rows are written as the program wrote them then. They are read as the program reads them now.
+The test writes calls as the old program wrote them, and reads them with the present program.
 """
 
 import hashlib
@@ -33,10 +33,8 @@ def beat(number: int) -> str:
 
 
 def a_call(number: int, identity: str = "A ferrywoman.") -> dict[str, Any]:
-    """Return the record of a call as the program wrote it before the migration.
-
-    It lists the layers and then the messages.
-    """
+    """Return the record of a call as the old program stored it: the layers, and then the
+    messages."""
     context = "\n\n".join(map(beat, range(max(1, number - 9), number)))
     layers = [
         ("SYSTEM", "system", "Be her.\n\nAlways."),
@@ -74,7 +72,7 @@ def without_sizes(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_other_sizes(call: dict[str, Any]) -> dict[str, Any]:
-    """Return the call with sizes of its layers that do not fit its messages."""
+    """Return the call with wrong sizes of its layers."""
     layers = [{**one, "characters": one["characters"] + 3} for one in call["layers"]]
     return {**call, "layers": layers}
 
@@ -86,7 +84,7 @@ def chapter() -> Session:
 
 @pytest.fixture
 def stored(chapter: Session) -> Iterator[Callable[..., list[Any]]]:
-    """Yield a function that stores calls as the older program recorded them. Migrate afterwards."""
+    """Yield a function that stores calls as the old program did. Run the migrations afterwards."""
     models = MigrationExecutor(connection).migrate([BEFORE]).apps
 
     def store(*calls: dict[str, Any]) -> list[Any]:
@@ -155,7 +153,8 @@ def test_a_story_s_own_heading_is_not_a_layer_where_the_sizes_say_so(
 def test_layers_that_cannot_be_told_apart_become_one(
     stored: Callable[..., list[Any]], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
-    """Each message becomes one layer, which has the message's role and no name."""
+    """If the layers cannot be found in the messages, each message becomes one layer with the
+    message's role and without a name."""
     call = change(a_call(3, FORGED))
     stored(call)
     update()

@@ -1,4 +1,4 @@
-"""Tests that a mode needs only its folder, one line of the settings, and its name in the import
+"""Tests that a mode needs only its folder, one line in the settings, and its name in the import
 contract."""
 
 import os
@@ -91,7 +91,8 @@ def test_a_mode_is_picked_up_from_its_folder_and_one_line(tmp_path: Path) -> Non
 
 @pytest.fixture
 def contract(tmp_path: Path) -> Path:
-    """Return a copy of the program with two more modes, both named in the import contract."""
+    """Return a copy of the program with two more modes, which are both named in the import
+    contract."""
     folder = tmp_path / "program"
     folder.mkdir()
     for name in PACKAGES:
@@ -139,7 +140,8 @@ def test_a_mode_that_calls_a_model_itself_is_refused(contract: Path) -> None:
 
 
 def test_a_part_of_the_engine_that_imports_a_mode_is_refused(contract: Path) -> None:
-    # This package is copied, because the link leads to the program itself, which must not change.
+    # This package is copied and not linked, because a change through the link would change the
+    # program itself.
     (contract / "agents").unlink()
     shutil.copytree(BASE / "agents", contract / "agents")
     (contract / "agents" / "asking.py").write_text("import harbour.mode\n", encoding="utf-8")

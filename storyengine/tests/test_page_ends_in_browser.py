@@ -1,4 +1,4 @@
-"""Tests in a real browser, at three widths, that a page ends soon after its last visible part.
+"""Tests in a real browser, at three widths, that each page ends soon after its last visible part.
 
 No page may be wider than the window.
 """
@@ -28,9 +28,9 @@ MOST_BELOW = 200
 NAMES = {"1": "Mara of the Ferry", "2": "Tomasz Wieczorkowski", "3": "The Keeper's Youngest"}
 LONG = " ".join(["Unverhältnismäßigkeitsbeschreibung"] * 5)
 
-# The script returns how far a page goes on below its last visible part, and the elements that are
-# wider than their place. A page shorter than the window ends with the window. Rows of pills, code,
-# figures and text fields may scroll.
+# Returns how far a page goes on below its last visible part, and the elements that are too wide for
+# their place. If the page is shorter than the window, the end of the window counts as its last
+# part. Rows of pills, code, figures and text fields may scroll, so they are not too wide.
 MEASURE = """() => {
   const scrolls = (part) => /auto|scroll|clip|hidden/.test(getComputedStyle(part).overflowY);
   const bottomOf = (part) => {
@@ -65,7 +65,8 @@ def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
 
 
 def remember_much(**fields: Any) -> Session:
-    """Return a chapter with 40 memory blocks. Every second delta has an audience of two."""
+    """Return a chapter with 40 memory blocks. Only two of the three characters may read every
+    second delta."""
     chapter = make_active_chapter(agent_names=NAMES, title="The Dark Lamp, and what came of it")
     chapter.tab1.world_text = LONG
     chapter.tab1.save()

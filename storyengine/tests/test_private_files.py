@@ -1,4 +1,4 @@
-"""Tests that only their owner can read the program's database, logs and queue."""
+"""Tests that the program's database, logs and queue can be read only by the user who runs it."""
 
 import os
 import subprocess
@@ -13,7 +13,8 @@ from storyengine import checks
 from storyengine.settings.private_files import files_for_others
 
 DATABASE = "storyengine.sqlite3"
-# This process writes to the database and to the log, and then runs until its input ends.
+# The code of a process that writes to the database and the log, and then waits until its input
+# ends.
 PROGRAM = """
 import logging, sys
 sys.argv = ["manage.py", "serve"]
@@ -29,7 +30,8 @@ sys.stdin.read()
 
 
 def run_in(folder: Path) -> dict[str, str]:
-    """Return the modes of the folder's files while PROGRAM runs with a lenient umask."""
+    """Return the permissions of all files in the folder while PROGRAM runs with a umask that lets
+    others read."""
     unset = ("PYTEST_VERSION", "DATABASE_URL", "CELERY_BROKER_URL", "SECRET_KEY")
     environment = {name: one for name, one in os.environ.items() if name not in unset}
     environment |= {
@@ -67,7 +69,8 @@ def test_in_a_new_folder(tmp_path: Path) -> None:
 
 
 def test_in_a_folder_that_was_there_before(tmp_path: Path) -> None:
-    """The program makes files of an earlier version private, and leaves files of others alone."""
+    """The program also makes files of an earlier version private. It does not change files that are
+    not its own."""
     tmp_path.chmod(0o755)
     run_in(tmp_path)
     other = tmp_path / "letters"

@@ -1,7 +1,6 @@
-"""Tests that a second mode is installed by MODES alone, and that each field of its declaration
-works.
+"""Tests that MODES alone installs a second mode, and that each field of its declaration works.
 
-The chapters are played through the API. A provider gives the answers that each test has written.
+The chapters are played through the API, with answers that each test writes.
 """
 
 import asyncio
@@ -200,7 +199,7 @@ class TestTools:
                 acall("POST", address(chapter, "prompt"), {"agent_slot": 1, "user_text": "Go."})
             )
             await reply_is_running()
-            # Another process would stop the attempt in this way.
+            # Another process stops an attempt by this function.
             await in_database(lambda: stop_attempt(Attempt.objects.get()))
             gate.set()
             return await sent
@@ -238,8 +237,8 @@ class TestTools:
         for sent in (first, second):
             assert "Somebody who is afraid." in sent
             assert layers["AGENT_IDENTITY"]["text"] not in sent
-        # The second step is told the changes of the first step, but not the text of the reply
-        # before.
+        # The second step is told the changes that the first step made. It is not told the text of
+        # the chosen reply.
         assert "Lamps: s." in second
         assert "I light it." not in second
         assert light_of(chapter).lit == ("n",)
@@ -405,7 +404,7 @@ class TestLateResults:
         assert run_jobs() == 1
         played(chapter)
         assert changes(chapter, 3) == [("lighthouse.tide_came", {"level": 1})]
-        # The result is asked for again with each prompt, but it is worked out only once.
+        # Each prompt asks for the result again, but it is worked out only once.
         assert Job.objects.filter(attempt_id=edit.json()["attempt_id"]).count() == 1
 
 
@@ -427,5 +426,5 @@ def test_a_copy_from_a_file_has_all_of_it_and_goes_on(
     run_jobs()
     provider.enqueue("I wait.")
     played(copy)
-    # The copied attempt had taken the result already, so it is not taken again.
+    # An attempt of the copied chapter has taken the result already. It is not taken a second time.
     assert changes(copy, 3) == []

@@ -1,4 +1,4 @@
-"""Tests of a second mode's setup, stages and memory."""
+"""Tests of the setup, the stages and the memory of a second mode."""
 
 import json
 import logging
@@ -105,7 +105,7 @@ class TestSetup:
         assert (answer.status_code, answer.json()) == (200, AUTUMN)
         assert call(client, "get", f"/{key}/setup").json() == AUTUMN
         assert setup_of(get_chapter(UUID(key))) == Harbour.model_validate(AUTUMN)
-        # A field that the request leaves out gets its default again.
+        # The request leaves out the season, so the season has its default again.
         answer = call(client, "put", f"/{key}/setup", {"berths": []})
         assert answer.json() == {"season": "spring", "berths": []}
 
@@ -247,7 +247,7 @@ class TestStages:
         answer = call(client, "post", f"/{key}/build-narrative")
         assert answer.status_code == 409
         assert 'played as "Explorer" has no narration' in answer.json()["detail"]
-        # This mode has no Tab 3, so an ended chapter opens on Tab 2.
+        # This mode has no Tab 3. Therefore an ended chapter opens on Tab 2.
         opened = client.get(reverse("pages:chapter", args=[key]))
         assert opened["Location"] == reverse("pages:play", args=[key])
 
@@ -263,7 +263,7 @@ class TestStages:
         question = page(client, "confirm-end", key)
         assert "Play ends. No prose is made of it." in question
         assert "accept" not in question
-        # A chapter of an earlier declaration of the mode may have accepted calls.
+        # The chapter may have accepted calls for memory while its mode still had memory.
         Session.objects.update(accepted_calls=2)
         assert "catching up" not in page(client, "play", key)
         Session.objects.update(accepted_calls=0)
@@ -274,7 +274,7 @@ class TestStages:
 
 
 class TestRefusedPrompts:
-    """The mode refuses each prompt after the first one."""
+    """Tests of a mode that refuses each prompt but the first one."""
 
     @pytest.fixture(autouse=True)
     def _refusing(self, with_mode: Install) -> None:
@@ -310,11 +310,11 @@ class TestRefusedPrompts:
 
 
 class TestMemory:
-    """Tests of a mode in which a scene ends at every third turn."""
+    """Tests of a mode in which a stretch of memory ends with a scene, at every third turn."""
 
     @pytest.fixture
     def told(self, provider: ScriptedProvider) -> list[str]:
-        """Return a list that gets the text of each request for a delta, in order."""
+        """Return a list that gets the text of each request for a delta."""
         sent: list[str] = []
 
         def answer(request: ModelRequest) -> str:
@@ -354,12 +354,13 @@ class TestMemory:
         assert len(told) == 3
         assert "Beat 4." in told[1]
         assert "Beat 3." not in told[1]
-        # The memory of this mode is for the narrator and the user, so no character is told of it.
+        # Only the narrator and the user read the memory of this mode. No character is told any of
+        # it.
         assert chapter.differs_by_reader
         for slot in chapter.selected_agent_slots:
             assert recall(chapter, readers=[slot]) == []
         assert len(recall(chapter)) == 3
-        # The copy's file is the same as the origin's file, and play goes on in the copy.
+        # The copy has the same file as the original, and play goes on in the copy.
         copy = import_chapter(json.dumps(file_of(key)).encode())
         assert file_of(copy.pk)["chapter"] == file_of(key)["chapter"]
         self.play(client, provider, str(copy.pk), until=12)
@@ -417,12 +418,12 @@ class TestMemory:
         act(UUID(key), [NewChange("scene_over", {})])
         assert "is written after prompt 3." in client.get(page).content.decode()
         assert not told
-        # The memory is asked for when the next prompt is stored.
+        # The scene has ended, and the next prompt asks for its summary.
         self.play(client, provider, key, until=3)
         chapter = get_chapter(UUID(key))
         assert chapter.last_summarized_prompt_index == 2
         assert "is written after prompt 9 at the latest." in client.get(page).content.decode()
-        # A failed summary of a scene is not reported as a failure of the chapter's end.
+        # A failed summary of a scene is not reported as a failure of ending the chapter.
         job = Job.objects.get(session=chapter)
         Job.objects.filter(pk=job.pk).update(status=Job.Status.FAILED, error="No such model.")
         job.refresh_from_db()
@@ -432,7 +433,8 @@ class TestMemory:
 
 
 def end_third(attempt: Attempt) -> None:
-    """Let a scene end with the first attempt at every third turn."""
+    """End the scene at every third turn, if the attempt answers a prompt. A re-roll does not end
+    the scene."""
     if attempt.turn and attempt.turn.number % 3 == 0 and attempt.kind == Attempt.Kind.PROMPT:
         add_changes(attempt, [NewChange("scene_over", {})], run_id=attempt.run_id)
 

@@ -1,4 +1,5 @@
-"""Tests of what a second mode stores: what prompts carry, and its own kind of memory block."""
+"""Tests of the data of a second mode: the data that a prompt has besides its words, and a kind of
+memory block of the mode's own."""
 
 import json
 from dataclasses import replace
@@ -32,7 +33,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthou
 
 
 class TestGiven:
-    """Tests of what a prompt carries beside its words."""
+    """Tests of the data that a prompt has besides its words."""
 
     NORTH, SOUTH = {"degrees": 0}, {"degrees": 180, "with_a_lamp": True}
     POINTS_NORTH, POINTS_SOUTH = "points to 0 degrees.", "points to 180 degrees with a lamp."
@@ -151,7 +152,7 @@ class TestGiven:
 
 
 class TestMemoryOfItsOwn:
-    """Tests of a kind of memory block that the mode declares, the log of the signals."""
+    """Tests of the mode's own kind of memory block, the log of the signals."""
 
     @pytest.fixture(autouse=True)
     def _entered(self, chapter: Session, provider: ScriptedProvider) -> None:
@@ -252,7 +253,7 @@ class TestMemoryOfItsOwn:
 
 
 class TestFiles:
-    """Tests that a file is checked against the declaration of its own mode."""
+    """Tests that the data in a file must fit the declaration of the chapter's mode."""
 
     @pytest.fixture
     def file(self, chapter: Session, provider: ScriptedProvider) -> Any:

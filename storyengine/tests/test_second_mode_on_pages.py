@@ -1,4 +1,4 @@
-"""Tests of what a second mode shows on the tabs: cells, a panel with acts, thoughts and
+"""Tests of what a second mode adds to the tabs: fields, a panel with acts, thoughts and
 speakers."""
 
 from dataclasses import replace
@@ -45,7 +45,7 @@ def htmx() -> Client:
 
 @pytest.fixture
 def fresh() -> Session:
-    """Return a chapter whose Tab 1 is not frozen yet."""
+    """Return a chapter whose Tab 1 is still open."""
     return begin_chapter(mode="lighthouse")
 
 
@@ -205,7 +205,8 @@ class TestPanel:
         play(chapter)
 
     def fields(self, chapter: Session, client: Client, **typed: str) -> dict[str, str]:
-        """Return the fields that the panel's form sends, with the typed arguments."""
+        """Return the fields that the form in the panel sends. `typed` gives the arguments that the
+        user types."""
         html = get_page(client, chapter, "play")
         sent = {
             one.attributes["name"]: one.attributes["value"]
@@ -300,7 +301,7 @@ class TestThoughts:
         assert [one.text for one in entries(html)] == [
             "1) Go on.",
             f"{name(chapter, 1)}: I climb.",
-            # The attempt at this turn has only a thought, so no line follows its number.
+            # The only event of this turn is a thought, so nothing follows the turn's number.
             "2)",
         ]
         count = all_of(html, "p", "fraction")[0].text
@@ -315,7 +316,7 @@ class TestThoughts:
         ]
         marks = all_of(html, "span", "thought-mark")
         assert {one.attributes["aria-label"] for one in marks} == {"Thought."}
-        # The counted and downloaded transcript has no thoughts.
+        # Neither the count of characters nor the downloaded transcript includes thoughts.
         assert all_of(html, "p", "fraction")[0].text == count
         assert not all_of(html, "span", "perceived")
         text = htmx.get(address(chapter, "download-transcript")).content.decode()
@@ -416,13 +417,13 @@ STAGES = [
     frozenset({Stage.SET_UP, Stage.LOCK, Stage.PLAY, Stage.NARRATION}),
     frozenset(Stage),
 ]
-# The addresses of these pages have no other parameter than the chapter.
+# Pages whose address has no parameter except the chapter.
 PAGES = ("world", "play", "draft", "transcript", "usage", "confirm-end")
 
 
 class TestStages:
-    """Tests that every page of a chapter answers, and that it has no button that the mode's stages
-    refuse."""
+    """Tests that every page of a chapter answers, whatever stages its mode has, and that no button
+    on it is refused."""
 
     @pytest.fixture(params=STAGES, ids=lambda stages: "-".join(sorted(stages)))
     def stages(
@@ -454,7 +455,7 @@ class TestStages:
         assert client.get(opened).status_code == 200
         for page in PAGES:
             answer = client.get(address(chapter, page))
-            # The page that asks about the end redirects while the chapter cannot be ended.
+            # While the chapter cannot be ended, the page that asks about the end redirects.
             assert answer.status_code in (200, 302), page
             html = answer.content.decode()
             tabs = [
@@ -467,7 +468,7 @@ class TestStages:
                 self.press_all(client, html, page)
 
     def press_all(self, client: Client, html: str, page: str) -> None:
-        """Send each form of the page with its own fields, and roll its effects back."""
+        """Send each form of the page with the fields that it has. Undo the effects of each form."""
         elements = read(html)
         for form in elements:
             if form.tag != "form" or form.attributes.get("method") != "post":
@@ -484,10 +485,10 @@ class TestStages:
             }
             action = form.attributes["action"]
             if action.endswith("/end") and not Turn.objects.exists():
-                # A chapter without a prompt cannot be ended in any mode.
+                # No mode can end a chapter that has no prompt.
                 continue
             if action.endswith(("/play/prompt", "/play/reroll")):
-                # A dry run checks the chapter in the same way, but calls no model.
+                # A dry run makes the same checks as a prompt, and calls no model.
                 action = action.rpartition("/play/")[0] + "/calls/next"
                 fields = {"agent_slot": fields.get("agent_slot", ""), "user_text": "I look."}
             with transaction.atomic():

@@ -14,13 +14,12 @@ from storyengine.asgi import with_collected_files
 
 @pytest.fixture
 def collected(settings: Settings, tmp_path: Path) -> dict[str, str]:
-    """Return the manifest of the collected files: each file's name and the name under which it is
-    served."""
+    """Return for each collected file the name under which it is served."""
     settings.STATIC_ROOT = tmp_path
     settings.STORAGES = settings.STORAGES | {
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"}
     }
-    # This command fails if a style sheet names a file that does not exist.
+    # The command fails if a style sheet refers to a file that does not exist.
     call_command("collectstatic", interactive=False, verbosity=0)
     paths: dict[str, str] = json.loads((tmp_path / "staticfiles.json").read_text())["paths"]
     return paths

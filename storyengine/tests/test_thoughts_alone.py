@@ -1,4 +1,5 @@
-"""A turn may come to thoughts alone. Such turns are played, remembered, told, tried and copied."""
+"""Tests of turns whose only events are thoughts. Such turns are played, remembered, narrated, tried
+and copied."""
 
 import json
 from dataclasses import replace
@@ -40,13 +41,13 @@ THOUGHT = "The lamp will fail."
 
 @pytest.fixture
 def chapter(lighthouse: None, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Session:
-    """Return a chapter of a lighthouse that is narrated at its end."""
+    """Return a chapter of the lighthouse. It has the stage of narration too."""
     install(monkeypatch, settings, lighthouse=replace(MODE, stages=MODE.stages | {Stage.NARRATION}))
     return begin()
 
 
 def think(chapter: Session, provider: ScriptedProvider) -> Any:
-    """Play a turn without words that comes to a thought alone."""
+    """Play a turn without words in which the only event is a thought."""
     provider.enqueue(f"*thinks* {THOUGHT}")
     answer = prompt(chapter, 2, "")
     assert answer.status_code == 201, answer.content

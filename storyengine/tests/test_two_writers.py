@@ -1,4 +1,5 @@
-"""Tests of Tab 1 written by two at once: a program with PUT, and a page that saves typed text."""
+"""Tests of Tab 1 when two clients write it at once: a program with PUT, and a page that saves what
+was typed."""
 
 from functools import partial
 from typing import Any, cast
@@ -12,7 +13,7 @@ from sessions.tests.racing import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# In each round one save could overwrite the other one.
+# The number of tries, in each of which one save might overwrite the other.
 ROUNDS = range(12)
 SAVED, SAVED_BY_PAGE = 200, 204
 
@@ -23,19 +24,19 @@ def chapter() -> Session:
 
 
 def put(chapter: Session, **fields: Any) -> int:
-    """Save fields as a program does, and return the status of the answer."""
+    """Save the fields as a program does. Return the status of the answer."""
     address = f"/api/session/{chapter.pk}/tab1"
     return Client().put(address, fields, content_type="application/json").status_code
 
 
 def autosave(chapter: Session, **fields: str) -> int:
-    """Save fields as the page does, and return the status of the answer."""
+    """Save the fields as the page's script does. Return the status of the answer."""
     htmx = Client(headers={"HX-Request": "true"})
     return htmx.post(f"/chapters/{chapter.pk}/world/save", fields).status_code
 
 
 def of_agent_1(text: str) -> dict[str, Any]:
-    """Return the fields of a PUT that concern the first agent."""
+    """Return fields of a PUT that give the first character this name and this identity."""
     return {"agent_names": {"1": text}, "agent_identity_text_by_slot": {"1": text}}
 
 
@@ -78,7 +79,7 @@ def test_at_once_one_of_them_wins_whole(chapter: Session) -> None:
     for _ in ROUNDS:
         statuses = at_once(
             partial(put, chapter, **of_agent_1("API"), world_text="API", chapter_text="API"),
-            # Without scripts the page saves all of its fields at once.
+            # Without scripts, the page sends all of its fields in one save.
             partial(autosave, chapter, **dict.fromkeys(fields, "page")),
         )
         assert statuses == [SAVED, SAVED_BY_PAGE]

@@ -1,7 +1,7 @@
 """Tests in a real browser that no page runs a hostile text as a script.
 
-Hundreds of such texts come from everywhere that a text can come from. The pages are tried with the
-policy headers and without them.
+Hundreds of hostile texts are put everywhere where the program takes a text. The pages are tried
+with the header of the Content-Security-Policy and without it.
 """
 
 import re
@@ -38,8 +38,8 @@ RECORDS = [
     *(f"story_sessions/{kind}" for kind in ("event", "tab1inputs", "turn")),
     *("memory/memoryblock", "agents/llmartifact"),
 ]
-# The script returns the elements and attributes that no page of the program has but a hostile text
-# could add.
+# Returns the elements and attributes that only a hostile text can have added, because no page of
+# the program has any of this kind.
 FOREIGN_PARTS = """() => {
   if (document.contentType !== "text/html") return [];  // A browser's own view of plain text.
   const tags = "style,base,iframe,frame,object,embed,math,marquee,video,audio,track,applet,"
@@ -62,7 +62,7 @@ FOREIGN_PARTS = """() => {
 
 @dataclass
 class Watch:
-    """A record of everything that a browser did although no page asks for it."""
+    """A record of everything that a browser did and a page of the program never makes it do."""
 
     origin: str
     has_policy: bool
@@ -103,7 +103,7 @@ class Watch:
 
     def _dismiss(self, dialog: Any) -> None:
         # The browser asks this question before it leaves a page with unsaved words. Only the
-        # program's own script can cause it.
+        # program's own script can cause the question.
         if dialog.type != "beforeunload":
             self.dialogs.append(dialog.message)
         dialog.dismiss()
@@ -143,8 +143,7 @@ def hostile(browser: Browser) -> Iterator[HostileProgram]:
     replies = HostileReplies(payloads)
 
     def cut(own: Any, text: str) -> None:
-        # The pieces of memory are not streamed to a page, so only a character's reply is cut into
-        # pieces.
+        # Only the replies of characters are streamed to a page, so only these are cut into pieces.
         own.words = awkward_pieces(text) if 1 <= own.agent <= 7 else [text]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -158,7 +157,8 @@ def hostile(browser: Browser) -> Iterator[HostileProgram]:
 
 
 def _fill_library(server: Server, payloads: list[str]) -> None:
-    """Make chapters with seven payloads as names and with as many as fit in the title."""
+    """Make enough chapters for all payloads that are short enough for a name. Each has seven names,
+    and payloads in its title."""
     texts = [" ".join(typed(one).split()) for one in payloads]
     names = [one for one in texts if len(one) <= AGENT_NAME_CHAR_LIMIT]
     titles = bundles(texts, TITLE_CHAR_LIMIT)
@@ -174,7 +174,8 @@ def _fill_library(server: Server, payloads: list[str]) -> None:
 
 
 def _imported(server: Server, payloads: list[str], source: str) -> str:
-    """Import the chapter's file with payloads in each text, a draft, and a reply that failed.
+    """Import the chapter's file with payloads in place of all texts, and with a draft and a failed
+    reply.
 
     Return the id of the new chapter.
     """
@@ -215,8 +216,8 @@ def _setup(payloads: list[str]) -> Setup:
 
 
 def _played(server: Server, payloads: list[str]) -> ChapterClient:
-    """Return a chapter with all payloads in its beats and in its memory, and with payloads in its
-    replies."""
+    """Return a chapter. All payloads are in its beats and in its memory, and its replies consist of
+    payloads."""
     chapter = ChapterClient(server)
     path = f"/api/session/{chapter.session_id}"
     title = typed(payloads[0])
@@ -231,20 +232,20 @@ def _played(server: Server, payloads: list[str]) -> ChapterClient:
 
 
 def _stream_in(page: Page, watch: Watch, hostile: HostileProgram) -> None:
-    """Follow in the browser a reply of all payloads that is streamed token by token."""
+    """Let the browser show a streamed reply that contains all payloads."""
     watch.visit(page, f"/chapters/{hostile.chapter.session_id}/play")
     assert watch.everything == []
     hostile.program.model.timing.tokens_per_second = 1_000
     page.locator("#prompt-text").fill(typed(hostile.payloads[1]))
     page.locator("#prompt-form [data-send]").click()
-    # The page announces the reply to screen readers once it is over.
+    # When the reply is complete, the page announces it to screen readers.
     expect(page.locator("#announcement")).to_contain_text("__xss(", timeout=60_000)
     expect(page.locator("#running")).to_have_count(0)
     watch.parts += page.evaluate(FOREIGN_PARTS)
 
 
 def _pages(context: BrowserContext, hostile: HostileProgram) -> list[str]:
-    """Return every address of the played and of the imported chapter that leads to a page."""
+    """Return the address of every page of the two chapters, the played one and the imported one."""
     server, played = hostile.program.server, hostile.chapter.session_id
     known = _known(server, played)
     imported = _known(server, hostile.imported_id)
@@ -268,8 +269,7 @@ def _pages(context: BrowserContext, hostile: HostileProgram) -> list[str]:
 
 
 def _known(server: Server, chapter: str) -> dict[str, str]:
-    """Return values for the parameters of addresses, as far as the chapter's pages link to such
-    addresses."""
+    """Return values for the parameters of addresses. They are taken from the links on Tab 3."""
     html = call(server, "GET", f"/chapters/{chapter}/chapter").body.decode()
     places = {
         "key": r"/questions/([\w-]+)",
@@ -281,12 +281,12 @@ def _known(server: Server, chapter: str) -> dict[str, str]:
 
 
 def _is_page(context: BrowserContext, address: str) -> bool:
-    """Return whether the address leads to a page. If not, check that no browser takes the answer
-    for one."""
+    """Return whether the address leads to a page. If it does not, check that no browser will treat
+    the answer as a page."""
     answer = context.request.get(address)
     kind = answer.headers.get("content-type", "").partition(";")[0]
     if kind == "text/html":
-        # An address that only takes forms answers a GET request with an empty body.
+        # An address that only takes forms answers a GET request with an empty HTML body.
         return bool(answer.body())
     assert answer.headers["x-content-type-options"] == "nosniff", address
     assert kind in ("", "text/plain") or kind.endswith("json"), address
@@ -294,7 +294,8 @@ def _is_page(context: BrowserContext, address: str) -> bool:
 
 
 def _with_payloads_in_the_address(payloads: list[str], chapter: str) -> list[str]:
-    """Return addresses whose parameters come back on a page, in a message or in a field."""
+    """Return addresses with payloads as parameters. The answers repeat the parameters on the page,
+    in a message or in a field."""
     text = quote("\n".join(bundles(payloads, 6_000)[0].split("\x00")))
     return [
         f"/login?next={text}",
@@ -309,8 +310,8 @@ def _with_payloads_in_the_address(payloads: list[str], chapter: str) -> list[str
 
 
 def _visit_records(page: Page, watch: Watch) -> int:
-    """Visit the admin's lists of rows with texts and the newest row of each. Return how many rows
-    there are."""
+    """Visit the admin's list of each kind of record that has texts, and the newest record in it.
+    Return the number of records visited."""
     records = 0
     for kind in RECORDS:
         watch.visit(page, f"/admin/{kind}/")
@@ -328,7 +329,8 @@ def test_there_are_three_hundred_of_them() -> None:
 
 @pytest.mark.parametrize("has_policy", [True, False], ids=["with the policy", "without it"])
 def test_the_watch_sees_what_runs(browser: Browser, has_policy: bool) -> None:
-    """The same texts stand unescaped in this page, so the watch must notice them."""
+    """Check the detector itself. A page that contains the hostile texts unescaped must make it
+    report a script that ran or was refused."""
     raw = [one for one in read_payloads() if re.match(r"<(img|svg)[ /]\S* ?on|<img src=x", one)]
     watch = Watch("page.example", has_policy)
     context = browser.new_context(base_url="http://page.example")

@@ -1,4 +1,4 @@
-"""Every address that the program has a route for, with values for its parameters."""
+"""The addresses of all routes of the program, with values for their parameters."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.resolvers import RegexPattern
 
 VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE")
-# These addresses answer without a password. The static files of the login page do so too.
+# The addresses that answer without a password. Static files answer without one too.
 OPEN = frozenset({"/healthz", "/readyz", "/login"})
 
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
@@ -23,8 +23,8 @@ _MADE_UP = {
 
 
 def addresses(values: Mapping[str, str] | None = None) -> list[str]:
-    """Return the address of each route once. A parameter without a given value gets a made-up
-    one."""
+    """Return the address of each route once. A parameter without a value in `values` gets an
+    invented one."""
     known = _MADE_UP | dict(values or {})
     filled = (
         _PARAMETER.sub(lambda found: known.get(found[1], "some-thing"), route)
@@ -34,7 +34,7 @@ def addresses(values: Mapping[str, str] | None = None) -> list[str]:
 
 
 def text_of(response: Any) -> str:
-    """Return the whole text of a response, including a streamed one."""
+    """Return the whole text of a response, even of a streamed one."""
     if not response.streaming:
         return str(response.content.decode())
     if not response.is_async:

@@ -1,4 +1,4 @@
-"""A chapter that fills each of its pages, and the addresses of all of them."""
+"""A chapter with something to show on each of its pages, and the addresses of these pages."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,8 @@ class WholeChapter:
 def make_whole_chapter(words: str) -> WholeChapter:
     """Make a chapter with a reply, memory, a trial and a draft.
 
-    Each text of a person or a model contains `words`. The caller needs a scripted provider.
+    All its texts contain `words`, whether a person or a model wrote them. The caller must have set
+    a scripted provider.
     """
     names = {"1": words}
     chapter = make_active_chapter(title=words, agent_names=names, shows_all_replies=True)

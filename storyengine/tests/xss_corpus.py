@@ -1,4 +1,5 @@
-"""Texts that would run as a script, load something or take a page over if no page escaped them."""
+"""Hostile texts. If a page did not escape such a text, the text would run as a script, load a file
+or take over the page."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,15 +13,16 @@ from sessions.text import clean_text
 
 _FILE = Path(__file__).with_name("xss_payloads.txt")
 _WRITTEN = str.maketrans({"␤": "\n", "␉": "\t", "␀": "\x00", "␠": "\x0c"})
-# Sizes of the pieces in which a reply is streamed. A tag is always split between pieces.
+# The sizes of the pieces in which a reply is streamed. They are so small that every tag is cut.
 _PIECES = (1, 2, 9, 1, 14, 3, 5, 1, 17, 2)
-# The keys of a chapter's file whose values are not text, and the keys whose texts are one line.
+# The keys in a chapter's file whose values must stay as they are, and the keys whose values are a
+# single line.
 _FIXED = frozenset(
     {"format", "mode", "agent", "seed", "state", "role", "type", "kind", "status", "memory_type"}
 )
 _LINES = frozenset({"title", "name", "public_text"})
-# The number of entries and the length of an entry that memory takes in one list. The limits are in
-# agents/prompting/forms/schemas.py.
+# The largest number of entries in a list of memory, and the greatest length of an entry.
+# agents/prompting/forms/schemas.py has these limits.
 _ENTRIES, _ENTRY_CHARACTERS = 14, 800
 
 
@@ -30,15 +32,14 @@ def read_payloads() -> list[str]:
 
 
 def typed(payload: str) -> str:
-    """Return the payload as a person can send it, without the characters that the engine
-    refuses."""
+    """Return the payload without the characters that the engine refuses in a person's words."""
     kept = payload.replace("\x00", "").replace("\x0c", " ")
     return clean_text(kept, limit=len(kept), label="A payload")
 
 
 def bundles(payloads: Sequence[str], size: int) -> list[str]:
-    """Join the payloads in order into texts of at most `size` characters. Longer payloads are left
-    out."""
+    """Join the payloads in order into texts of at most `size` characters. Leave out payloads that
+    are longer."""
     texts = [""]
     for payload in payloads:
         if len(payload) > size:
@@ -63,7 +64,7 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def with_payloads(exported: dict[str, Any], payloads: Sequence[str]) -> dict[str, Any]:
-    """Return the exported file with payloads in place of each text of a person or a model.
+    """Return the file with payloads in place of each text that a person or a model has written.
 
     Memory also gets payloads as keys.
     """
@@ -94,13 +95,13 @@ def with_payloads(exported: dict[str, Any], payloads: Sequence[str]) -> dict[str
 
 
 class HostileReplies(ModelReplies):
-    """A model that says nothing but payloads, in the form that the request asks for."""
+    """A model whose answers consist of payloads, in the form that each request asks for."""
 
     def __init__(self, payloads: Sequence[str]) -> None:
         super().__init__(None, 1)
         self._whole = "\n\n".join(payloads)
         self._said = cycle(bundles(payloads, 3_000))
-        # Memory refuses the same characters as the engine does in a person's words.
+        # Memory refuses the same characters that the engine refuses in a person's words.
         self._entries = bundles([typed(one) for one in payloads], _ENTRY_CHARACTERS)
 
     def text_for(self, agent: int, messages: Sequence[str]) -> str:
@@ -109,7 +110,7 @@ class HostileReplies(ModelReplies):
         return self._whole if agent == 9 else next(self._said)
 
     def say_everything(self) -> None:
-        """Put all payloads into each following reply of a character."""
+        """Put all payloads into each reply that follows."""
         self._said = cycle([self._whole])
 
     def _filled(self, payload: dict[str, Any]) -> dict[str, Any]:

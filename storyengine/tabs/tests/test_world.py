@@ -135,7 +135,7 @@ class TestShowWorld:
             fields = [*all_of(html, "textarea"), *all_of(html, "input")]
             form = [one for one in fields if one.attributes.get("id") != "title"]
             assert any("placeholder" in one.attributes for one in form) == is_open
-            # A locked page shows no empty field, and no label for it.
+            # A locked page leaves out the label of an empty field.
             assert ("Pronouns" in html) == is_open
             assert by_id(html, "identity-1").text == "\nA ferrywoman."
 

@@ -1,1 +1,2 @@
-"""A way to play that is a folder of its own. test_mode_folder.py copies it into a program."""
+"""A way to play in a folder of its own, which test_mode_folder.py copies into a copy of the
+program."""

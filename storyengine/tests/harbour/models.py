@@ -5,7 +5,7 @@ class Berth(models.Model):
     name = models.CharField(max_length=40)
 
     class Meta:
-        # The app's label is the name that the folder has where it is installed.
+        # The label is the name of the folder into which the mode is copied.
         app_label = "harbour"
 
     def __str__(self) -> str:

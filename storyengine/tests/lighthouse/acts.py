@@ -1,4 +1,4 @@
-"""The act of the user in a lighthouse chapter."""
+"""The lighthouse's act, by which the user fills the tank."""
 
 from agents.modes import Act
 from agents.prompting.tools import ToolArguments

@@ -1,4 +1,4 @@
-"""The two keepers of the lighthouse, who are characters with the same agent and the same tools."""
+"""The two keepers of the lighthouse. They are two characters of one agent, with the same tools."""
 
 from pydantic import Field
 
@@ -20,7 +20,7 @@ from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.lighthouse.state import what_is_here
 from storyengine.tests.lighthouse.tools import TOOLS
 
-# The words of the user after which the keepers act in turn without being asked.
+# After these words of the user, the keepers act in turn without prompts.
 WATCH = "Keep watch"
 
 KEEPER = Agent(
@@ -57,7 +57,7 @@ def answers(chapter: Session, actor: int | None) -> Writer:
 
 
 def acts_next(chapter: Session) -> Writer | None:
-    """Return the other keeper as the next actor if the user's last words were "Keep watch"."""
+    """Return the keeper who did not act last, if the user's last words were "Keep watch"."""
     turns = chapter.turns.select_related("chosen").order_by("-number")
     latest = turns[0].chosen
     began = next((one.chosen for one in turns if one.chosen.words), None)

@@ -1,4 +1,5 @@
-"""The log of the light, a kind of memory block in which each signal is entered."""
+"""The log of the light: the lighthouse's own kind of memory block, which has the signals of an
+attempt."""
 
 from collections.abc import Mapping
 from typing import Any

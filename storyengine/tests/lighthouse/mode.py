@@ -1,6 +1,6 @@
-"""A way to play that uses every field of a declaration except `cues`, `stretches` and `elements`.
+"""A mode for tests, about two lighthouse keepers.
 
-Its story is about two lighthouse keepers.
+It uses every field of a declaration except `cues`, `stretches` and `elements`.
 """
 
 from agents.modes import AddedLayer, Mode, Stage

@@ -1,4 +1,5 @@
-"""The narrator, who tells what can be seen. No member of the cast acts in the narrator's turns."""
+"""The narrator of the lighthouse, who tells what can be seen. Nobody is the actor of the narrator's
+turns."""
 
 from agents.prompting.declarations import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file, recent_context

@@ -1,4 +1,5 @@
-"""The outcome of an attempt. Each paragraph is an event, and its first word names its kind."""
+"""The outcome of an attempt. Each paragraph of the text is an event. A mark at the beginning of a
+paragraph gives the event's kind, speaker or witnesses."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The setup of a lighthouse on Tab 1: the tower's rules, its lamps, and its oil at the
+"""The fields that the lighthouse adds to Tab 1: rules of the tower, its lamps, and the oil at the
 beginning."""
 
 from pydantic import BaseModel, ConfigDict, Field

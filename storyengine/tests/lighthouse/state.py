@@ -43,8 +43,8 @@ def apply_change(light: Light, change: Change) -> Light:
 
 
 def what_is_here(subject: Subject, tier: Tier) -> Sequence[Piece]:
-    """Return the layer that shows the world. During an attempt it includes the changes of its
-    run."""
+    """Return the text that shows the world to a model. In an attempt, this world includes the
+    changes of the attempt's run."""
     attempt = subject.attempt
     light: Light = world_of(attempt) if attempt else world_now(subject.chapter)
     lamps = ", ".join(light.lit) or "none"
