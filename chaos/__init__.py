@@ -1,2 +1,2 @@
-"""Plays chapters under faults, such as killed processes and servers. A seed repeats the same
-faults."""
+"""Plays chapters while it causes faults, such as killed processes and servers. The same seed causes
+the same faults."""

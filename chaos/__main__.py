@@ -1,8 +1,8 @@
-"""Plays chapters under faults, and proves from the database that nothing was lost: python -m chaos
+"""Plays chapters while it causes faults, and checks the database for losses: python -m chaos
 
-If a fault had no effect, it is tried again until it has one. The program prints a table by kind of
-fault. It also prints each violation with the seed and the step after which it was found. The exit
-code is 1 if there are violations, or if the time ran out before all faults had an effect.
+A fault that had no effect is tried again until it has one. At the end the program prints a table of
+the kinds of fault. It prints each violation with the seed and the step after which it was found.
+The exit code is 1 if there are violations, or if the time ran out before every fault had an effect.
 """
 
 import argparse
@@ -28,15 +28,15 @@ CHECK_EVERY = 25
 class Found:
     """The result of a run.
 
-    `injected` counts for each kind of fault how often it was tried. `met` counts how often it had
-    an effect.
+    For each kind of fault, `injected` counts the tries, and `met` counts the tries that had an
+    effect.
     """
 
     seed: int
     planned: int
     injected: Counter[str] = field(default_factory=Counter)
     met: Counter[str] = field(default_factory=Counter)
-    # The violations, each with the step after which it was first found.
+    # Each violation, with the step after which it was first found.
     violations: dict[Violation, int] = field(default_factory=dict)
     seconds: float = 0.0
     played: str = ""
@@ -105,10 +105,10 @@ def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> 
 def play_until_met(
     faults: Sequence[Fault], step: Callable[[Fault], bool]
 ) -> Iterator[tuple[Fault, bool]]:
-    """Yield each try of a fault, and whether it had an effect.
+    """Yield each try of a fault, and whether the try had an effect.
 
-    If it had none, it is tried again at once. So each kind of fault has an effect as often as it
-    was planned.
+    A fault without an effect is tried again at once. So each kind of fault has an effect as often
+    as it was planned.
     """
     waiting = deque(faults)
     while waiting:

@@ -1,4 +1,4 @@
-"""The client of a Game Master. It sends forms and records the answers."""
+"""The Game Master's client, which sends requests to the program and records the answers."""
 
 import http.client
 import json
@@ -14,10 +14,10 @@ from bench.session_data import Setup
 from chaos.journal import Journal, Key, Reply, Violation, Words
 from chaos.scenarios import Scenario
 
-# A request that has no answer after this number of seconds counts as hanging.
+# A request without an answer after this number of seconds counts as hanging.
 ANSWER_SECONDS = 60
 POLL_SECONDS = 0.1
-# The statuses of refusals that a client may get although it made no mistake.
+# The statuses with which the program may refuse a request that is correct.
 REFUSALS = (409, 429, 502, 503)
 
 NETWORK_ERRORS = (OSError, http.client.HTTPException)
@@ -25,7 +25,7 @@ NETWORK_ERRORS = (OSError, http.client.HTTPException)
 
 @dataclass(frozen=True)
 class Told:
-    """An answer to the client. The status is 0 if the connection broke before there was an
+    """The program's answer to a request. The status is 0 if the connection broke before the
     answer."""
 
     status: int
@@ -38,7 +38,7 @@ NOTHING = Told(0)
 class Client:
     """The client.
 
-    `broken` is set while a process or a server is down. Then any answer may be an error.
+    `broken` is True while a process or a server is down. Then an error is no violation.
     """
 
     def __init__(self, server: Server, journal: Journal) -> None:
@@ -48,7 +48,8 @@ class Client:
         self.broken = False
 
     def create(self, setup: Setup, scenario: Scenario) -> str:
-        """Create a chapter with its setup. Return its id, or "" if that failed."""
+        """Create a chapter and save its setup. Return the chapter's id, or "" if a request
+        failed."""
         created = self.send("POST", "/api/session", {"mode": scenario.mode})
         if created.status != 201:
             return ""
@@ -64,10 +65,12 @@ class Client:
         return told
 
     def ask(self, session_id: str, verb: str, body: Any = None) -> Told:
-        """Send a request that starts work in the background, and wait some time for the work."""
+        """Send a request that starts work in the background, and wait up to 20 seconds for the
+        work."""
         headers = {"Prefer": "wait=20"}
         if verb == "end":
-            # The calls are accepted, because memory may be far behind if summaries failed.
+            # If summaries have failed, memory may be far behind. The client accepts the calls that
+            # it needs.
             body = {"accept_calls": True}
         return self.send("POST", f"/api/session/{session_id}/{verb}", body, headers=headers)
 
@@ -81,8 +84,8 @@ class Client:
         return told
 
     def leave(self, key: Key, words: Words) -> bool:
-        """Send a prompt, and close the connection at the first word. Returns False if no word
-        came."""
+        """Send a prompt, and close the connection after the first event. Return whether this event
+        had a word."""
         session_id, submission = key
         events = stream(
             self._server,
@@ -102,7 +105,7 @@ class Client:
         return first is not None and first.name == "token"
 
     def many_prompts(self, forms: Sequence[tuple[Key, Words]]) -> list[Told]:
-        """Send all forms at once. Each has a connection of its own."""
+        """Send all prompts at once, each over a connection of its own."""
         with ThreadPoolExecutor(len(forms)) as tabs:
             return list(tabs.map(lambda form: self.prompt(*form), forms))
 
@@ -111,7 +114,7 @@ class Client:
             return list(tabs.map(lambda _: self.ask(session_id, verb), range(times)))
 
     def fork(self, key: Key, number: int, times: int = 1) -> list[Told]:
-        """Send the form of a fork this many times at once, and record the answers."""
+        """Send the same form of a fork several times at once, and record the answers."""
         path, headers = f"/api/session/{key[0]}/fork", {"Idempotency-Key": key[1]}
 
         def send(_: int) -> Told:
@@ -128,7 +131,7 @@ class Client:
         return told
 
     def choose(self, session_id: str, number: int, chance: random.Random) -> Told:
-        """Choose one of the committed attempts of the turn by chance."""
+        """Choose a random committed attempt of the turn."""
         path = f"/api/session/{session_id}/turns/{number}"
         turn = self.send("GET", path)
         if turn.status != 200:
@@ -147,7 +150,7 @@ class Client:
         return told
 
     def read(self, session_id: str) -> dict[str, Any]:
-        """Return the chapter as the API shows it. Raises BenchError if it cannot be read within a
+        """Return the chapter as the API shows it. Raise BenchError if it cannot be read for a
         minute."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
@@ -199,8 +202,8 @@ class Client:
         except TimeoutError:
             self._complain("every request is answered", path, "the stream hung for a minute")
         except BenchError as error:
-            # The prompt was refused before there was a stream. The client sees the state when it
-            # reads the chapter again.
+            # The program refused the prompt before the stream began. The driver learns the
+            # chapter's state when it reads the chapter again.
             if f"{path}: 500" in str(error) and not self.broken:
                 self._complain("refusals are foreseen", path, str(error))
             return Told(409)

@@ -1,7 +1,7 @@
-"""Plays chapter after chapter as a Game Master, with one fault in each step.
+"""Plays chapter after chapter as a Game Master. There is one fault in each step.
 
-A step does what the chapter needs next, under one fault. It also goes on with what earlier steps
-left undone: a prompt is sent again under its key until the program has answered it.
+A step does what the chapter needs next, while the fault is caused. It also repeats what an earlier
+step could not finish: a prompt is sent again under the same key until the program has answered it.
 """
 
 import random
@@ -38,7 +38,7 @@ FOLLOW_SHARE = 0.5
 class Driver:
     def __init__(self, stack: Stack, client: Client, scenarios: Sequence[Scenario]) -> None:
         self._stack = stack
-        # Each new chapter has the next scenario.
+        # The chapters take these scenarios in turn.
         self._scenarios = scenarios
         self._scenario = scenarios[0]
         self._client = client
@@ -47,18 +47,19 @@ class Driver:
         self._beats = 0
         self._chapter = ""
         self._length = 0
-        # The prompt that is not answered yet, with its key.
+        # The prompt that the program has not answered yet, and its key.
         self._open: tuple[Key, Words] | None = None
-        # The key of the fork's form that is not answered yet, with the turn's number.
+        # The key of the form of a fork that the program has not answered yet, and the number of the
+        # turn.
         self._asked_fork: tuple[Key, int] | None = None
-        # The chapter and the prompt whose reply was written again.
+        # The chapter and the prompt that were re-rolled last.
         self._written_again = ("", 0)
         self._chance = random.Random(0)  # noqa: S311  (a schedule, no secret)
 
     def step(self, fault: Fault) -> bool:
-        """Play on under this fault; False if it hit nothing and has to be tried again.
+        """Play one step under this fault. Return whether the fault had an effect.
 
-        Raises BenchError if the chapter is stuck.
+        Raise BenchError if the chapter is stuck.
         """
         self._chance = random.Random(fault.choices)  # noqa: S311  (a schedule, no secret)
         document = self._settled()
@@ -74,10 +75,9 @@ class Driver:
         return self._as_bad_client(fault.kind, document, verb)
 
     def finish(self) -> None:
-        """Play the chapter to its draft without further faults, which has to be possible.
+        """Play the chapter to its end without further faults. This must be possible.
 
-        A short run may not have come to every scenario. Each scenario that is left is played with
-        a chapter of one prompt.
+        A short run may have left out some scenarios. Play a chapter of one prompt for each of them.
         """
         self._stack.unmet_faults()
         self._finish_chapter()
@@ -97,7 +97,8 @@ class Driver:
             self._complain("chapters can be finished", "no draft after the faults were over")
 
     def _settled(self) -> dict[str, Any] | None:
-        """Wait until a next step is possible, and return the chapter; a new one if it is done."""
+        """Wait until the chapter can take a step, and return it. If the chapter is complete, begin
+        another one."""
         if not self._chapter and not self._begin():
             return None
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -123,7 +124,8 @@ class Driver:
         return bool(self._chapter)
 
     def _is_done(self, document: dict[str, Any]) -> bool:
-        """Return whether the chapter has a draft, or has ended if its mode has no narration."""
+        """Return whether the chapter is complete: it has a draft, or has ended if its mode has no
+        narration."""
         is_ended = document["state"] == "ENDED" and not self._scenario.is_narrated
         return is_ended or bool(document["narrative_drafts"])
 
@@ -146,7 +148,7 @@ class Driver:
         before = document["last_summarized_prompt_index"]
         self._do(document, verb)
         if agent == 8:
-            # The summary begins only after the reply.
+            # The summary begins only after the reply is committed.
             self._await_memory(before)
         return self._stack.unmet_faults() < fault.repeats
 
@@ -194,7 +196,8 @@ class Driver:
         return _were_all_sent(told)
 
     def _in_two_tabs(self, document: dict[str, Any], verb: str) -> bool:
-        """Have another tab send other words at the same time, or save a setup that is locked."""
+        """Send another prompt from a second tab at the same time. In a step without a prompt, let
+        the second tab save an old setup instead."""
         if verb != "prompt":
             return self._with_stale_setup(document, verb)
         mine, others = self._open_prompt(document), self._new_prompt(document)
@@ -218,7 +221,7 @@ class Driver:
         return self._client.leave(*self._open_prompt(document))
 
     def _do(self, document: dict[str, Any], verb: str) -> Told:
-        """Do the next thing once, as a patient client does."""
+        """Do what the chapter needs next once, and wait for the answer."""
         if verb == "fork":
             return self._fork(document)[0]
         if verb == "build-narrative":
@@ -244,7 +247,7 @@ class Driver:
         return told
 
     def _fork(self, document: dict[str, Any], times: int = 1) -> list[Told]:
-        """Fork the chapter at a random prompt, and play on in the fork or in the origin."""
+        """Fork the chapter at a random prompt. Play goes on in the fork or in the origin."""
         if self._asked_fork is None:
             number = self._chance.randint(1, document["prompt_index"])
             self._asked_fork = (self._chapter, uuid.uuid4().hex), number
@@ -257,7 +260,7 @@ class Driver:
         return told
 
     def _wants_fork(self, document: dict[str, Any], verb: str) -> bool:
-        """Return whether to fork now. A prompt that waits for its answer comes before a fork."""
+        """Return whether to fork now. While a prompt has no answer, no fork is made."""
         may = verb == "prompt" and self._open is None and document["prompt_index"] > 0
         share = FOLLOW_SHARE if self._asked_fork else FORK_SHARE
         return may and self._chance.random() < share
@@ -291,7 +294,7 @@ class Driver:
         return (self._chapter, uuid.uuid4().hex), words
 
     def _close_if_answered(self, *told: Told) -> None:
-        """Go on to the next prompt if this one was answered or set aside by another tab."""
+        """Forget the open prompt if the program answered it, or another tab has set it aside."""
         if any(each.status == 201 or _was_set_aside(each) for each in told):
             self._open = None
 
@@ -300,7 +303,7 @@ class Driver:
 
 
 def _were_all_sent(told: Sequence[Told]) -> bool:
-    """Return whether the program answered all of them."""
+    """Return whether the program sent an answer to each request."""
     return all(each.status for each in told)
 
 
@@ -309,7 +312,7 @@ def _was_set_aside(told: Told) -> bool:
 
 
 def _is_busy(document: dict[str, Any]) -> bool:
-    """Return whether work is running because of which a next step would be refused."""
+    """Return whether work is running during which the program would refuse the next step."""
     pending = document["pending_turn"]
     return (
         document["state"] in ("LOCKING", "NARRATING")

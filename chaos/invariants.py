@@ -1,7 +1,7 @@
-"""Checks what has to be true of every chapter at every moment, by its rows alone.
+"""Checks by the rows of the chapters what must be true of every chapter at every moment.
 
-The rows are those that chaos.rows prints. Each rule yields a sentence for each fault. No code of
-the program is used here, so that a mistake in the program cannot hide itself.
+The rows are those that chaos.rows prints. Each rule yields a sentence for each violation. This
+module uses no code of the program, so that a mistake in the program cannot hide itself.
 """
 
 from collections import Counter
@@ -13,9 +13,10 @@ from chaos.journal import Journal, Violation
 Rows = dict[str, Any]
 Rule = Callable[[Rows, float], Iterator[str]]
 
-# Work that waits longer than this counts as stuck.
+# Work that has waited for more than this number of seconds counts as stuck.
 PATIENCE_SECONDS = 60.0
-# The time after which an unfinished chapter is removed if its process stores nothing more.
+# If the process that stores a chapter stores nothing for this number of seconds, the unfinished
+# chapter is removed.
 STORING_SECONDS = 120.0
 
 BEING_STORED = "IMPORTING"
@@ -28,7 +29,8 @@ WORK_OF_STATE = {"LOCKING": "lock", "SUMMARIZING": "summarize", "NARRATING": "na
 
 
 def find_violations(snapshot: Rows, journal: Journal) -> list[Violation]:
-    """Return all faults of the chapters' rows, and what is missing of the client's answers."""
+    """Return each violation in the rows of the chapters, and each answer to the client that the
+    rows contradict."""
     read_at = float(snapshot["read_at"])
     stored = [chapter for chapter in snapshot["chapters"] if chapter["state"] != BEING_STORED]
     found = [
@@ -79,8 +81,8 @@ def attempts_and_events(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def tiled_memory(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The stretches of the deltas that count cover each prompt up to the summary pointer once. A
-    stretch has at most one delta for each audience."""
+    """The deltas that count cover each prompt up to the summary pointer exactly once. An attempt
+    has at most one delta of a stretch for each audience."""
     chosen = {turn["chosen"] for turn in chapter["turns"]}
     every = [block for block in chapter["blocks"] if block["type"] == "turn_delta"]
     deltas = sorted(
@@ -109,7 +111,7 @@ def tiled_memory(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def legal_state(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The state is one that lasts, and the chapter's rows fit the state."""
+    """The chapter has an allowed state, and its rows fit this state."""
     state, pointer = chapter["state"], chapter["last_summarized_prompt_index"]
     if state not in (*BEFORE_PLAY, *IN_PLAY, *AFTER_PLAY):
         yield f"there is no such state: {state}"
@@ -128,7 +130,8 @@ def legal_state(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def one_attempt_in_flight(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The chapter names the one attempt that is in flight, and none if there is none."""
+    """If an attempt is in flight, it is the only one, and the chapter names it. Otherwise the
+    chapter names none."""
     running = [
         attempt
         for attempt in chapter["attempts"]
@@ -147,10 +150,11 @@ def one_attempt_in_flight(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def memory_is_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """A full stretch that memory does not cover has a job that waits, runs or has failed.
+    """If memory does not cover a full stretch, there is a summary job that waits, runs or has
+    failed.
 
-    Memory that is missing after a fork or another attempt at the latest turn is an exception,
-    because the next prompt asks for it.
+    After a fork or another attempt at the latest turn there may be none, because the next prompt
+    makes one.
     """
     if chapter["forked_at_prompt"] == chapter["prompt_index"] > 0 or not chapter["is_remembered"]:
         return
@@ -174,7 +178,7 @@ def memory_is_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def nothing_stuck(chapter: Rows, read_at: float) -> Iterator[str]:
-    """Nothing waits for a minute because a process died or a notice was lost."""
+    """No work waits for more than a minute because its process died or its notice was lost."""
     late = read_at - PATIENCE_SECONDS
     for attempt in chapter["attempts"]:
         if attempt["status"] == "running" and attempt["lease_until"] < late:
@@ -182,7 +186,7 @@ def nothing_stuck(chapter: Rows, read_at: float) -> Iterator[str]:
     chosen = {turn["chosen"] for turn in chapter["turns"]}
     for job in chapter["jobs"]:
         name = f"job {job['kind']} {job['key']}"
-        # A job of an attempt that is not chosen waits until it is chosen again.
+        # If an attempt is not chosen, its job may wait until the attempt is chosen again.
         may_wait = bool(job["attempt_id"]) and job["attempt_id"] not in chosen
         if job["status"] == "running" and (job["lease_until"] or 0) < late:
             yield f"{name} is running, its lease ran out long ago"
@@ -194,7 +198,8 @@ def nothing_stuck(chapter: Rows, read_at: float) -> Iterator[str]:
 
 
 def _idle_state(chapter: Rows, late: float) -> Iterator[str]:
-    """Yield a fault if the state says that work is being done, and there is no job for it."""
+    """Yield a violation if the chapter's state says that a job is doing some work, and there is no
+    such job."""
     touched = max([chapter["updated_at"], *(job["updated_at"] for job in chapter["jobs"])])
     live = {job["kind"] for job in chapter["jobs"] if job["status"] in LIVE}
     kind = WORK_OF_STATE.get(chapter["state"])
@@ -205,7 +210,7 @@ def _idle_state(chapter: Rows, late: float) -> Iterator[str]:
 
 
 def prompts_as_sent(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The layers of each call can be joined to the messages that were sent."""
+    """If the layers of a stored call are joined, they give the messages that were sent."""
     for call in chapter["calls"]:
         if call["joined"] != call["sent"]:
             yield f"call {call['call_id']} is recorded with {call['joined']}, not {call['sent']}"
@@ -224,8 +229,8 @@ RULES: dict[str, Rule] = {
 
 
 def _strayed_forks(chapters: dict[str, Rows]) -> Iterator[Violation]:
-    """Yield the forks that differ from their origins before the turn of the fork. They never may,
-    because other attempts can be chosen only at a chapter's latest turn."""
+    """Yield a violation for each fork that differs from its origin before the turn of the fork. The
+    two must agree there, because another attempt can be chosen only at a chapter's latest turn."""
     for fork in chapters.values():
         origin = chapters.get(fork["origin_id"] or "")
         if origin is None:

@@ -31,12 +31,12 @@ class Journal:
     """The facts that the client was told. All of them must stay in the database, word for word."""
 
     setups: dict[str, Setup] = field(default_factory=dict)
-    # The submissions that the client knows to be stored. Some of them may have no answer.
+    # The submissions that the program has stored, as the client knows. Some have no answer yet.
     kept: dict[Key, Words] = field(default_factory=dict)
     answered: dict[Key, Reply] = field(default_factory=dict)
-    # The ids of forks. The key is the id of the origin and the key of the form.
+    # Maps the id of the origin and the key of the form to the id of the fork.
     forks: dict[Key, str] = field(default_factory=dict)
-    # The chapter and the text of each draft. The key is the draft's id.
+    # Maps the id of a draft to the id of its chapter and to its text.
     drafts: dict[str, tuple[str, str]] = field(default_factory=dict)
     # The submissions that were sent several times while the model server had no fault.
     called_once: set[Key] = field(default_factory=set)
@@ -46,7 +46,8 @@ class Journal:
 
 @dataclass(frozen=True)
 class Violation:
-    """A broken rule, with its name. `chapter` is the chapter's id, or ""."""
+    """A violation: the name of the rule, and what broke it. `chapter` is the chapter's id, or "" if
+    it concerns no chapter."""
 
     rule: str
     chapter: str

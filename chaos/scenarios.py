@@ -15,10 +15,10 @@ import django
 
 @dataclass(frozen=True)
 class Scenario:
-    """The way in which chapters of a mode are played.
+    """How to play chapters of a mode under faults.
 
-    `has_numbered_agents` is True if agents of the mode have numbers. A fault can then wait for one
-    of these agents.
+    `has_numbered_agents` is True if agents of the mode have numbers. Only then can a fault wait for
+    a call of one of them.
     """
 
     mode: str

@@ -1,14 +1,14 @@
-"""Plans the order of faults from a seed, before any process is started."""
+"""Plans the order of the faults from a seed, before any process is started."""
 
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
-# The kinds of kills, in the order of the table. The name of each says which process it kills.
+# The kinds of kill. The name of a kind says which process is killed.
 KILLS_OF_PROGRAM = ("kill-web", "kill-worker", "kill-model")
 KILLS_OF_SERVERS = ("kill-postgres", "kill-redis")
 
-# The faults of the model server. Each has its name in bench.fake_server.
+# The faults of the model server. The value is the fault's name in bench.fake_server.
 MODEL_FAULTS = {
     "cut": "cut",
     "drop": "drop",
@@ -21,22 +21,22 @@ MODEL_FAULTS = {
     "half": "badjson",
     "delay": "delay",
 }
-# The faults of a client: it sends a form twice or ten times, opens two tabs, or leaves too early.
+# The faults of a client. It sends a form twice or ten times, sends from two tabs at once, or leaves
+# before the answer is complete.
 CLIENT_FAULTS = ("twice", "tenfold", "two-tabs", "leave")
 
 KILL_SHARE = 10
-# How many times in a row a fault comes if the provider tries again after it. The provider does not
-# try so often.
+# How often the model server repeats a fault after which the engine tries the call again. The engine
+# makes fewer tries than this.
 MOST_REPEATS = 5
 PASSING = frozenset({"429", "500", "drop"})
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault.
+    """A fault of the plan.
 
-    `number` counts from 1. `choices` is a seed. It decides everything that is left to chance while
-    the fault is played.
+    `number` counts from 1. `choices` is the seed of all random choices while the fault is caused.
     """
 
     number: int
@@ -49,13 +49,14 @@ class Fault:
         return self.kind.startswith("kill-")
 
     def again(self) -> "Fault":
-        """Return the same fault with another seed, because the fault had no effect."""
+        """Return the fault with another seed, for a new try after one that had no effect."""
         chance = random.Random(self.choices)  # noqa: S311  (a schedule, no secret)
         return replace(self, choices=chance.getrandbits(32))
 
 
 def plan_faults(count: int, seed: int, *, kills: tuple[str, ...] = KILLS_OF_PROGRAM) -> list[Fault]:
-    """Plan `count` faults. At least a tenth of them are kills, and all kinds come equally often.
+    """Plan `count` faults, at least a tenth of which are kills. All kinds of kill come equally
+    often, and so do all other kinds.
 
     The same seed gives the same faults in the same order.
     """
@@ -78,8 +79,8 @@ def count_kinds(faults: list[Fault]) -> Counter[str]:
 
 
 def _deal(kinds: tuple[str, ...], count: int, chance: random.Random) -> list[str]:
-    """Return `count` kinds. Each comes equally often, and chance decides which ones come once
-    more."""
+    """Return `count` kinds in which each kind comes equally often. If they do not divide evenly,
+    chance decides which kinds come once more."""
     rounds, rest = divmod(count, len(kinds))
     return [*kinds * rounds, *chance.sample(kinds, rest)]
 

@@ -1,4 +1,4 @@
-"""Runs the program, its model server and its servers. Each of them can be killed and started
+"""Runs the program, its model server, and its PostgreSQL and Redis. Each can be killed and started
 again."""
 
 import json
@@ -24,13 +24,13 @@ from chaos.schedule import KILLS_OF_PROGRAM, KILLS_OF_SERVERS
 
 START_SECONDS = 60
 MODEL = "model-server"
-# The timing of the model server. It is so slow that a fault can hit in the middle of a reply or a
+# The timing of the model server. It is slow enough for a fault in the middle of a reply or a
 # summary.
 FIRST_TOKEN_MS, TOKENS_PER_SECOND, CHAPTER_WORDS = 30, 300, 250
 
 
 class Stack:
-    """All processes that a run starts."""
+    """All processes of a run."""
 
     def __init__(self, processes: Processes, servers: Servers | None) -> None:
         self.processes = processes
@@ -47,11 +47,11 @@ class Stack:
 
     @property
     def kills(self) -> tuple[str, ...]:
-        """The kinds of kills that this stack can take."""
+        """The kinds of kill that are possible with these processes."""
         return KILLS_OF_PROGRAM if self._servers is None else KILLS_OF_PROGRAM + KILLS_OF_SERVERS
 
     def kill_and_start(self, kind: str) -> bool:
-        """Kill one process and start it again. Returns False if it had ended by itself."""
+        """Kill one process and start it again. Return whether the process was still running."""
         name = MODEL if kind == "kill-model" else kind.removeprefix("kill-")
         was_hit = was_killed(self.processes, name)
         match name:
@@ -68,7 +68,8 @@ class Stack:
 
     @contextmanager
     def hanging(self, name: str) -> Iterator[None]:
-        """Suspend a process during the block. It keeps its connections, but answers nothing."""
+        """Stop a process from running during the block. Its connections stay open, and nothing is
+        answered."""
         group = self.processes.by_name[name].pid
         os.killpg(group, signal.SIGSTOP)
         try:
@@ -86,13 +87,13 @@ class Stack:
         self._control({"clear": True, "faults": [name] * repeats, "agent": agent})
 
     def unmet_faults(self) -> int:
-        """Drop the queued faults that no call has met, and return how many they were."""
+        """Drop the queued faults that no call has had, and return their number."""
         left = len(self._control({})["faults"])
         self._control({"clear": True})
         return left
 
     def read_rows(self) -> dict[str, Any]:
-        """Return the rows of the program's database. A separate program reads them."""
+        """Return the rows of the program's database, which a separate program reads."""
         command = [sys.executable, "-m", "chaos.rows"]
         rows: dict[str, Any] = json.loads(self.processes.run("rows", command).splitlines()[-1])
         return rows
@@ -121,7 +122,7 @@ class Stack:
 
 
 def was_killed(processes: Processes, name: str) -> bool:
-    """Kill a process as a crash would. Returns False if it had ended by itself."""
+    """Kill a process as a crash would. Return whether the process was still running."""
     with suppress(ProcessLookupError):
         processes.kill(name)
     return processes.by_name[name].returncode == -signal.SIGKILL
@@ -129,7 +130,8 @@ def was_killed(processes: Processes, name: str) -> bool:
 
 @contextmanager
 def open_stack(*, with_servers: bool) -> Iterator[Stack]:
-    """Run a stack on files, or on a PostgreSQL and a Redis of its own, which may be killed."""
+    """Run the program on SQLite and a broker in a folder. With `with_servers`, run it on a
+    PostgreSQL and a Redis of its own, which may be killed."""
     environment = {
         "STORYENGINE_LLM": "openai",
         "OPENAI_API_KEY": "unused",

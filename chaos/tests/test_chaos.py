@@ -1,6 +1,6 @@
-"""Tests with the short form of `make chaos`.
+"""Tests of `make chaos`, with a short run.
 
-The short form is a run with a fixed seed, after which the database's rows are checked for losses.
+The run has a fixed seed. At its end, the rows of the database are checked for losses.
 """
 
 import os
@@ -30,21 +30,22 @@ from chaos.schedule import (
 )
 from chaos.stack import Stack, open_stack
 
-# If the tests have PostgreSQL and Redis, the run can start its own servers and kill them.
+# True if the tests have PostgreSQL and Redis. The run then starts a PostgreSQL and a Redis of its
+# own, and may kill them.
 WITH_SERVERS = bool(os.environ.get("STORYENGINE_TEST_DATABASE_URL"))
-# A run with fewer faults would lack a kind of fault. With this seed, one of the faults repeats
-# often enough to outlast the engine's retries.
+# With fewer faults than this, some kind of fault would be missing. With this seed, one of the
+# faults is repeated more often than the engine tries a call again.
 FAULTS, SEED = 21, 11
-# The run is ended after this many minutes. It usually takes less than one.
+# The longest time of the run in minutes. It usually takes less than one.
 MINUTES = 5.0
 TWO_MODES = "storyengine.tests.settings_with_lighthouse"
-# This scenario is of a mode that has every stage.
+# The scenario of a mode that has all stages.
 SCENARIO = Scenario("any")
 
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    """Start the program's processes with one more mode, which only the tests have."""
+    """Yield the program's processes. The program has a second mode, the lighthouse of the tests."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("DJANGO_SETTINGS_MODULE", TWO_MODES)
         with open_stack(with_servers=WITH_SERVERS) as stack:
@@ -89,7 +90,8 @@ def _lock(client: Client, chapter: str) -> None:
 
 
 def test_the_short_form_is_of_every_kind() -> None:
-    """A run of so few faults has only three kills, although there are five kinds of kills."""
+    """So short a run has only three kills. With PostgreSQL and Redis there are five kinds of kill,
+    so some may be missing."""
     alone = plan_faults(FAULTS, SEED)
     assert set(count_kinds(alone)) == {*MODEL_FAULTS, *CLIENT_FAULTS, *KILLS_OF_PROGRAM}
     beside = plan_faults(FAULTS, SEED, kills=KILLS_OF_PROGRAM + KILLS_OF_SERVERS)
@@ -125,7 +127,7 @@ def test_a_fault_that_met_nothing_comes_again_until_something_meets_it() -> None
     assert [(fault.number, fault.kind) for fault in met] == [
         (fault.number, fault.kind) for fault in planned
     ]
-    # A fault that did not happen is tried again with other choices, because the same choices would
+    # A fault without an effect is tried again with other random choices. The same choices would
     # have no effect again.
     assert len({fault.choices for fault in tried}) == len(tried) == 3 * FAULTS
 
@@ -166,7 +168,7 @@ def test_the_exit_code_says_whether_all_was_met_and_nothing_broken(
 
 
 def test_a_run_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time limit also ends a run in which no fault ever happens."""
+    """The run ends when its time is over, even if no fault ever had an effect."""
 
     class Driver:
         def __init__(self, *_: object) -> None:
@@ -181,7 +183,7 @@ def test_a_run_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def no_stack(**_: object) -> Iterator[Any]:
-    """Yield a stand-in for the stack. It starts no process, and its database is empty."""
+    """Yield an object in place of the stack. It has no processes, and its database is empty."""
     yield SimpleNamespace(
         kills=KILLS_OF_PROGRAM,
         program=None,

@@ -1,4 +1,4 @@
-"""A fault counts as met only if it really happened."""
+"""Tests that a fault counts only if it really had an effect."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -18,14 +18,15 @@ from chaos.schedule import Fault
 from chaos.stack import Stack, was_killed
 
 ID = "chapter-1"
-# This scenario is of a mode that has every stage.
+# The scenario of a mode that has all stages.
 SCENARIO = Scenario("any")
 NO_ANSWER, REFUSED = NOTHING, Told(409)
 STATES = {"lock": "DRAFT_TAB1", "prompt": "ACTIVE", "end": "ACTIVE", "build-narrative": "ENDED"}
 
 
 class ScriptedClient(Client):
-    """A client that has to make the call `verb` next. Its calls get the `answers` in order."""
+    """A client whose chapter is in the state in which it needs the call `verb` next. The calls
+    return the `answers` in order."""
 
     def __init__(self, verb: str, answers: Sequence[Told] = ()) -> None:
         super().__init__(Server("127.0.0.1", 1), Journal())
@@ -148,7 +149,7 @@ def test_a_stale_tab_that_overwrites_a_locked_setup_is_a_violation() -> None:
 
 
 class Forks(ScriptedClient):
-    """A client whose chapter is at prompt 5, so that it can be forked."""
+    """A client whose chapter has five prompts, so that it can be forked."""
 
     def __init__(self, verb: str, answers: Sequence[Told] = ()) -> None:
         super().__init__(verb, answers)
@@ -203,9 +204,9 @@ class TestForks:
 
 
 class Choices(ScriptedClient):
-    """A client whose latest turn has two committed attempts and a failed one.
+    """A client whose latest turn has two committed attempts and one that failed.
 
-    The second committed attempt is chosen.
+    The second of the committed attempts is chosen.
     """
 
     def send(
@@ -240,7 +241,7 @@ def test_a_turn_is_made_to_go_by_any_of_its_attempts(monkeypatch: pytest.MonkeyP
         reroll, turn, chosen = client.asked
         assert reroll == "POST reroll "
         assert turn == "GET 5 "
-        # A choice counts only if it chooses an attempt that was not chosen before.
+        # The journal counts a choice only if the attempt was not the chosen one before.
         assert (chosen, client.journal.choices - before) in [
             ("POST choose a", 1),
             ("POST choose b", 0),

@@ -113,14 +113,14 @@ def running(attempt: Rows, **changes: Any) -> Rows:
 
 
 def run_prompt(chapter: Rows, *, lease_until: float = NOW, state: str = "ACTIVE") -> None:
-    """Add an attempt that is in flight and has no turn yet."""
+    """Add an attempt that is in flight. It has no turn yet."""
     prompt = running(chapter["attempts"][0], number=None, lease_until=lease_until)
     chapter["attempts"].append(prompt)
     chapter.update(turn_in_flight="attempt-x", state=state)
 
 
 def add_reply(chapter: Rows, number: int, kind: str = "reroll") -> None:
-    """Add another committed attempt at this turn, without choosing it."""
+    """Add another committed attempt at the turn with this number. It is not chosen."""
     attempt, *events = prompt_rows(number)
     other = {"attempt_id": "attempt-y"}
     chapter["attempts"].append({**attempt, **other, "key": "y", "kind": kind})
@@ -137,13 +137,13 @@ def choose(chapter: Rows, number: int, attempt_id: str) -> None:
 
 
 def forget(chapter: Rows) -> None:
-    """Remove the only delta, and set the summary pointer back to 0."""
+    """Remove the chapter's only delta, and set the summary pointer to 0."""
     chapter.update(last_summarized_prompt_index=0)
     chapter["blocks"].pop()
 
 
 def leave_alone(chapter: Rows, **changes: Any) -> None:
-    """Set fields of the chapter, and set the last change of each of its jobs to long ago."""
+    """Set fields of the chapter. Let each of its jobs have changed long ago for the last time."""
     chapter.update(changes)
     for job in chapter["jobs"]:
         job["updated_at"] = LONG_AGO
@@ -273,7 +273,7 @@ def test_other_attempts_may_stand_beside_the_chosen_one(kind: str) -> None:
 
 
 def test_memory_of_an_attempt_that_is_not_chosen_waits_for_its_choice() -> None:
-    """The newly chosen attempt has no summary, and only the next prompt asks for one."""
+    """The attempt that is chosen now has no summary job. The next prompt makes one."""
     chapter = chapter_rows(prompts=7)
     add_reply(chapter, 7)
     choose(chapter, 7, "attempt-y")
@@ -303,7 +303,7 @@ def test_work_that_was_put_off_on_purpose_is_not_stuck() -> None:
 
 
 def fork_rows(number: int, **changes: Any) -> Rows:
-    """Return the rows of a fork that was made from the usual chapter after prompt `number`."""
+    """Return the rows of a fork of the usual chapter, made after the prompt with this number."""
     fork = chapter_rows(prompts=number)
     for row in (*fork["attempts"], *fork["events"], *fork["blocks"]):
         row["attempt_id"] = row["attempt_id"] and f"{row['attempt_id']}-f"
