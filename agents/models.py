@@ -150,6 +150,8 @@ class Job(models.Model):
     error = models.TextField(blank=True)
     # The kind of the refusal if the engine itself refused a call, such as "budget-spent".
     refusal = models.CharField(max_length=40, blank=True)
+    # The name of the class of the error, such as "ProviderBusy".
+    failure = models.CharField(max_length=40, blank=True, default="")
     # What a page shows: {"words": int, "target_words": int, "scene": int, "scenes": int}
     progress = models.JSONField(default=dict, blank=True)
     # The scenes of a narration, each as {"first": int, "last": int, "target_words": int}.

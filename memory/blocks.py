@@ -11,7 +11,9 @@ from django.utils import timezone
 
 from memory.models import MemoryBlock
 from sessions.access import tell_readers_apart
+from sessions.limits import PAYLOAD_CHAR_LIMIT
 from sessions.models import Attempt, Session
+from sessions.payloads import check_payload
 from sessions.states import State, try_move
 
 # The condition that a block counts now; the lock and rulings always count.
@@ -128,11 +130,13 @@ def write_own_block(
 
     It counts while the attempt is chosen, and moves no pointer. Whoever stores it sees to it that
     the audience knows all that it tells. A second block of the kind is not stored, so that the
-    function can be called again for the attempt, as `Mode.after_commit` is.
+    function can be called again for the attempt, as `Mode.after_commit` is. Raises InvalidInput for
+    a payload that cannot be stored.
     """
     assert attempt.turn is not None, "A block is about a committed attempt."
     if MemoryBlock.objects.filter(attempt=attempt, type=kind).exists():
         return
+    check_payload(payload, most=PAYLOAD_CHAR_LIMIT, label="A block of memory")
     readers, number = sorted(audience), attempt.turn.number
     tell_readers_apart(attempt.session, readers)
     # What is kept of requests is composed anew.

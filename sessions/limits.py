@@ -26,7 +26,14 @@ MODE_SETUP_CHAR_LIMIT = 100_000
 GIVEN_CHAR_LIMIT = 20_000
 # The payload of a change as JSON.
 CHANGE_CHAR_LIMIT = 20_000
+# Any other object as JSON: a memory block, or what an event shows beside its text. The longest
+# memory block, with the longest list of the longest texts, stays below it.
+PAYLOAD_CHAR_LIMIT = 1_000_000
 MAX_ATTEMPTS_OF_A_TURN = 50
+# The changes that a run and the acts after it make, together.
+MAX_CHANGES_OF_AN_ATTEMPT = 1_000
+# The late results that a run takes, so that there is room for changes of its own.
+MAX_RESULTS_OF_A_RUN = 200
 # The changes that acts make between one turn and the next.
 MAX_ACTS_OF_A_TURN = 500
 MAX_AGENTS = 7

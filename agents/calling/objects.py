@@ -30,6 +30,13 @@ NOT_USABLE = (
 )
 
 
+class NotInForm(UnusableReply):
+    """The answer had another form than was asked for, also after a repair."""
+
+    def __init__(self) -> None:
+        super().__init__(NOT_USABLE)
+
+
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
     """Return the layer FORMAT, which reminds the agent's model of the form that it has to write."""
     reminder = format_reminder(facts_of(model_name(agent)), shape)
@@ -50,8 +57,8 @@ async def call_for_json(
     """Return the payload as the model wrote it, after one repair at most.
 
     A text that the schema cut off ends with its last whole word. `check` may raise InvalidReply for
-    rules that the shape cannot express. Raises UnusableReply if the repair failed, too, or did not
-    fit, and whatever `call_model` raises.
+    rules that the shape cannot express. Raises NotInForm if the repair failed, too, or did not fit,
+    and whatever `call_model` raises.
     """
     form = form_for(facts_of(model_name(agent)))
     answers: list[str] = []
@@ -90,12 +97,12 @@ async def call_for_json(
             return await ask(lambda: [*compose(), *repair], is_last_try=True)
         # PromptTooLong says that nothing was sent, which is not true after the first call.
         except (InvalidReply, PromptTooLong):
-            raise UnusableReply(NOT_USABLE) from None
+            raise NotInForm from None
 
 
 def what_the_check_said(job: Job | None) -> str:
     """Return what was wrong with the answer if the job failed by it; "" otherwise."""
-    if job is None or not job.error.startswith(NOT_USABLE):
+    if job is None or job.failure != NotInForm.__name__:
         return ""
     errors = job.llm_artifacts.order_by("-created_at").values_list("error", flat=True)
     return errors.first() or ""

@@ -6,7 +6,7 @@ This module bounds single values; storyengine.exchange.limits bounds their numbe
 import json
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -30,6 +30,7 @@ from sessions.limits import (
     MAX_TARGET_WORDS,
     MIN_TARGET_WORDS,
     NARRATIVE_AGENT_CHAR_LIMIT,
+    PAYLOAD_CHAR_LIMIT,
     PROMPT_CHAR_LIMIT,
     PRONOUNS_CHAR_LIMIT,
     PUBLIC_TEXT_CHAR_LIMIT,
@@ -40,11 +41,11 @@ from sessions.models import FIRST_NUMBER_IN_PLAY
 from sessions.text import scrub_reply
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
+# The type of the error for a list that is longer than the limits allow.
+TOO_MANY: Final = "too_many"
 # The engine shortens no reply. This limit is far beyond what any model writes at once.
 MODEL_TEXT_CHAR_LIMIT = 1_000_000
 ERROR_CHAR_LIMIT = 5_000
-# The limit counts characters of JSON. The longest list of the longest texts stays below it.
-PAYLOAD_CHAR_LIMIT = 1_000_000
 _LARGEST_NUMBER = 1_000_000
 # Later times are computed from the latest one, so no time may be near the calendar's end.
 _YEARS = range(2000, 2200)
@@ -92,8 +93,8 @@ def at_most(kind: str) -> tuple[Any, ...]:
         limits: Limits = (info.context or {}).get("limits", OVER_THE_NETWORK)
         most = getattr(limits, kind)
         if isinstance(value, list) and len(value) > most:
-            problem = limits.refuse(f"has more than {most:,} entries")
-            raise PydanticCustomError("too_many", "{problem}", {"problem": problem})
+            problem = f"has more than {most:,} entries"
+            raise PydanticCustomError(TOO_MANY, "{problem}", {"problem": problem})
         return value
 
     schema = {"maxItems": getattr(OVER_THE_NETWORK, kind)}

@@ -2,7 +2,8 @@
 
 The chapter is stored in pieces and becomes visible when it is complete (sessions.importing). An
 import calls no model and queues no job. Missing memory is written with the next prompt, as in play,
-or after the GM has accepted the calls (agents.flows.memory_calls).
+or after the GM has accepted the calls (agents.flows.memory_calls). Of missing late results, the
+next prompt asks for those of the latest turn alone (agents.flows.late_results).
 """
 
 import uuid
@@ -45,6 +46,8 @@ from storyengine.exchange.chapter_file import (
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 from storyengine.exchange.mode_rules import check_world
 from storyengine.exchange.reading import read_chapter_file
+
+_NOT_THERE = "The chapter that this one was copied from had no result that could be used."
 
 
 def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session:
@@ -216,7 +219,7 @@ def _changes(
 
 
 def _results(session: Session, entries: Sequence[ResultEntry], names: NewNames) -> Iterator[Job]:
-    """Yield the jobs. One without its result is cancelled, so that the next prompt queues it."""
+    """Yield the jobs. One without its result is void, so that nothing queues it."""
     for job_id, entry in zip(names.of_results, entries, strict=True):
         is_done = entry.payload is not None
         asker = names.of_attempts(entry.turn)[entry.attempt]
@@ -225,7 +228,8 @@ def _results(session: Session, entries: Sequence[ResultEntry], names: NewNames) 
             session=session,
             kind=entry.job_kind,
             key=result_key(asker, entry.kind),
-            status=Job.Status.DONE if is_done else Job.Status.CANCELLED,
+            status=Job.Status.DONE if is_done else Job.Status.VOID,
+            error="" if is_done else _NOT_THERE,
             attempt_id=asker,
             from_prompt_index=entry.turn,
             to_prompt_index=entry.turn,
