@@ -18,8 +18,8 @@ TITLE_CHAR_LIMIT = 120
 # The engine cuts no reply, and this limit is far above what any model writes at once.
 REPLY_CHAR_LIMIT = 1_000_000
 SUBMISSION_KEY_CHAR_LIMIT = 100
-# The names of a change's kind and of its cause.
-CHANGE_NAME_CHAR_LIMIT = 60
+# The names of a change's kind and of its cause, and of the kinds of events, blocks and jobs.
+CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT = 60, 40
 # What a way to play adds to Tab 1, as JSON.
 MODE_SETUP_CHAR_LIMIT = 100_000
 # What a prompt carries for its way to play beside its words, as JSON.

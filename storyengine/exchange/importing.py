@@ -69,7 +69,7 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
     names = NewNames(chapter.turns, chapter.results)
     with importing(session, tab1, cast):
         store_groups(session, _turns(session, chapter.turns, names))
-        store_rows(session, _results(session, chapter.results, names))
+        store_rows(session, _results(session, chapter, names))
         store_rows(session, _blocks(session, chapter, block_ids, names))
         store_rows(session, _drafts(session, chapter.narrative_drafts, block_ids, names))
         store_groups(session, _unanswered(session, chapter.unanswered_attempts, names))
@@ -218,10 +218,12 @@ def _changes(
         )
 
 
-def _results(session: Session, entries: Sequence[ResultEntry], names: NewNames) -> Iterator[Job]:
+def _results(session: Session, chapter: Chapter, names: NewNames) -> Iterator[Job]:
     """Yield the jobs. One without its result is void, so that nothing queues it."""
-    for job_id, entry in zip(names.of_results, entries, strict=True):
+    for job_id, entry in zip(names.of_results, chapter.results, strict=True):
         is_done = entry.payload is not None
+        # Tab 2 tells only of results that became void lately.
+        asked_at = chapter.turns[entry.turn - 1].attempts[entry.attempt].committed_at
         asker = names.of_attempts(entry.turn)[entry.attempt]
         yield Job(
             job_id=job_id,
@@ -235,6 +237,8 @@ def _results(session: Session, entries: Sequence[ResultEntry], names: NewNames) 
             to_prompt_index=entry.turn,
             result_kind=entry.kind,
             result=entry.payload,
+            created_at=asked_at,
+            updated_at=asked_at,
         )
 
 
