@@ -73,7 +73,7 @@ class Result:
     is_finished: bool = False
 
 
-def note_result(asker: Attempt, number: int, name: str) -> Job:
+def finished_job(asker: Attempt, number: int, name: str) -> Job:
     """Store a finished late result. No other one has this name."""
     return Job.objects.create(
         session_id=asker.session_id,
@@ -405,19 +405,20 @@ class Play(RuleBasedStateMachine):
         """Ask for a result, in most cases for an attempt at the latest turn."""
         steps = data.draw(st.sampled_from([self.turns, self.turns[-1:]]))
         asker = data.draw(st.sampled_from([one for step in steps for one in step.tries]))
-        self.results.append(Result(asker, self.name("result")))
-        if is_finished:
-            self.end(self.results[-1])
+        result = Result(asker, self.name("result"), is_finished)
+        self.results.append(result)
+        job = finished_job(asker.row, asker.turn, result.name)
+        if not is_finished:
+            Job.objects.filter(pk=job.pk).update(status=Job.Status.QUEUED)
 
     @precondition(lambda self: any(not one.is_finished for one in self.results))
     @rule(data=st.data())
     def finish(self, data: st.DataObject) -> None:
         unfinished = [one for one in self.results if not one.is_finished]
-        self.end(data.draw(st.sampled_from(unfinished)))
-
-    def end(self, result: Result) -> None:
-        note_result(result.asker.row, result.asker.turn, result.name)
+        result = data.draw(st.sampled_from(unfinished))
         result.is_finished = True
+        jobs = Job.objects.filter(session_id=self.pk, key=result.name)
+        jobs.update(status=Job.Status.DONE)
 
     # The following invariants hold at each moment.
 
@@ -455,7 +456,7 @@ class Play(RuleBasedStateMachine):
             attempt = open_prompt(other, **sent).attempt  # type: ignore[arg-type]
             for one in self.results:
                 if one.name in run.taken:
-                    note_result(rows[id(one.asker)], one.asker.turn, one.name)
+                    finished_job(rows[id(one.asker)], one.asker.turn, one.name)
             take(attempt)
             assert store_changes(attempt, notes(*run.steps))
             assert commit_attempt(attempt, "I go.")
