@@ -100,7 +100,8 @@ def _faults_of_layers(modes: Iterable[Mode]) -> list[Fault]:
 
 
 def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
-    """Return a fault for each setup with required fields, which a new chapter would lack."""
+    """Return a fault for each mode whose setup has required fields, because a new chapter has no
+    values for them."""
     return [
         Fault(
             "agents.E008",

@@ -1,8 +1,8 @@
-"""Finds the installed modes that say how they are played under faults.
+"""Finds the installed modes that can be played under faults.
 
 This is a separate program (python -m chaos.scenarios), because it needs Django's settings. It
-prints one JSON list. A mode's module `chaos` has a `SCENARIO`: `names_actor` says whether a prompt
-names who answers it, and `setup` has the mode's fields of Tab 1.
+prints one JSON list. The module `chaos` of such a mode has a `SCENARIO`: `names_actor` says whether
+a prompt names the character who answers it, and `setup` has the fields that the mode adds to Tab 1.
 """
 
 import json
@@ -15,10 +15,10 @@ import django
 
 @dataclass(frozen=True)
 class Scenario:
-    """How chapters of a mode are played.
+    """The way in which chapters of a mode are played.
 
-    `has_numbered_agents` says whether agents of the mode have numbers, by which a fault can wait
-    for one of them.
+    `has_numbered_agents` is True if agents of the mode have numbers. A fault can then wait for one
+    of these agents.
     """
 
     mode: str

@@ -1,5 +1,5 @@
-"""Late results in play: a job ends with one, a run takes those that wait, and a prompt asks for the
-lacking ones."""
+"""Late results in play. A job ends with a result, a run takes the results that wait, and a prompt
+asks for those that are missing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,14 +41,14 @@ def _why_never(job: Job, result: dict[str, Any]) -> str:
 
 
 def take_waiting_results(attempt: Attempt) -> None:
-    """Take the finished results that wait for the attempt, as the first changes of its run.
+    """Store the finished late results that wait for the attempt, as the first changes of its run.
 
-    A result that cannot be stored, or that the world cannot take, becomes void instead.
+    If a result cannot be stored, or if the world cannot take it, it becomes void instead.
     """
     mode = mode_of(attempt.session)
     if not mode.job_kinds or not (waiting := waiting_results(attempt)):
         return
-    # If the world before them fails already, none of them is to blame.
+    # If the world cannot be folded even without these results, none of them is the cause.
     world = world_of(attempt)
     for result in waiting:
         try:
@@ -78,7 +78,7 @@ def _give_up(result: LateResult, reason: str) -> None:
 
 
 def ask_for_lacking_results(chapter: Session) -> None:
-    """Ask for the late results that are missing after a choice, a failure, an edit or an import."""
+    """Ask for late results that a choice, a failure, an edit or an import has left missing."""
     mode = find_mode(chapter.mode)
     if mode is None or not mode.job_kinds:
         return

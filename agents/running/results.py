@@ -1,8 +1,8 @@
-"""Late results: a job works one out beside play, and a later run takes it as a change.
+"""Late results. A job works out a result beside play, and a later run takes it as a change.
 
 The attempt at a turn asks for a result (`Job.attempt`), which becomes a change of the kind
 `Job.result_kind`. The chosen attempts and their changes decide whether it waits or was taken; see
-sessions.world. A result that can never be taken is void, and those after it do not wait for it.
+sessions.world. A result that can never be taken is void, and later results do not wait for it.
 """
 
 import logging
@@ -27,9 +27,9 @@ MOST_VOID = 20
 def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
     """Queue a job of this kind that works out a result for a committed attempt.
 
-    The job has nothing but the attempt to go by, so that a copy of the chapter can ask again.
-    Asking for the same result again, as `Mode.after_commit` does, returns the same job, and queues
-    it again if it was cancelled or failed.
+    The job gets no other data than the attempt, so that a copy of the chapter can ask for the
+    result again. If the same result is asked for again, as in `Mode.after_commit`, the same job is
+    returned. It is queued again if it was cancelled or failed.
     """
     assert attempt.turn is not None, "Only a committed attempt asks for a result."
     asked = Job.objects.filter(attempt=attempt, kind=kind, result_kind=result_kind).first()
@@ -47,7 +47,7 @@ def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
 
 
 def result_key(asker: uuid.UUID, result_kind: str) -> str:
-    """Return the key of the job that works out this result for the attempt, one for each kind."""
+    """Return the key of the job that works out this kind of result for the attempt."""
     return f"{result_kind} {asker}"
 
 
@@ -70,7 +70,8 @@ def void_results(chapter: Session) -> "QuerySet[Job]":
 
 
 def waiting_results(attempt: Attempt) -> list[LateResult]:
-    """Return the finished results that wait for the attempt, in the order of the turns that asked.
+    """Return the finished results that wait for the attempt, in the order of the turns that asked
+    for them.
 
     A result waits if the chosen attempt of an earlier turn asked for it and no chosen attempt of an
     earlier turn took it. Of many, only as many are returned as a run takes.
@@ -89,8 +90,11 @@ def waiting_results(attempt: Attempt) -> list[LateResult]:
 
 
 def settle_results(session_id: uuid.UUID) -> None:
-    """Adapt the results to a choice: cancel the queued jobs of attempts that are not chosen, and
-    let void results wait again, because the world may be able to take them now."""
+    """Adapt late results to a choice: cancel the queued jobs of attempts that are not chosen, and
+    let void results wait again.
+
+    The world may now be able to take the void results.
+    """
     asked = Job.objects.filter(session_id=session_id).exclude(result_kind="")
     now = timezone.now()
     waiting = asked.filter(status=Job.Status.QUEUED, attempt__chosen_for__isnull=True)
@@ -100,9 +104,10 @@ def settle_results(session_id: uuid.UUID) -> None:
 
 
 def ask_again_for_results(session_id: uuid.UUID) -> None:
-    """Queue the jobs again whose attempt is chosen now and that were cancelled or have failed.
+    """Queue the cancelled and failed jobs again whose attempt is chosen now.
 
-    Later results of the same kind wait for them. Their runs so far count on.
+    Later results of the same kind wait for these jobs. The runs that the jobs had before still
+    count towards the limit.
     """
     ended = Job.objects.filter(session_id=session_id, status__in=_ENDED_WITHOUT)
     for job in ended.filter(attempt__chosen_for__isnull=False).exclude(result_kind=""):

@@ -1,4 +1,4 @@
-"""A mode's declaration is found only through agents.modes, and each of its faults is named."""
+"""Modes are found only through agents.modes, and each fault in a declaration is named."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -45,7 +45,7 @@ def note(*names: str) -> list[NewChange]:
 
 
 def world_of(chapter: Session, **how: Any) -> list[str]:
-    """Return the names of all notes that count, in order."""
+    """Return the names in the chapter's changes that count, in order."""
 
     def add(world: list[str], change: Change) -> list[str]:
         return [*world, change.payload["name"]]
@@ -54,7 +54,7 @@ def world_of(chapter: Session, **how: Any) -> list[str]:
 
 
 def begin(chapter: Session, *names: str, key: str = "k") -> Attempt:
-    """Open a prompt that has made these changes so far."""
+    """Open a prompt, and store a change with each of these names in its attempt."""
     attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key=key).attempt
     assert store_changes(attempt, note(*names))
     return attempt
@@ -181,7 +181,7 @@ class TestKeptAndEdited:
             case "extended":
                 stop_attempt(broken)
                 extend_broken_text(broken, "I go")
-        # The retry has made a change, but brought no text.
+        # The retry makes a change, but fails without any text.
         fail_attempt(begin(chapter, "b"), error="No answer.", partial_text="")
         broken.refresh_from_db()
         kept = start_keeping(broken)
@@ -275,7 +275,7 @@ class TestActs:
         chosen = play_again(chapter, "b")
         trial = open_trial(chapter.pk, source=chosen, changed_layer={}, submission_key="t").attempt
         act(chapter.pk, note("c"))
-        # A trial that runs may end, but can no longer be chosen.
+        # The trial may still end, but it can no longer be chosen.
         assert commit_attempt(trial, "Another way.")
         refused: Sequence[Any] = [
             lambda: choose_attempt(chapter.pk, 1, first.pk),

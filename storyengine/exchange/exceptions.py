@@ -6,7 +6,7 @@ from sessions.exceptions import InvalidInput
 from storyengine.exchange.limits import Limits
 
 _KEPT = "Nothing was imported, and your other chapters are as they were."
-# What a page says of a file, by what is wrong with it.
+# The messages that a page shows about a file. Each is for another fault of the file.
 CHANGED = (
     "This is an exported chapter, but not as Story Engine wrote it: it was changed or damaged "
     f"afterwards. {_KEPT} Export the chapter again where it came from, and import that file."

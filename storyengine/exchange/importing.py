@@ -1,9 +1,10 @@
-"""Stores a chapter from a file or from another chapter under new ids, wholly or not at all.
+"""Stores a chapter from a file or from another chapter under new ids.
 
-The chapter is stored in pieces and becomes visible when it is complete (sessions.importing). An
-import calls no model and queues no job. Missing memory is written with the next prompt, as in play,
-or after the GM has accepted the calls (agents.flows.memory_calls). Of missing late results, the
-next prompt asks for those of the latest turn alone (agents.flows.late_results).
+The chapter is stored in pieces, and becomes visible when it is complete (sessions.importing). If
+anything fails, nothing of it stays. An import calls no model and queues no job. Missing memory is
+written with the next prompt, as in play, or after the GM has accepted the calls
+(agents.flows.memory_calls). Of missing late results, the next prompt asks for those of the latest
+turn alone (agents.flows.late_results).
 """
 
 import uuid
@@ -60,7 +61,7 @@ def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session
 
 
 def store_chapter(chapter: Chapter, **fields: Any) -> Session:
-    """Store the chapter under new ids, with `fields` set on its Session.
+    """Store the chapter under new ids. Its Session gets the values in `fields`.
 
     Raises ImportLost, and UnknownChapter if it is a fork whose origin was deleted.
     """
@@ -77,7 +78,8 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
 
 
 class NewNames:
-    """The new ids of turns, attempts and late results, found by number or place in the file."""
+    """The new ids of turns, attempts and late results. They are found by the number or the place in
+    the file."""
 
     def __init__(self, turns: Sequence[TurnEntry], results: Sequence[ResultEntry]) -> None:
         self.of_results = _new_ids(results)
@@ -95,7 +97,8 @@ class NewNames:
 
 
 def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
-    """Return ascending ids, which decide the order of entries with the same time or no slot."""
+    """Return new ids in ascending order. Entries that have the same time, or no slot, are ordered
+    by their ids."""
     return sorted(uuid.uuid4() for _ in entries)
 
 
@@ -116,7 +119,7 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
     has_lock = has_stage(chapter.mode, Stage.LOCK)
     state = State(chapter.state)
     if state == State.DRAFT_TAB1 and not has_lock:
-        # Nothing could lock it: without a lock a chapter is in play from its beginning.
+        # Without a lock a chapter is in play from its beginning, so the state is changed.
         state = State.ACTIVE
     named = {
         "title": chapter.title,
@@ -143,7 +146,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
     attempts = [attempt for turn in chapter.turns for attempt in turn.attempts]
     changes = (one for attempt in attempts for one in attempt.changes)
     events = [event for attempt in attempts for event in attempt.events]
-    # Who appeared in play missed what was before, and a thought is its thinker's alone.
+    # The readers differ, because a person who appeared in play missed the earlier events, and
+    # because only its thinker knows a thought.
     if any(one.kind == PERSON for one in changes) or any(one.kind == THOUGHT for one in events):
         return True
     told = (event.witnesses for event in events)
@@ -154,7 +158,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
 def _turns(
     session: Session, turns: Sequence[TurnEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield each turn with its attempts, which name each other, and then events and changes."""
+    """Yield lists of rows. A turn and its attempts are in one list, because they refer to each
+    other. Lists of events and changes follow."""
     for entry in turns:
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
         attempts = list(zip(ids, entry.attempts, strict=True))
@@ -197,7 +202,8 @@ def _attempt(
 
 
 def _run_of(attempt_id: uuid.UUID) -> uuid.UUID:
-    """Return an id for the run of an imported attempt; it must differ from all other runs."""
+    """Return an id for the run of an imported attempt. It differs from the ids of all other
+    runs."""
     return uuid.uuid5(attempt_id, "run")
 
 
@@ -296,7 +302,8 @@ def _drafts(
 def _unanswered(
     session: Session, attempts: Sequence[UnansweredEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield each attempt with the changes of the run that wrote its text."""
+    """Yield a list for each attempt. It has the attempt, and the changes of the run that wrote its
+    text."""
     for attempt_id, entry in zip(_new_ids(attempts), attempts, strict=True):
         fields = dict(entry)
         number, changes = fields.pop("turn"), fields.pop("changes")

@@ -1,5 +1,7 @@
-"""Reads an untrusted file into a chapter that can be stored, or refuses it. The refusal says what
-is wrong, and at which place."""
+"""Reads a file that nobody has checked, and returns a chapter that can be stored.
+
+If the file is refused, the refusal says what is wrong, and at which place.
+"""
 
 import json
 import re
@@ -59,14 +61,15 @@ _OWN_PROBLEMS = frozenset(
 
 
 def check_size(size: int, limits: Limits = OVER_THE_NETWORK) -> None:
-    """Check the size of a file in bytes. Raises ChapterFileTooLarge."""
+    """Check the number of bytes of a file. Raises ChapterFileTooLarge."""
     if size > limits.file_bytes:
         most = f"{limits.file_bytes:,} bytes, the most that can be imported here"
         raise ChapterFileTooLarge(f"The file is larger than {most}", limits)
 
 
 def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chapter:
-    """Read a file of any version into a chapter of the newest one. Raises BadChapterFile."""
+    """Read a file of any version, and return a chapter of the newest version. Raises
+    BadChapterFile."""
     check_size(len(content), limits)
     data = _read_json(content, limits)
     version = _version_of(data)
@@ -128,7 +131,8 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _version_of(data: object) -> int:
-    """Return the file's version, which is read first because versions differ in their fields."""
+    """Return the version of the file. It is read first, because the versions have different
+    fields."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         problem = f'The file is no exported chapter: it lacks "format": "{FORMAT}"'
         raise BadChapterFile(problem, NO_CHAPTER)
@@ -146,7 +150,7 @@ def _version_of(data: object) -> int:
 
 
 def _check_mode(data: dict[str, Any]) -> None:
-    """Check the mode, which is read before the rest because each mode adds fields of its own."""
+    """Check the mode. It is read before the rest, because each mode adds fields of its own."""
     chapter = data.get("chapter")
     mode = chapter.get("mode", DEFAULT_MODE) if isinstance(chapter, dict) else DEFAULT_MODE
     if not isinstance(mode, str) or not _MODE_NAME.fullmatch(mode):
@@ -155,7 +159,8 @@ def _check_mode(data: dict[str, Any]) -> None:
 
 
 def _check_totals(data: dict[str, Any], limits: Limits) -> None:
-    """Check the sums over all turns before any entry is parsed, which takes far more memory."""
+    """Check the numbers of entries over the whole file. This comes before any entry is parsed,
+    because parsing takes far more memory."""
     counts = count_entries(data.get("chapter"))
     for name in ("attempts", "events", "changes"):
         most = getattr(limits, name)
@@ -165,7 +170,8 @@ def _check_totals(data: dict[str, Any], limits: Limits) -> None:
 
 
 def _describe(details: ErrorDetails) -> str:
-    """Describe one problem after its place, without repeating the text itself."""
+    """Return a description of one problem: its place, and then what is wrong, without the text
+    itself."""
     kind = details["type"]
     if kind in _OWN_PROBLEMS:
         problem = details["msg"]
@@ -175,7 +181,8 @@ def _describe(details: ErrorDetails) -> str:
 
 
 def _place(loc: tuple[int | str, ...]) -> str:
-    """Write a place like `chapter.events[16].text`, counted from 0, with `?` for an unknown key."""
+    """Return a place as text, such as `chapter.events[16].text`. Entries are counted from 0, and
+    `?` is a key that is not known."""
     place = ""
     for part in loc:
         if isinstance(part, int):

@@ -1,4 +1,8 @@
-"""Who acts without a prompt does so in a job of the commit before: never lost, and never twice."""
+"""Tests of turns in which somebody acts without a prompt.
+
+Each such turn is played by a job that the commit of the turn before has stored. The turn is never
+lost and never played twice.
+"""
 
 import asyncio
 import random
@@ -6,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,13 +36,14 @@ from agents.running.recovery import recover
 from agents.running.watch import Watch
 from agents.sweeping import sweep
 from agents.tests.second_mode import install
-from sessions.attempts import open_prompt
+from sessions.attempts import Writer, open_prompt
 from sessions.breaking import INTERRUPTED, stop_attempt
 from sessions.models import Attempt, Session
 from storyengine.api.tests.calling import RunJobs, reply_is_running
 from storyengine.exchange.forking import fork_chapter
-from storyengine.tests.lighthouse.keeper import WATCH
+from storyengine.tests.lighthouse.keeper import KEEPER, WATCH
 from storyengine.tests.lighthouse.mode import MODE
+from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.playing_the_lighthouse import begin
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
@@ -50,15 +56,20 @@ from storyengine.tests.test_every_failure import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
-# Far more writes and commits than three turns take.
+# Three turns take far fewer writes and commits than this number.
 MOST_MOMENTS = 500
 
 
 def watch(chapter: Session, slot: int = 1) -> Attempt:
-    """Tell them to go on by themselves, and wait until the first of them has answered."""
+    """Send the prompt after which the keepers act in turn, and return the attempt that answers
+    it."""
     attempt = play(chapter, WATCH, slot=slot, key="k")
     assert attempt.status == Attempt.Status.COMMITTED
     return attempt
+
+
+def _goes_on(writer: Writer, _chapter: Session) -> Writer:
+    return writer
 
 
 def told(chapter: Session) -> list[str]:
@@ -66,7 +77,7 @@ def told(chapter: Session) -> list[str]:
 
 
 def jobs_of(chapter: Session) -> list[tuple[str, int]]:
-    """The statuses of the jobs in which somebody acts, and after which turns."""
+    """Return the status of each job in which somebody acts, with the number of the turn before."""
     jobs = chapter.jobs.filter(kind=Job.Kind.GO_ON).order_by("created_at")
     return list(jobs.values_list("status", "attempt__turn__number"))
 
@@ -76,7 +87,7 @@ def job_of(chapter: Session) -> Job:
 
 
 def alone(chapter: Session) -> Attempt:
-    """The latest attempt that nobody asked for."""
+    """Return the latest attempt without a prompt."""
     return chapter.attempts.filter(words="").latest("submitted_at")
 
 
@@ -143,7 +154,8 @@ def test_two_notices_are_one_turn(
     first = job_of(chapter)
     run_jobs()
     work.work_on(first.pk)
-    # As if its end had not been stored: the attempt is there, and is left as it is.
+    # The job is queued again, as if its end had not been stored. Its attempt is committed and stays
+    # as it is.
     Job.objects.filter(pk=first.pk).update(status=Job.Status.QUEUED)
     assert run_jobs() == 1
     assert told(chapter) == [WATCH, "One.", "Two.", "Three."]
@@ -188,12 +200,35 @@ class TestEnds:
         attempt = alone(chapter)
         assert (attempt.status, attempt.actor) == (Attempt.Status.STOPPED, 1)
         assert jobs_of(chapter) == [("done", 1)]
-        # What nobody sent can be retried all the same, and they go on from there.
+        # A stopped attempt without a prompt can be retried too, and the keepers go on from there.
         provider.queue.clear()
         provider.enqueue("Two.")
         retried = play(chapter, "", slot=1, key=attempt.submission_key)
         assert (retried.pk, retried.status) == (attempt.pk, Attempt.Status.COMMITTED)
         assert jobs_of(chapter) == [("done", 1), ("queued", 2)]
+
+    @pytest.mark.parametrize("actor", [None, 2])
+    def test_a_job_that_begins_again_leaves_a_failure_to_the_user(
+        self,
+        provider: ScriptedProvider,
+        monkeypatch: pytest.MonkeyPatch,
+        settings: Settings,
+        run_jobs: RunJobs,
+        actor: int | None,
+    ) -> None:
+        agent = NARRATOR if actor is None else KEEPER
+        acts_next = partial(_goes_on, Writer(actor, agent.name))
+        install(monkeypatch, settings, lighthouse=replace(MODE, acts_next=acts_next))
+        chapter = begin()
+        provider.enqueue("One.", ProviderTimeout("Too slow."), "Two.")
+        watch(chapter)
+        job = job_of(chapter)
+        run_jobs()
+        # The end of the job was not stored, for instance.
+        Job.objects.filter(pk=job.pk).update(status=Job.Status.QUEUED)
+        assert run_jobs() == 1
+        assert (alone(chapter).actor, alone(chapter).status) == (actor, Attempt.Status.FAILED)
+        assert len(provider.history) == 2
 
     def test_a_failure_ends_it(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
@@ -262,7 +297,7 @@ class TestEnds:
 
 
 def run_as(run: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work on a job with other code for its kind."""
+    """Work on the job with other code for jobs of its kind."""
     kind = replace(job_kind(Job.Kind.GO_ON), run=run)
     with monkeypatch.context() as patched:
         patched.setitem(job_kinds._declared, Job.Kind.GO_ON, kind)
@@ -274,7 +309,7 @@ class TestDeaths:
     def interrupted(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> Job:
-        """A job whose worker was told to end while the reply was written."""
+        """Return a job whose worker was told to end while the reply was being written."""
         provider.enqueue("One.", Script("Two is long.", gate=asyncio.Event(), gate_at=1))
         watch(chapter)
         ending = threading.Event()
@@ -306,7 +341,7 @@ class TestDeaths:
     def test_one_whose_worker_died_is_written_again_by_the_same_writer(
         self, chapter: Session, interrupted: Job, run_jobs: RunJobs, settings: Settings
     ) -> None:
-        # It could not even store that it ended.
+        # The worker died before it could store the end of the attempt.
         job, broken = claim(interrupted.pk), alone(chapter)
         assert job is not None
         Attempt.objects.filter(pk=broken.pk).update(status="running", lease_until=job.created_at)
@@ -380,9 +415,10 @@ class TestDeaths:
 
 @contextmanager
 def dying(at: int) -> Iterator[Failing]:
-    """The process dies before its N-th write or after its N-th commit, and does nothing more."""
+    """Let the process die before its N-th write or after its N-th commit. It stores nothing
+    afterwards."""
     failing = Failing(at, OperationalError("the process has died"), lasts=True)
-    # Below what its users call.
+    # The process dies at the commit itself, whichever function of Django commits.
     backend: Any = connection
     commit = backend._commit
 
@@ -404,7 +440,7 @@ def dying(at: int) -> Iterator[Failing]:
 def test_wherever_a_process_dies_each_turn_is_played_once(
     provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of all moments, every N-th is tried, as in test_every_failure."""
+    """Only every STRIDE-th moment is tried, as in test_every_failure."""
     monkeypatch.setattr("agents.running.database.PAUSES", ())
     first = random.randint(1, STRIDE)  # noqa: S311 - no secret
     for at in range(first, MOST_MOMENTS, STRIDE):
@@ -418,7 +454,8 @@ def test_wherever_a_process_dies_each_turn_is_played_once(
         try:
             let_time_pass()
             recover()
-            # What the user has sent is left to the user.
+            # The user sends the prompt again, because the engine does not retry a user's prompt by
+            # itself.
             play(chapter, WATCH, key="k")
             run_due_jobs()
             check(chapter, before, len(provider.history) - len(known))
@@ -440,6 +477,6 @@ def check(chapter: Session, before: set[Any], calls: int) -> None:
     keys = [turn.chosen.submission_key for turn in turns]
     assert keys[1:] == [key_after(turn.chosen_id) for turn in turns[:2]]
     assert jobs_of(chapter) == [("done", 1), ("done", 2)]
-    # What was committed before is not written again.
+    # The attempts that were committed before the death are not written again.
     assert calls == 3 - len(before)
     assert chapter.turn_in_flight is None

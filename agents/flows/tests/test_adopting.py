@@ -1,4 +1,4 @@
-"""When the user adopts the reply of a trial, its attempt is chosen and no model is asked."""
+"""When the user adopts the reply of a trial, the trial is chosen and no model is called."""
 
 import uuid
 from collections.abc import Callable
@@ -112,7 +112,7 @@ class TestAdopting:
     ) -> None:
         adopt_trial(chapter.pk, tried(chapter, provider).pk)
         again = read_reply(chapter.pk)
-        assert again.reply.text == "I run to the quay."
+        assert again.reply == "I run to the quay."
         assert IDENTITY in [one.text for one in again.layers]
 
     def test_the_earlier_reply_can_be_chosen_again_and_the_trial_once_more(

@@ -1,4 +1,7 @@
-"""A late result is worked out in the order of the turns, and taken by the next run that begins."""
+"""Late results are worked out in the order of their turns.
+
+The next run that begins takes the results that are ready.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +50,7 @@ async def run(job: Job, watch: Watch) -> None:
 
 
 def tidal(**fields: Any) -> Mode:
-    """Make a mode like the Game Master's with a kind of job of its own."""
+    """Make a mode like the Game Master's, with two kinds of jobs of its own."""
     mode = find_mode("gamemaster")
     assert mode is not None
     kinds = dict.fromkeys(("simulate", "measure"), JobKind(run))
@@ -56,7 +59,7 @@ def tidal(**fields: Any) -> Mode:
 
 
 def sea(level: int, change: Change) -> int:
-    """The world of the tests of void results is the level of the sea."""
+    """Fold a change into the world of these tests, which is the level of the sea."""
     if change.kind != "tide":
         return level
     if "at" in change.payload:
@@ -275,13 +278,14 @@ def test_the_end_asks_again_for_what_was_cancelled(chapter: Session) -> None:
 
 
 class TestVoid:
-    """A result that can never be taken: play goes on, and it is tried no more."""
+    """Tests of results that can never be taken: play goes on, and such a result is not tried
+    again."""
 
     @pytest.fixture(autouse=True)
     def _fold(
         self, chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
     ) -> Iterator[None]:
-        """A world in which a tide has a level."""
+        """Install a mode whose world is the level of the sea."""
         install(monkeypatch, settings, tidal=tidal(**FOLD))
         yield
         monkeypatch.undo()
@@ -290,10 +294,10 @@ class TestVoid:
     @pytest.mark.parametrize(
         ("result_kind", "payload", "reason"),
         [
-            # It fails its model.
+            # The fold cannot read a level from these two payloads.
             ("tide", {"level": "high"}, "cannot take it into its world (ValueError)"),
             ("tide", {}, "cannot take it into its world (KeyError)"),
-            # What it refers to is gone.
+            # The payload refers to a place that is gone.
             ("tide", {"level": 3, "at": "the quay"}, "cannot take it into its world (LookupError)"),
             # Somebody else has the name by then.
             ("person", {"name": "Agent Red"}, "needs a name that nobody else has"),
@@ -310,7 +314,7 @@ class TestVoid:
         assert status_of(job) == Job.Status.VOID
         assert reason in job.error
         assert taken(chapter) == [("tide", {"level": 7}, "result")]
-        # It is neither tried again nor asked for again.
+        # The void result is neither tried again nor asked for again.
         assert play(chapter).status == Attempt.Status.COMMITTED
         assert ask(asker, result_kind) == job
         assert (status_of(job), len(taken(chapter))) == (Job.Status.VOID, 1)

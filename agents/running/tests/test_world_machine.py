@@ -51,7 +51,7 @@ class Run:
 
 @dataclass
 class Try:
-    """An attempt as it should be in the chapter. `kept` is the run that brought its text."""
+    """An attempt, as the test expects it to be stored. `kept` is the run whose text can be kept."""
 
     row: Attempt
     turn: int
@@ -110,12 +110,12 @@ class Play(RuleBasedStateMachine):
         self.trials: list[Try] = []
         self.in_flight: Try | None = None
         self.broken: Try | None = None
-        # These runs are over, but their processes do not know it yet.
+        # The runs of these attempts are over, but their processes do not know it yet.
         self.lost: list[Attempt] = []
         self.has_ended = False
         self.count = 0
 
-    # The following methods say what the chapter should be.
+    # The following methods compute the state that the test expects of the chapter.
 
     def name(self, what: str) -> str:
         self.count += 1
@@ -128,7 +128,7 @@ class Play(RuleBasedStateMachine):
         return told
 
     def waiting(self, number: int) -> list[Result]:
-        """Return the results that an attempt at this turn should take."""
+        """Return the late results that an attempt at this turn should take."""
         taken = self.world(before=number)
         chosen = {id(step.chosen) for step in self.turns[: number - 1]}
         found = [
@@ -144,7 +144,7 @@ class Play(RuleBasedStateMachine):
 
     @property
     def can_change(self) -> bool:
-        """Say whether another attempt at the latest turn can be made or chosen."""
+        """Return whether another attempt at the latest turn can be made or chosen."""
         return not (self.has_ended or self.in_flight or self.latest.acts)
 
     def begin(self, row: Attempt, number: int) -> Try:
@@ -384,7 +384,7 @@ class Play(RuleBasedStateMachine):
     def end_and_reopen(self, data: st.DataObject) -> None:
         """End the chapter and reopen it.
 
-        In between, only a trial that runs may go on to its end.
+        While the chapter is ended, everything is refused, except that a running trial may end.
         """
         self.has_ended = True
         Session.objects.filter(pk=self.pk).update(state=State.ENDED)
@@ -402,7 +402,7 @@ class Play(RuleBasedStateMachine):
 
     @rule(data=st.data(), is_finished=st.booleans())
     def ask(self, data: st.DataObject, is_finished: bool) -> None:
-        """Ask for a result, in most cases for an attempt at the latest turn."""
+        """Ask for a late result of a random attempt, most often of one at the latest turn."""
         steps = data.draw(st.sampled_from([self.turns, self.turns[-1:]]))
         asker = data.draw(st.sampled_from([one for step in steps for one in step.tries]))
         result = Result(asker, self.name("result"), is_finished)
@@ -420,7 +420,7 @@ class Play(RuleBasedStateMachine):
         jobs = Job.objects.filter(session_id=self.pk, key=result.name)
         jobs.update(status=Job.Status.DONE)
 
-    # The following invariants hold at each moment.
+    # The following invariants are checked after each rule.
 
     @invariant()
     def the_world_is_that_of_the_chosen(self) -> None:
@@ -446,8 +446,8 @@ class Play(RuleBasedStateMachine):
             assert is_waiting == (one.name in waiting)
 
     def teardown(self) -> None:
-        """Make only the chosen attempts in another chapter, and check that its world is the
-        same."""
+        """Check that a second chapter, in which only the chosen attempts are made, has the same
+        world."""
         other = make_active_chapter().pk
         rows: dict[int, Attempt] = {}
         for step in self.turns:
@@ -466,9 +466,9 @@ class Play(RuleBasedStateMachine):
         assert world_of(other) == world_of(self.pk)
 
 
-# The test runs only on SQLite. PostgreSQL plans badly for rows that one open transaction has made,
-# because it has no statistics of them yet: the same examples take half a minute on SQLite, and more
-# than ten minutes on PostgreSQL.
+# The test runs on SQLite only, where its examples take half a minute. On PostgreSQL they take more
+# than ten minutes, because PostgreSQL has no statistics of rows that an open transaction has made,
+# and therefore plans its queries badly.
 @pytest.mark.one_stack
 @pytest.mark.django_db
 def test_the_world_is_that_of_a_chapter_in_which_only_the_chosen_were_made() -> None:

@@ -1,4 +1,4 @@
-"""Tests of the operator's commands, which read files as the page does, with higher limits."""
+"""Tests of the operator's commands for files, which have higher limits than the pages."""
 
 import json
 import stat
@@ -60,7 +60,7 @@ def large(tmp_path: Path) -> tuple[Session, Path]:
     Event.objects.filter(role=Event.Role.AGENT).update(text="Ночь 🌊 " * 121_000)
     file = tmp_path / "large.json"
     run("export_chapter", chapter.pk, file)
-    # A file above LARGEST_FILE is refused unread.
+    # A file of more than LARGEST_FILE bytes would be refused unread.
     assert OVER_THE_NETWORK.file_bytes < file.stat().st_size < LARGEST_FILE
     return chapter, file
 
@@ -148,7 +148,7 @@ class TestImport:
         monkeypatch.setattr(Path, "read_bytes", None)
         file = tmp_path / "chapter.json"
         with file.open("wb") as out:
-            # The file is a hole and takes no room on the disk.
+            # The file is sparse and takes no room on the disk.
             out.truncate(OF_THE_OPERATOR.file_bytes + 1)
         with pytest.raises(CommandError, match="larger than 500,000,000 bytes") as refused:
             run("import_chapter", file)

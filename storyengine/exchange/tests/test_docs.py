@@ -1,4 +1,4 @@
-"""Tests that docs/export.md describes the file as the program writes it."""
+"""Tests that docs/export.md describes the files that the program writes."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tests that one form makes one whole fork or none, within the operator's limits."""
+"""Tests that a form makes one whole fork or none, within the operator's limits."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -73,7 +73,7 @@ class TestOnce:
 class TestHalfAFork:
     @pytest.fixture
     def half_way(self, monkeypatch: pytest.MonkeyPatch) -> Session:
-        """Return the rows that a process left when it ended in the middle of a fork."""
+        """Return an unfinished fork, whose process ended in the middle of storing it."""
         origin = make_whole_chapter()
 
         def die(*_: object) -> None:
@@ -135,9 +135,9 @@ class TestHalfAFork:
 def test_whichever_write_fails_the_same_form_makes_one_whole_fork(
     monkeypatch: pytest.MonkeyPatch, dies: bool
 ) -> None:
-    """A process that ends does not remove its rows.
+    """If a write fails, the process removes the fork's rows as far as the database allows.
 
-    If only a write fails, the process removes them as far as the database allows.
+    A process that dies removes nothing.
     """
     origin = make_whole_chapter()
     before = counts()

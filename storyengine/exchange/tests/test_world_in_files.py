@@ -1,4 +1,4 @@
-"""Tests that a file brings back changes of the world, people who appeared, and waiting results."""
+"""Tests that a file brings back changes of the world, persons who appeared, and waiting results."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -53,9 +53,9 @@ def dock(chapter: Session) -> tuple[str, ...]:
 
 
 def sail(world: tuple[str, ...], change: Change) -> tuple[str, ...]:
-    """Add the place of a change to the world.
+    """Return the world with the place of a "went" change added.
 
-    A world is a list of places that begins with Tab 1.
+    A world is a list of places, of which Tab 1 gives the first ones.
     """
     return (*world, change.payload["to"].strip()) if change.kind == "went" else world
 
@@ -482,7 +482,7 @@ def test_who_came_in_an_attempt_that_is_set_aside_does_not_go_along(chapter: Ses
     fail_attempt(retry, error="No answer.", partial_text="I swim on")
     assert broken.pk == retry.pk
     following = begin(chapter, "4")
-    # This person gets the number that the person of the lost attempt had.
+    # This person gets the number that the person of the broken attempt had.
     assert store_changes(following, [NewChange(PERSON, {"name": "Ann"})])
     assert commit_attempt(following, "I go on.")
     chapter.refresh_from_db()
