@@ -72,8 +72,8 @@ def _warm(seconds: Sequence[float], pause_seconds: float) -> Figure:
 def _cached(calls: Sequence[dict[str, Any]]) -> list[Figure]:
     """Return a figure of the share of the requests' tokens that the model server had in its cache.
 
-    The model server itself counts these tokens. It had read them for an earlier prompt, or when it
-    read ahead.
+    The model server itself reports this share. It had read the tokens for an earlier prompt, or
+    when it read ahead.
     """
     replies = [one for one in calls if one["turn_id"] and one["input_tokens"]]
     read = sum(one["input_tokens"] for one in replies[CHARACTERS:])

@@ -151,8 +151,8 @@ class FakeServer:
 
     @property
     def queued_faults(self) -> list[tuple[str, int | None]]:
-        """The queued faults that no call has had yet, each with the agent whose call will have
-        it."""
+        """The queued faults that have not happened yet, each with the agent whose call will
+        fail."""
         return list(self._faults)
 
     def clear_faults(self) -> None:

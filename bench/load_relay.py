@@ -35,9 +35,9 @@ def measure_against_relay(stack: LoadStack, *, steady: float) -> list[Figure]:
 def relay_figure(engine: Sequence[float], bare: Sequence[float], pooled: Sequence[float]) -> Figure:
     """Return the figure.
 
-    The relay of the times `bare` opened a connection to the database for each request, as Django
-    does by default. The relay of the times `pooled` had a connection pool, as the engine has. Its
-    times are only shown, and have no target.
+    `bare` has the delays of a relay that opens a connection to the database for each request, as
+    Django does by default. `pooled` has the delays of a relay with a connection pool, as the engine
+    has. The figure shows these delays too, and they have no target.
     """
     ours, theirs = percentile(engine, 95), percentile(bare, 95)
     middles = f"medians {percentile(engine, 50):.1f} and {percentile(bare, 50):.1f}"

@@ -108,7 +108,7 @@ def measure_relay(relay: Server, beat: str) -> float:
 
 
 def _first(whose: str, seconds: Iterator[float]) -> float:
-    """Return the first of the times.
+    """Return the first entry of `seconds`.
 
     The whole stream is read, because a connection that is cut would disturb later measurements.
     """

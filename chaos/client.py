@@ -70,7 +70,7 @@ class Client:
         headers = {"Prefer": "wait=20"}
         if verb == "end":
             # If summaries have failed, memory may be far behind. The client accepts the calls that
-            # it needs.
+            # memory needs.
             body = {"accept_calls": True}
         return self.send("POST", f"/api/session/{session_id}/{verb}", body, headers=headers)
 

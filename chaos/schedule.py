@@ -26,8 +26,8 @@ MODEL_FAULTS = {
 CLIENT_FAULTS = ("twice", "tenfold", "two-tabs", "leave")
 
 KILL_SHARE = 10
-# How often the model server repeats a fault after which the engine tries the call again. The engine
-# makes fewer tries than this.
+# How many times in a row the model server causes one of the PASSING faults, at most. The engine
+# tries a call again after such a fault, but not so many times.
 MOST_REPEATS = 5
 PASSING = frozenset({"429", "500", "drop"})
 

@@ -273,7 +273,7 @@ def test_other_attempts_may_stand_beside_the_chosen_one(kind: str) -> None:
 
 
 def test_memory_of_an_attempt_that_is_not_chosen_waits_for_its_choice() -> None:
-    """The attempt that is chosen now has no summary job. The next prompt makes one."""
+    """The newly chosen attempt has no summary job. The next prompt makes one."""
     chapter = chapter_rows(prompts=7)
     add_reply(chapter, 7)
     choose(chapter, 7, "attempt-y")

@@ -1,13 +1,13 @@
 """Tests in which each write, each message and each model call of a chapter fails once.
 
-A chapter is played from its lock to its draft while its N-th write (or message, or call) fails.
-This is repeated for N = 1, 2, 3 and so on, until a chapter has fewer than N. After each failure,
-the work of dead processes is recovered, every invariant is checked, and the chapter is played to
-its end.
+A chapter is played from its lock to its draft while its first write fails, another chapter while
+its second write fails, and so on. The last chapter has fewer writes than the number of the write
+that should fail. Messages and model calls fail in the same way. After each failure, the work of
+dead processes is recovered, every invariant is checked, and the chapter is played to its end.
 
-Only every fifteenth write and commit fails, because there are many. STORYENGINE_TEST_STRIDE gives
-another number. The first N is random. With the same `--randomly-seed`, which pytest prints, it is
-the same again.
+There are many writes and commits, so only every fifteenth of them fails. STORYENGINE_TEST_STRIDE
+gives another number. The first write that fails is chosen at random. A run with the same
+`--randomly-seed`, which pytest prints, chooses the same one.
 """
 
 import builtins
@@ -360,7 +360,7 @@ def test_every_write_of_a_file(
     writing: Writing,
     lasts: bool,
 ) -> None:
-    """The only files that play writes are those of the queue in a folder."""
+    """Playing a chapter writes only the files of the queue in a folder."""
 
     @contextmanager
     def arm(failing: Failing) -> Iterator[None]:

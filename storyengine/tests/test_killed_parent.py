@@ -69,8 +69,8 @@ def test_they_end_and_keep_each_word_that_was_shown() -> None:
             path = f"/api/session/{chapter.session_id}/prompt"
             events = stream(program.server, path, {"agent_slot": 1, "user_text": "The lamp."})
             shown = [next(events)]
-            # The signal kills the whole process group. This includes the processes that read the
-            # output, so nobody is left to end the others.
+            # The signal also kills the processes that read the program's output, so nobody is left
+            # to end web, worker and model.
             program.processes.kill("honcho")
             shown += events
             ids = started.values()

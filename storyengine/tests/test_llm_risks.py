@@ -226,8 +226,8 @@ class TestPromptInjection:
     ) -> None:
         play(poisoned, ELEMENTS)
         prompt = in_role(provider.history[-1], "user")
-        # Outside memory there is no such element: not in the words of the lock before it, and not
-        # in a beat or a name after it.
+        # Outside memory the prompt has no element of memory: not in the words of the lock before
+        # it, and not in a beat or a name after it.
         assert prompt.count("Mara is dead") > 10
         before, state, after = re.split("</?session_state>", prompt)
         assert not re.search("</?(memory|canon|told|character)>", before + after)

@@ -1,4 +1,5 @@
-"""Tests that the migration gives the records of an agent's number the name of this agent."""
+"""Tests of the migration after which a record has the name of its agent in place of the agent's
+number."""
 
 from collections.abc import Iterator
 

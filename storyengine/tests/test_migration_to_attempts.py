@@ -391,7 +391,7 @@ def check_memory_goes_on_with_the_summary_that_waited(old: Old, chapter: Session
 
 @pytest.fixture
 def before_audiences(transactional_db: None) -> Iterator[dict[str, Any]]:
-    """Yield the models of a program that knew witnesses and no audiences."""
+    """Yield the models of a program that stored witnesses but no audiences."""
     try:
         executor = MigrationExecutor(connection)
         executor.migrate(BEFORE_AUDIENCES)

@@ -178,7 +178,7 @@ class TestTools:
         told = [sent_text(one) for one in provider.history]
         refusal = "It changed nothing: with it, this reply would change more"
         assert [one.count(refusal) for one in told] == [0, 1, 2]
-        # The acts after it have no room either.
+        # An act at this turn would exceed the limit too.
         refused = assert_problem(act(chapter, litres=1), 422, "invalid-input")
         assert "go on with the story first" in refused["detail"]
         assert changes(chapter, 1) == lit

@@ -38,8 +38,7 @@ RECORDS = [
     *(f"story_sessions/{kind}" for kind in ("event", "tab1inputs", "turn")),
     *("memory/memoryblock", "agents/llmartifact"),
 ]
-# Returns the elements and attributes that only a hostile text can have added, because no page of
-# the program has any of this kind.
+# The script returns the elements and attributes that only a hostile text can have added.
 FOREIGN_PARTS = """() => {
   if (document.contentType !== "text/html") return [];  // A browser's own view of plain text.
   const tags = "style,base,iframe,frame,object,embed,math,marquee,video,audio,track,applet,"
@@ -157,8 +156,8 @@ def hostile(browser: Browser) -> Iterator[HostileProgram]:
 
 
 def _fill_library(server: Server, payloads: list[str]) -> None:
-    """Make enough chapters for all payloads that are short enough for a name. Each has seven names,
-    and payloads in its title."""
+    """Make chapters until each payload that is short enough has been the name of a character. Each
+    chapter has up to seven names, and payloads in its title."""
     texts = [" ".join(typed(one).split()) for one in payloads]
     names = [one for one in texts if len(one) <= AGENT_NAME_CHAR_LIMIT]
     titles = bundles(texts, TITLE_CHAR_LIMIT)

@@ -193,7 +193,7 @@ class TestLimits:
             add_changes(attempt, [NewChange("went", {})], run_id=attempt.run_id)
             ask_for_result(attempt, "simulate", "tide")
         Job.objects.update(status=Job.Status.DONE, result={})
-        # Its results would be left out, as the mode declares no kinds.
+        # Without a mode, the export has the late results of all kinds, so that they count.
         monkeypatch.setattr(exporting, "find_mode", lambda name: None)
         number = 4 if name in ("turns", "events") else 10
         before = counts()

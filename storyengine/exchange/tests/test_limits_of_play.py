@@ -1,4 +1,5 @@
-"""What play stores at its limits can be exported and read again, and what is beyond is refused."""
+"""Tests that a chapter which has just reached a limit can be exported and imported, and that the
+next step beyond the limit is refused."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -40,7 +41,7 @@ from storyengine.exchange.importing import import_chapter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("provider")]
 
-# The longest names that their columns take.
+# Names as long as the database's columns allow.
 CHANGE, EVENT, BLOCK, JOB = "c" * 60, "e" * 40, "b" * 40, "j" * 40
 
 
@@ -49,7 +50,8 @@ class Carried(ToolArguments):
 
 
 def object_of(characters: int) -> dict[str, Any]:
-    """Return an object of as many keys as fit into so many characters of JSON."""
+    """Return an object whose JSON has at most this number of characters and as many keys as
+    possible."""
     held: dict[str, int] = {}
     size = len(json.dumps({"held": held}))
     while (size := size + len(f'"{len(held)}": 1, ')) <= characters:
@@ -58,7 +60,8 @@ def object_of(characters: int) -> dict[str, Any]:
 
 
 def frame_of(attempt: Attempt, text: str) -> list[NewEvent]:
-    """Return as many events as the text says, the last one with a frame of so many characters."""
+    """Return the events that the text asks for: the first number is the count of events, and the
+    second is the length of the last event's frame."""
     count, _, frame = text.partition(" ")
     if not count.isdigit():
         return [NewEvent(text, attempt.actor)]
@@ -115,7 +118,7 @@ def play_again(chapter: Session) -> None:
 
 
 def change(count: int, characters: int = 9) -> list[NewChange]:
-    # Quotes, a key and a colon take nine characters.
+    # In the JSON of a change, everything but the value takes nine characters.
     return [NewChange(CHANGE, {"a": "x" * (characters - 9)}, CHANGE)] * count
 
 
@@ -146,7 +149,7 @@ def changes(chapter: Session, beyond: int) -> None:
     most = limits.MAX_CHANGES_OF_AN_ATTEMPT - 2
     assert store_changes(attempt, change(most))
     assert commit_reply(attempt, "I go.")
-    # Edited, it has as many.
+    # The edit copies the changes of the edited attempt.
     edit_reply(chapter.pk, chapter.turns.count(), "By hand.")
     act(chapter.pk, change(2 + beyond))
 
@@ -213,7 +216,8 @@ AT_A_LIMIT = [
 
 
 def late_results(chapter: Session) -> None:
-    """A result that can just be stored, one that cannot, and two that nobody has worked out."""
+    """Store a late result that has just the allowed size, one that is too large, and two that are
+    not worked out."""
     for size in (limits.CHANGE_CHAR_LIMIT, limits.CHANGE_CHAR_LIMIT + 1):
         asker = play(chapter)
         job = claim(ask_for_result(asker, JOB, CHANGE).pk)
@@ -239,7 +243,7 @@ def tried(chapter: Session) -> None:
 
 
 def comes_back(chapter: Session) -> None:
-    """Export the chapter, and compare it with what an import of the file makes of it."""
+    """Export the chapter, import the file, and check that the copy's file is the same."""
     file = export_chapter(chapter.pk).to_json()
     copy = import_chapter(file)
     assert json.loads(export_chapter(copy.pk).to_json())["chapter"] == json.loads(file)["chapter"]
@@ -251,7 +255,7 @@ def test_at_a_limit_it_comes_back_and_beyond_it_is_refused(
 ) -> None:
     deed(chapter, 0)
     comes_back(chapter)
-    # A new turn, so that what has been done does not count.
+    # Each deed begins with a new turn, so the first deed has used up nothing of the limit.
     with pytest.raises(ChapterError):
         deed(chapter, 1)
     Attempt.objects.filter(status=Attempt.Status.RUNNING).delete()

@@ -218,7 +218,8 @@ def test_a_copy_leaves_out_what_is_not_finished_and_asks_for_it_at_the_latest_tu
     assert set(copy.jobs.values_list("status", flat=True)) == {"done"}
     play(copy)
     asked = copy.jobs.filter(status=Job.Status.QUEUED).order_by("to_prompt_index")
-    # Those of the latest turn in the copy, and of the turn that was played now.
+    # The jobs are for the turn that was the latest one in the file, and for the turn that was
+    # played in the copy.
     latest = copy.turns.count()
     assert list(asked.values_list("to_prompt_index", flat=True)) == [latest - 1, latest]
 
@@ -237,7 +238,8 @@ def test_a_void_result_is_void_in_the_copy_and_never_asked_for(
     job = copy.jobs.get(status="void")
     assert (job.result, job.to_prompt_index) == (None, 2)
     assert job.error.startswith("The chapter that this one was copied from had no result")
-    # Tab 2 tells of results that became void lately, and so not of this one for long.
+    # Tab 2 shows only results that became void lately. The job keeps the time of its attempt, so
+    # that Tab 2 does not show it again.
     assert job.attempt is not None
     assert job.updated_at == job.attempt.committed_at
     play(copy)
@@ -498,7 +500,7 @@ def test_the_check_of_a_file_keeps_no_world_of_earlier_turns(
     chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     class World:
-        """A world of which the living ones are counted."""
+        """A world. `alive` contains the worlds that are still in memory."""
 
     alive: WeakSet[World] = WeakSet()
     most: list[int] = []

@@ -29,8 +29,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 PROMPTS = "**/play/prompt"
 
-# Scrolls the transcript up. The page notices this in its next frame, earlier than a person could do
-# anything else.
+# The script scrolls the transcript up. The page notices this in its next frame, earlier than a
+# person could do anything else.
 SCROLL_UP = """() => { document.getElementById("transcript").scrollTop = 40; }"""
 
 SCROLL_UP_AS_WORDS_COME = """() => {
