@@ -38,7 +38,7 @@ MODEL = "agent-1"
 
 
 def _database() -> dict[str, Any]:
-    """Return the engine's settings of the database, without the connection pool unless --pool is
+    """Return the engine's settings of the database. Leave out the connection pool unless --pool is
     given."""
     database = read_database(Path(os.environ["STORYENGINE_DATA"]))
     if "--pool" not in sys.argv:

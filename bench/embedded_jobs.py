@@ -49,8 +49,8 @@ def main(file: Path, count: int, start: int, locks: int) -> None:
 
 
 def first_locked() -> "Session | None":
-    """Return the chapter that earlier runs played, or None. Queue its running job again, because
-    the process of this job was stopped."""
+    """Return the chapter that earlier runs played, or None. If a job of this chapter still counts
+    as running, queue the job again, because its process was stopped."""
     from django.utils import timezone
 
     from agents.models import Job
@@ -109,7 +109,8 @@ def summarize_chunk(session_id: uuid.UUID, pairs: Sequence[Pair]) -> None:
     from sessions.access import get_chapter
 
     chapter = get_chapter(session_id)
-    # If an earlier run was stopped during this summary, the chapter already has the prompts.
+    # If an earlier run was stopped during the summary of these beats, the chapter has the beats
+    # already.
     if chapter.prompt_index == chapter.last_summarized_prompt_index:
         add_pairs(chapter, pairs)
         queue_due_summary(chapter)

@@ -95,7 +95,8 @@ async def stream_turn(
 
 @dataclass
 class Played:
-    """The turns that were sent while the load was steady. `seconds` says how long this was."""
+    """The turns that were sent while the load was steady. `seconds` is the length of the steady
+    time."""
 
     turns: list[StreamedTurn] = field(default_factory=list)
     seconds: float = 0.0

@@ -54,7 +54,7 @@ def size_figure(added: Mapping[str, float], most: int, turns: int) -> Figure:
 
 
 def _sizes(stack: LoadStack) -> dict[str, int]:
-    """Return the bytes on the disk of each table. They include its indexes and its long values."""
+    """Return the bytes on the disk of each table, including the table's indexes and long values."""
     environment = stack.processes.environment
     if stack.has_servers:
         with psycopg.connect(environment["DATABASE_URL"], autocommit=True) as server:

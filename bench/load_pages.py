@@ -88,8 +88,8 @@ class _Reader:
         self._connection.close()
 
     def get(self, path: str, status: int) -> float:
-        """Request a page, and return the seconds until it was read. Raise BenchError for another
-        status."""
+        """Request a page, and return the seconds until it was read. Raise BenchError if the answer
+        has another status."""
         started = time.perf_counter()
         self._connection.request("GET", path)
         response = self._connection.getresponse()

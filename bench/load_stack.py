@@ -14,7 +14,7 @@ from bench.servers import own_servers
 
 FIRST_TOKEN_MS = 200
 REPLY_WORDS = 240
-# The number of characters at the end of a prompt that the model server logs. They include
+# The model server logs only this many characters at the end of a prompt. They include
 # bench.load_client.MARK, which tells the prompts apart.
 LOGGED_CHARACTERS = 400
 

@@ -18,7 +18,8 @@ MOST_DELAY_MS = 100.0
 # streams at once.
 TARGETS = {50: 100, 20: 200}
 TRIES = 4
-# The search ends when the bad number of streams divided by the good one is at most this factor.
+# The search ends when the smallest number of streams with a bad delay is at most this factor times
+# the largest number with a good delay.
 FINEST = 1.1
 
 
@@ -102,8 +103,8 @@ def stream_figure(steps: Sequence[Step], pace: int, target: int) -> Figure:
 
 
 def added_delays(played: Played, calls: Sequence[dict[str, Any]]) -> list[float]:
-    """Return the milliseconds that the engine added to the time of each first token, which is its
-    time at the client less its time in the model server."""
+    """Return for each turn the milliseconds that the engine added to the time of the first token:
+    the time that the client measured, less the time that the model server took."""
     own = {
         mark: call["first_token_ms"]
         for call in calls

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 PROMPTS = 2_000
 REPLY_WORDS = 80
-# The environment that chooses a model of each tier. The model of the minimal tier is the embedded
-# one. The engine does not know the model of the medium tier.
+# Maps each tier to the environment that chooses a model of this tier. The model of the minimal tier
+# is the embedded one. The engine does not know the model of the medium tier.
 MODELS = {
     "minimal": {"STORYENGINE_LLM": "embedded"},
     "medium": {
@@ -230,8 +230,8 @@ def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
     texts = [message.content for message in prompt.messages]
     taken = time.perf_counter() - started
     tokens = sum(map(count_tokens, texts)) + TOKENS_PER_MESSAGE * len(texts)
-    # As after a real call, the engine's estimate learns from the count, so that the next request
-    # fills the budget as a real one would.
+    # The engine's estimate learns from this count, as it does after a real call. Therefore the next
+    # request fills the budget as well as a real request would.
     calibrate(model_name(agent), agent.name, prompt.weight, Usage(tokens, 0))
     return Sample(
         prompt=number,

@@ -10,8 +10,8 @@ from bench.figure import Figure
 # A provider caches the start of a request if it has at least this many characters, which are about
 # 1,024 tokens.
 LEAST_CACHED = 4_096
-# A character of the request that the provider has in its cache costs this many times less than
-# another character.
+# A character outside the provider's cache costs this many times as much as a character in the
+# cache.
 CACHE_DISCOUNT = 10
 # The targets below are for a session with this many prompts.
 TARGET_PROMPTS = 84
@@ -24,7 +24,7 @@ def prompt_figures(prompts: Sequence[str], *, pairs: int) -> list[Figure]:
     """Return the figures.
 
     `prompts` are the requests to characters, in the order in which they were sent. `pairs` is the
-    number of prompts of the session. The figures have targets only if it is TARGET_PROMPTS.
+    number of prompts of the session. The figures have targets only if `pairs` is TARGET_PROMPTS.
     """
     has_targets = pairs == TARGET_PROMPTS
     total = sum(map(len, prompts))

@@ -19,9 +19,9 @@ NARRATIVE_STYLE = (
     "Keep what was said as dialogue; leave out dice and rules."
 )
 CHUNK = 7
-# The prompts at which the benchmark also checks that the prompt is stored. Such a check would
-# disturb the measured time. Therefore these prompts are few, and none of them is a multiple of
-# seven, whose times are compared with the others.
+# The prompts at which the benchmark also checks that the prompt is stored. The check would disturb
+# the measured time. Therefore only a few prompts are checked. No multiple of seven is among them,
+# because the times of every seventh prompt are compared with the times of the others.
 _CHECKED_EVERY, _CHECKED_AT = 14, 4
 
 

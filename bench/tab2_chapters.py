@@ -162,7 +162,8 @@ def count_queries(path: str, *, status: int = 200) -> int:
 
     from agents.running import database
 
-    # None makes the code of other threads use this connection, so that its queries are counted.
+    # If `database_threads` is None, code that usually runs in other threads uses this connection,
+    # so that its queries are counted.
     database.database_threads = None
     with CaptureQueriesContext(connection) as captured:
         answer: Any = Client(SERVER_NAME="localhost").get(path)

@@ -7,7 +7,7 @@ from statistics import mean
 
 from bench.figure import Figure
 
-# The first calls of each agent that do not count, because the estimate still learns from them.
+# This many first calls of each agent do not count, because the estimate still learns from them.
 TEACHING_CALLS = 5
 LARGEST_ERROR = 0.05
 
@@ -15,11 +15,11 @@ _TOKEN = re.compile(r"[^\W\d_]{1,4}|\d{1,3}|(?:[^\w\s]|_){1,4}|\n+")
 
 
 def count_tokens(text: str) -> int:
-    """Return the number of tokens by a simple tokenizer, which stands in for a model's own.
+    """Count the tokens of the text with a simple tokenizer, which stands in for a model's own.
 
     A token is at most four letters or marks, at most three digits, or a row of line breaks. In
-    contrast to this, a real tokenizer knows whole words. For both, the number of tokens is not
-    proportional to the number of characters.
+    contrast to this, a real tokenizer knows whole words. For both tokenizers, the number of tokens
+    is not proportional to the number of characters.
     """
     return sum(1 for _ in _TOKEN.finditer(text))
 

@@ -29,8 +29,8 @@ WORK_OF_STATE = {"LOCKING": "lock", "SUMMARIZING": "summarize", "NARRATING": "na
 
 
 def find_violations(snapshot: Rows, journal: Journal) -> list[Violation]:
-    """Return each violation in the rows of the chapters, and each answer to the client that the
-    rows contradict."""
+    """Return every violation: each mistake in the rows of the chapters, and each difference between
+    the rows and the answers that the client has received."""
     read_at = float(snapshot["read_at"])
     stored = [chapter for chapter in snapshot["chapters"] if chapter["state"] != BEING_STORED]
     found = [
@@ -153,8 +153,8 @@ def memory_is_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
     """If memory does not cover a full stretch, there is a summary job that waits, runs or has
     failed.
 
-    After a fork or another attempt at the latest turn there may be none, because the next prompt
-    makes one.
+    After a fork or another attempt at the latest turn the summary job may be missing, because the
+    next prompt makes it.
     """
     if chapter["forked_at_prompt"] == chapter["prompt_index"] > 0 or not chapter["is_remembered"]:
         return

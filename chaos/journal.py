@@ -31,7 +31,8 @@ class Journal:
     """The facts that the client was told. All of them must stay in the database, word for word."""
 
     setups: dict[str, Setup] = field(default_factory=dict)
-    # The submissions that the program has stored, as the client knows. Some have no answer yet.
+    # The submissions of which the client knows that the program has stored them. Some have no
+    # answer yet.
     kept: dict[Key, Words] = field(default_factory=dict)
     answered: dict[Key, Reply] = field(default_factory=dict)
     # Maps the id of the origin and the key of the form to the id of the fork.

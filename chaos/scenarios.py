@@ -15,10 +15,10 @@ import django
 
 @dataclass(frozen=True)
 class Scenario:
-    """How to play chapters of a mode under faults.
+    """The way in which a run plays the chapters of a mode.
 
     `has_numbered_agents` is True if agents of the mode have numbers. Only then can a fault wait for
-    a call of one of them.
+    a call of one of these agents.
     """
 
     mode: str

@@ -79,8 +79,8 @@ def count_kinds(faults: list[Fault]) -> Counter[str]:
 
 
 def _deal(kinds: tuple[str, ...], count: int, chance: random.Random) -> list[str]:
-    """Return `count` kinds in which each kind comes equally often. If they do not divide evenly,
-    chance decides which kinds come once more."""
+    """Return `count` kinds in which each kind comes equally often. If `count` is no multiple of the
+    number of kinds, chance decides which kinds come once more."""
     rounds, rest = divmod(count, len(kinds))
     return [*kinds * rounds, *chance.sample(kinds, rest)]
 

@@ -51,7 +51,8 @@ class Stack:
         return KILLS_OF_PROGRAM if self._servers is None else KILLS_OF_PROGRAM + KILLS_OF_SERVERS
 
     def kill_and_start(self, kind: str) -> bool:
-        """Kill one process and start it again. Return whether the process was still running."""
+        """Kill one process and start it again. Return whether the process was still running before
+        the kill."""
         name = MODEL if kind == "kill-model" else kind.removeprefix("kill-")
         was_hit = was_killed(self.processes, name)
         match name:
@@ -68,8 +69,8 @@ class Stack:
 
     @contextmanager
     def hanging(self, name: str) -> Iterator[None]:
-        """Stop a process from running during the block. Its connections stay open, and nothing is
-        answered."""
+        """Suspend a process while the block runs. The process keeps its connections, but answers
+        nothing."""
         group = self.processes.by_name[name].pid
         os.killpg(group, signal.SIGSTOP)
         try:
@@ -122,7 +123,8 @@ class Stack:
 
 
 def was_killed(processes: Processes, name: str) -> bool:
-    """Kill a process as a crash would. Return whether the process was still running."""
+    """Kill a process as a crash would. Return whether the process was still running before the
+    kill."""
     with suppress(ProcessLookupError):
         processes.kill(name)
     return processes.by_name[name].returncode == -signal.SIGKILL

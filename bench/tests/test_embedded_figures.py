@@ -2,8 +2,8 @@ from typing import Any
 
 from bench.embedded_figures import embedded_figures
 
-# The seconds to the first token. The first three prompts each go to another character, whose start
-# of the request is not in the cache yet.
+# The seconds to the first token of each prompt. The first three prompts go to three different
+# characters, so the model server has no part of their requests in its cache.
 COLD, WARM = [20.0] * 3, [2.5] * 4
 
 

@@ -25,8 +25,8 @@ STATES = {"lock": "DRAFT_TAB1", "prompt": "ACTIVE", "end": "ACTIVE", "build-narr
 
 
 class ScriptedClient(Client):
-    """A client whose chapter is in the state in which it needs the call `verb` next. The calls
-    return the `answers` in order."""
+    """A client whose chapter needs the call `verb` next. The calls return the `answers` in
+    order."""
 
     def __init__(self, verb: str, answers: Sequence[Told] = ()) -> None:
         super().__init__(Server("127.0.0.1", 1), Journal())

@@ -143,7 +143,7 @@ def forget(chapter: Rows) -> None:
 
 
 def leave_alone(chapter: Rows, **changes: Any) -> None:
-    """Set fields of the chapter. Let each of its jobs have changed long ago for the last time."""
+    """Set fields of the chapter, and set the time of the last change of each job to long ago."""
     chapter.update(changes)
     for job in chapter["jobs"]:
         job["updated_at"] = LONG_AGO

@@ -130,8 +130,8 @@ def odd_memories(draw: st.DrawFn) -> list[Block]:
 
 
 def in_full(folded: Fold) -> str:
-    """Return a text that is equal only for equal folds, in which also the order of all entries is
-    equal."""
+    """Return a text that is equal for two folds only if they are equal in everything, even in the
+    order of their entries."""
     return repr(folded)
 
 

@@ -239,7 +239,8 @@ class TestReadableBlock:
 
 
 class TestOddPayloads:
-    """Tests of payloads with any JSON, because a model writes the payloads."""
+    """Tests of payloads with arbitrary JSON. A model writes the payloads, so they may contain
+    anything."""
 
     @given(payload=json_values)
     @pytest.mark.parametrize("kind", MemoryBlock.Type.values)

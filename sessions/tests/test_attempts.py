@@ -1,4 +1,5 @@
-"""Tests that an attempt is stored whole or not at all, and only once even if it is sent again.
+"""Tests that an attempt is stored whole or not at all, and that a submission which is sent again
+stores no second attempt.
 
 A chapter has at most one turn in flight.
 """

@@ -70,10 +70,10 @@ def is_alive(pid: int) -> bool:
 @contextmanager
 def servers_for_tests() -> Iterator[dict[str, str]]:
     """Yield environment variables that name a new database and an empty queue on the servers for
-    tests.
+    tests. Yield none if there are no servers for tests.
 
-    Without servers for tests there are no such variables. The shell's own DATABASE_URL and
-    CELERY_BROKER_URL are never used, because their servers may store somebody's chapters.
+    The shell's own DATABASE_URL and CELERY_BROKER_URL are never used, because their servers may
+    store somebody's chapters.
     """
     named: dict[str, str] = {}
     with ExitStack() as servers:

@@ -145,8 +145,8 @@ class TestEveryModel:
     ) -> None:
         for _ in range(3):
             add_records(make_active_chapter(), number=5)
-        # The first visit makes the account of the admin. It is made here, so that its queries do
-        # not count.
+        # The first visit makes the admin's account. This visit comes before the queries are
+        # counted, so that only the queries of the page count.
         client.get("/admin/")
         with django_assert_max_num_queries(8):
             client.get(address(model, "changelist"))

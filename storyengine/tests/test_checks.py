@@ -132,7 +132,7 @@ def test_what_is_meant_so_is_not_remarked(settings: Settings, changes: dict[str,
 def test_a_weak_guard_is_named_at_every_start(
     settings: Settings, changes: dict[str, object], check_id: str
 ) -> None:
-    """Each weakness is reported once. This also holds if the checks for a deployment run too."""
+    """Each weakness is reported once, even if the checks for a deployment run too."""
     for name, value in changes.items():
         setattr(settings, name, value)
     for is_deployment in (False, True):

@@ -100,8 +100,8 @@ def piled(client: Client) -> Pages:
     return rendered(client, ["/", *tabs, address(ended, "draft"), address(ended, "confirm-delete")])
 
 
-# Returns each word in Latin letters that the browser has drawn from right to left. All words of the
-# program are in Latin letters.
+# The script returns each word in Latin letters that the browser has drawn from right to left. All
+# words of the program are in Latin letters.
 TURNED_ROUND = """() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const turned = [];
@@ -125,7 +125,7 @@ TURNED_ROUND = """() => {
   }
   return turned;
 }"""
-# Numbers the visible parts of a page that contain no marks, and returns their number.
+# The script numbers the visible parts of a page that contain no marks, and returns their number.
 MARK_PARTS = """() => {
   const marks = /[\\u0301\\u0316]/, has = (part) => marks.test(part.textContent)
     || [...part.querySelectorAll("input, textarea")].some((field) => marks.test(field.value));
@@ -137,8 +137,8 @@ MARK_PARTS = """() => {
   }
   return number;
 }"""
-# Gives each text with marks a shadow that reaches far up and down. Fonts pile marks up differently
-# on each machine, but this shadow is the same on all machines.
+# The script gives each text with marks a shadow that reaches far up and down. Fonts pile marks up
+# differently on each machine, but this shadow is the same on all machines.
 PILE_UP = """() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {

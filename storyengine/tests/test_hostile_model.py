@@ -1,6 +1,6 @@
 """Tests of the whole program with a model server that sends hostile answers.
 
-Replies and jobs of the worker receive them at the same time.
+Replies and jobs of the worker receive these answers at the same time.
 """
 
 import re

@@ -263,7 +263,8 @@ def check_the_latest_reply_to_each_prompt_is_chosen(old: Old, chapter: Session) 
 
 def check_committed_attempts_hold_words_and_then_a_reply() -> None:
     attempts = Attempt.objects.filter(status="committed").prefetch_related("events", "turn")
-    # The played chapter has nine of them, the imported one five, and the ended one two.
+    # Nine of these attempts are in the played chapter, five in the imported one, and two in the
+    # ended one.
     assert len(attempts) == 16
     for attempt in attempts:
         words, reply, *rest = attempt.events.all()

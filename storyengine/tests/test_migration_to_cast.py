@@ -1,4 +1,4 @@
-"""Tests of the migration that makes rows of the cast of the characters that were stored as JSON."""
+"""Tests of the migration by which characters that were stored as JSON become rows of the cast."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -28,9 +28,9 @@ MOST_BELOW = 200
 NAMES = {"1": "Mara of the Ferry", "2": "Tomasz Wieczorkowski", "3": "The Keeper's Youngest"}
 LONG = " ".join(["Unverhältnismäßigkeitsbeschreibung"] * 5)
 
-# Returns how far a page goes on below its last visible part, and the elements that are too wide for
-# their place. If the page is shorter than the window, the end of the window counts as its last
-# part. Rows of pills, code, figures and text fields may scroll, so they are not too wide.
+# The script returns how far a page goes on below its last visible part, and the elements that are
+# too wide for their place. If the page is shorter than the window, the end of the window counts as
+# its last part. Rows of pills, code, figures and text fields may scroll, so they are not too wide.
 MEASURE = """() => {
   const scrolls = (part) => /auto|scroll|clip|hidden/.test(getComputedStyle(part).overflowY);
   const bottomOf = (part) => {

@@ -61,7 +61,8 @@ FOREIGN_PARTS = """() => {
 
 @dataclass
 class Watch:
-    """A record of everything that a browser did and a page of the program never makes it do."""
+    """A record of all signs that a hostile text had an effect in the browser: scripts that ran,
+    dialogs, requests that were refused or went elsewhere, errors, and foreign parts of a page."""
 
     origin: str
     has_policy: bool

@@ -1,4 +1,5 @@
-"""Tests that a request whose sender may not send it is refused before any of its body is stored."""
+"""Tests that a request without a valid login, token or origin is refused before any of its body is
+stored."""
 
 import json
 

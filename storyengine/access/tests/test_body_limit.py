@@ -53,8 +53,8 @@ def test_a_hundred_megabytes_are_read_to_their_end_and_not_stored(
 
 
 class TestEverythingElse:
-    """Tests of all addresses but those of an import. They have a lower limit, because only an
-    import needs a larger body."""
+    """Tests of the addresses that take no import. Their limit is lower, because only an import
+    needs a large body."""
 
     @pytest.mark.parametrize("declared", ["2000000", ""])
     @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ class TestTooSlow:
         self, monkeypatch: pytest.MonkeyPatch, seconds: int, status: int
     ) -> None:
         """The client sends a tenth of a megabyte every `seconds`. No pause is long enough for a
-        timeout, so only the whole time decides."""
+        timeout, so only the total time decides."""
         clock = count(step=seconds)
         now = SimpleNamespace(seconds=next(clock))
         monkeypatch.setattr(body_limit, "SILENT_SECONDS", 30.0)

@@ -64,7 +64,7 @@ def try_behind(guesses: int, address: str, may_count: Event) -> Verdict | None:
         waiting = [
             asyncio.create_task(atry_token(request_of("a guess", STRANGER))) for _ in range(guesses)
         ]
-        # After this, each wrong token waits to be counted.
+        # The other tasks run here, until each wrong token waits to be counted.
         await asyncio.sleep(0)
         verdict = await asyncio.wait_for(atry_token(request_of(TOKEN, address)), PATIENCE / 2)
         assert not any(task.done() for task in waiting)

@@ -148,8 +148,8 @@ def test_the_number_of_queries_does_not_grow_with_the_page(
     chapter: Session, django_assert_max_num_queries: Any
 ) -> None:
     for _ in range(2):
-        # The address needs five queries, and one more for each of the agents, of which there are at
-        # most three.
+        # The list of calls needs five queries, and one more for each agent. The calls here are of
+        # at most three agents.
         with django_assert_max_num_queries(8):
             calls(chapter, "?limit=100")
         play_many(chapter, 8)

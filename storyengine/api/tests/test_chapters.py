@@ -54,7 +54,7 @@ SESSION_FIELDS = {
 
 
 def full_chapter() -> Session:
-    """Return a chapter of whose document no part is empty."""
+    """Return a chapter that has an entry in every part of its document."""
     chapter = make_active_chapter(agent_names={"2": "Mara"})
     add_prompts(chapter, 7)
     block = MemoryBlock.objects.create(

@@ -304,8 +304,8 @@ def test_what_cannot_be_backed_up_is_not_thrown_away(
 def test_a_database_that_is_damaged(
     backup: Path, database_file: Path, spoil: Callable[[bytes], bytes]
 ) -> None:
-    """The restore does not overwrite the damaged file. It works after the user has moved the file
-    away, as the documentation says."""
+    """The restore does not overwrite the damaged file. The restore works after the user has moved
+    the file away, as the documentation says."""
     database_file.write_bytes(damaged := spoil(database_file.read_bytes()))
     with pytest.raises(CommandError, match=r"could not be backed up.*\. To give it up, add"):
         call_command("restore", str(backup))

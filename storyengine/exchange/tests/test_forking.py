@@ -1,5 +1,8 @@
-"""Tests that a fork has everything that its origin had after one of its turns. Later changes of one
-do not change the other."""
+"""Tests that a fork has everything that its origin had after one of its turns.
+
+Later changes of the fork do not change the origin, and later changes of the origin do not change
+the fork.
+"""
 
 import json
 from collections.abc import Callable

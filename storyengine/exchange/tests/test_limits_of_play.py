@@ -255,7 +255,8 @@ def test_at_a_limit_it_comes_back_and_beyond_it_is_refused(
 ) -> None:
     deed(chapter, 0)
     comes_back(chapter)
-    # Each deed begins with a new turn, so the first deed has used up nothing of the limit.
+    # Each deed begins with a new turn, so the changes of the first deed do not count for the
+    # second.
     with pytest.raises(ChapterError):
         deed(chapter, 1)
     Attempt.objects.filter(status=Attempt.Status.RUNNING).delete()

@@ -161,8 +161,8 @@ def test_a_bug_is_a_line_that_asks_to_be_read(
 
 @pytest.mark.usefixtures("_own_urls")
 def test_an_answer_that_is_no_bug_has_one_line(client: Client, written: Written) -> None:
-    """Django's own warning about such an answer is not logged, because it would be a second line
-    about one request."""
+    """Django's own warning about the status 503 is not logged, because each request has only one
+    line in the log."""
     assert client.get("/away").status_code == 503
     lines = [json.loads(line) for line in written.as_json]
     (line,) = [line for line in lines if line["logger"] in (REQUESTS, "django.request")]

@@ -21,7 +21,8 @@ pytestmark = [
 # The number of connections in the pool. psycopg's own check drops one dead connection at a time and
 # waits twice as long each time. With this many dead connections a request would wait too long.
 CONNECTIONS = 8
-# Ends all other connections to the database. It waits up to five seconds for the end of each.
+# This statement ends all other connections to the database, and waits up to five seconds for the
+# end of each.
 END_ALL = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
     "WHERE pid <> pg_backend_pid() AND datname = current_database()"

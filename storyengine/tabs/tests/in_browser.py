@@ -15,7 +15,7 @@ from storyengine.tests.running import ScriptedProgram, run_scripted_program
 # reply lasts two minutes, unless the test calls `let_reply_end`.
 FAST, HELD = 400, 0.5
 
-# Selects the transcript, and returns the text that the browser would copy.
+# The script selects the transcript, and returns the text that the browser would copy.
 READ_SELECTION = """() => {
   const range = document.createRange();
   range.selectNodeContents(document.getElementById("transcript"));

@@ -39,7 +39,8 @@ SCROLL_UP_AS_WORDS_COME = """() => {
   transcript.append("And then");
 }"""
 
-# Waits for two frames, because the page's observers run only after the first frame's callbacks.
+# The script waits for two frames, because the page's observers run only after the first frame's
+# callbacks.
 NEXT_FRAME = """() => new Promise(resolve => {
   requestAnimationFrame(() => requestAnimationFrame(resolve));
 })"""
