@@ -1,5 +1,7 @@
-"""Fixtures and hooks for all tests. No test calls a real model or a broker, and a test can run
-the jobs that it queued."""
+"""Fixtures and hooks for all tests.
+
+By default, a test calls no real model and no broker, and it can run the jobs that it queued.
+"""
 
 import os
 import uuid

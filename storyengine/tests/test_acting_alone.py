@@ -389,7 +389,7 @@ def dying(at: int) -> Iterator[Failing]:
     """Let the process die before its N-th write or after its N-th commit. It stores nothing
     afterwards."""
     failing = Failing(at, OperationalError("the process has died"), lasts=True)
-    # The commit of the connection fails, below Django's functions.
+    # The process dies at the commit itself, whichever function of Django commits.
     backend: Any = connection
     commit = backend._commit
 

@@ -19,7 +19,8 @@ NOT_READ_HERE = {"POSTGRES_PASSWORD", "PUBLISH_ON", "COMPOSE_PROJECT_NAME"}
 def names_read_by_the_program() -> set[str]:
     source = "".join((BASE / name).read_text(encoding="utf-8") for name in READERS)
     names = set(re.findall(r'read_\w+\(\s*"([A-Z][A-Z_0-9]+)"', source))
-    # The program builds the names of these variables from the prefix and the agent's number.
+    # The program builds the names STORYENGINE_MODEL_AGENT_0 to _9 from this prefix and the agent's
+    # number.
     return names - {"STORYENGINE_MODEL_"} | {"STORYENGINE_MODEL_AGENT_0"}
 
 

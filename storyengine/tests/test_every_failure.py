@@ -261,8 +261,8 @@ def test_every_commit_of_the_database(
 ) -> None:
     @contextmanager
     def arm(failing: Failing) -> Iterator[None]:
-        # The commit of the connection fails, below Django's functions, as it does on a failing
-        # disk.
+        # The commit itself fails, as on a failing disk, so every function of Django that commits
+        # fails too.
         backend: Any = connection
         with monkeypatch.context() as patch:
             commit = backend._commit

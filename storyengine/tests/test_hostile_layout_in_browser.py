@@ -97,8 +97,8 @@ def piled(client: Client) -> Pages:
     return rendered(client, ["/", *tabs, address(ended, "draft"), address(ended, "confirm-delete")])
 
 
-# The script returns the program's words, which are in Latin letters, where the browser draws them
-# from right to left.
+# The script returns each word of the program that the browser draws from right to left. The
+# program's words are in Latin letters.
 TURNED_ROUND = """() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const turned = [];

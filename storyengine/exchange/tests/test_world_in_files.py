@@ -69,7 +69,7 @@ TIDE_JOB = JobKind(_never_run, lambda job, error: None)
 
 @pytest.fixture
 def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
-    """Add a mode that has a world and is otherwise the Game Master's."""
+    """Add a mode that differs from the Game Master's only by its world."""
     game_master = find_mode("gamemaster")
     assert game_master is not None
     mode = replace(
