@@ -1,12 +1,12 @@
-"""Tests that only its chosen attempts decide what a chapter is, however it was played.
+"""Tests that a chapter is decided by its chosen attempts alone, however it was played.
 
 Chapters are played at random, with attempts, kills, retries, choices, edits, trials, acts, late
 results, memory, rulings, ends, forks and files. After each step the rows are compared with a small
 model of the chapter (`chapter_machine/expected.py`). At the end the chosen attempts alone are
-played in another chapter, which must be the same.
+played in another chapter. This chapter must be the same as the first one.
 
-Replies are not streamed. The rules call the functions that a task or a worker calls, so that any of
-these functions can come between any others.
+Replies are not streamed. The rules call the functions that a task or a worker calls, so that these
+functions can be called in any order.
 """
 
 import os
@@ -50,11 +50,12 @@ from storyengine.tests.chapter_machine.work import PlaysWithWorkers
 from storyengine.tests.lighthouse.state import WIND
 from storyengine.tests.lighthouse.tide import TIDE
 
-# The number of chapters that are played. Without CI each run plays other chapters. The option
-# `--hypothesis-seed` plays the same ones again: STORYENGINE_TEST_CHAPTERS=200 pytest
+# The number of chapters that are played. Without CI=true each run plays other chapters. The option
+# `--hypothesis-seed` repeats the chapters of a run: STORYENGINE_TEST_CHAPTERS=200 pytest
 # storyengine/tests/test_chapter_machine.py --hypothesis-seed=8
 CHAPTERS = int(os.environ.get("STORYENGINE_TEST_CHAPTERS", "8"))
-# A chapter has at most this number of copies, because a copy takes longer than any other step.
+# The largest number of copies of a chapter. It is small, because making a copy takes longer than
+# any other step.
 COPIES = 4
 APP = "storyengine.tests.lighthouse"
 
@@ -75,7 +76,8 @@ class Play(PlaysWithWorkers):
     def read_back(self, goes_on: bool) -> None:
         """Export the chapter and import the file.
 
-        An attempt in flight is broken in the copy, and a broken attempt can be retried there.
+        If an attempt was in flight, its copy is broken. The user can retry a broken attempt in the
+        copy.
         """
         broken = self.in_flight or self.broken
         copy = import_chapter(export_chapter(self.pk).to_json())
@@ -114,9 +116,10 @@ class Play(PlaysWithWorkers):
     @precondition(lambda self: not self.in_flight)
     @rule(data=st.data(), is_copied=st.booleans())
     def end_and_reopen(self, data: st.DataObject, is_copied: bool) -> None:
-        """End the chapter, try to play on in it, and reopen it.
+        """End the chapter, try every action on it, and reopen it.
 
-        An ended chapter refuses to be played, but its trials may end, and canon may be ruled on.
+        The engine refuses to play on in an ended chapter. A running trial may end, and the user may
+        rule on canon.
         """
         self.end()
         self.send_prompt(data, 1)
@@ -163,10 +166,10 @@ class Play(PlaysWithWorkers):
         check_prompts(self.pk, self.expected, turn=self.checks)
 
     def teardown(self) -> None:
-        """Play until nothing waits, end the chapter, and play its chosen attempts in another
+        """Play until no job is waiting, end the chapter, and play its chosen attempts in another
         chapter."""
         try:
-            # The chapter may be ended already, because a step failed.
+            # If a step has failed, the chapter may be ended already.
             if self.number and not self.has_ended:
                 self.play_to_the_end()
                 self.made.append(play_the_chosen(self.pk, self.expected))
@@ -180,8 +183,8 @@ class Play(PlaysWithWorkers):
             self.in_flight = None
         self.finish_claimed()
         last = self.number
-        # The first prompt asks for the late results that are lacking. The second one takes them,
-        # and the third one takes nothing.
+        # The first prompt asks for the late results that the chapter lacks. The second prompt takes
+        # these results. The third one finds none.
         for _ in range(3):
             self.broken = None
             who, words = None, f"Words {self.mark()}."
@@ -211,7 +214,7 @@ def lighthouse_installed(settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     # These tests renew no leases, and on a slow machine the usual leases could run out.
     for lease in ("sessions.attempts.LEASE", "agents.running.jobs.JOB_LEASE"):
         monkeypatch.setattr(lease, timedelta(hours=1))
-    # With this number no late result becomes void, however often its worker is killed.
+    # With so many tries, no late result becomes void, however often the worker is killed.
     monkeypatch.setattr("agents.running.jobs.MAX_ATTEMPTS", 1_000)
     with substitute_provider(ScriptedProvider(fallback=parrot)):
         yield

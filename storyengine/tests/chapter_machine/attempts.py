@@ -77,13 +77,14 @@ class PlaysAttempts(RuleBasedStateMachine):
         self.has_ended = False
         # The jobs that workers of the test have claimed.
         self.claimed: list[Job] = []
-        # These runs and jobs are over, but their processes do not know it yet.
+        # Attempts whose runs are over, and jobs that are over. Their processes do not know it yet.
         self.lost: list[Attempt] = []
         self.lost_jobs: list[Job] = []
-        # This is true if the chapter has asked for the late results that it lacks. A copy asks for
-        # the results of its latest turn, with its next prompt, with a retry or at its end.
+        # True if the chapter has asked for the late results that it lacks. A copy asks for the
+        # results of its latest turn only with its next prompt, with a retry or at its end.
         self.asks_again = True
-        # The chosen attempts of earlier turns whose results were unfinished when a copy was made.
+        # The ids of the chosen attempts of earlier turns whose late results were not finished when
+        # the copy was made.
         self.left_out: set[int] = set()
         self.count = self.checks = 0
 
@@ -133,10 +134,10 @@ class PlaysAttempts(RuleBasedStateMachine):
         return "\n\n".join(paragraphs)
 
     def some(self, data: st.DataObject, number: int) -> list[int] | None:
-        """Return random witnesses or readers among the characters and persons who take part before
-        this turn.
+        """Return random witnesses or readers. They are among the characters and persons who take
+        part before the turn with this number.
 
-        The result None means all of them.
+        If the result is None, all of them are meant.
         """
         everybody = self.expected.everybody(before=number)
         drawn = st.none() | st.lists(st.sampled_from(everybody), min_size=1, unique=True)
@@ -207,7 +208,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         )
 
     def begin(self, open_attempt: Callable[[], OpenedAttempt]) -> Attempt:
-        """Store an attempt, let it take the late results that wait for it, and prepare its call."""
+        """Store an attempt, let it take its late results, and prepare the call of its model."""
         opened, writing = replies._open_and_prepare(open_attempt, replies._prepare, compose_reply)
         if isinstance(writing, Exception):
             raise writing
@@ -217,8 +218,8 @@ class PlaysAttempts(RuleBasedStateMachine):
         return opened.attempt
 
     def take(self, row: Attempt, number: int, words: str, who: Any) -> Try:
-        """Return the expected form of the attempt at its beginning, with the late results that it
-        takes."""
+        """Return the attempt as the expected chapter has it at its beginning, with the late results
+        that it takes."""
         taken = [Change(TIDE_CAME, one.level) for one in self.expected.waiting(number)]
         witnesses = None if who is None else sorted({*who, *([row.actor] if row.actor else [])})
         one = Try(row, number, words, witnesses, Run(taken))
@@ -347,7 +348,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         assert not store_changes(lost, [NewChange(LIT, {"lamp": "late"})])
         assert committing.commit_reply(lost, "") is None
 
-    # The following rules change the latest turn or rule on canon, as the user can.
+    # The following rules are the user's changes of the latest turn and the user's rulings on canon.
 
     @precondition(lambda self: self.can_change)
     @rule(data=st.data())

@@ -53,9 +53,9 @@ def check_results(pk: uuid.UUID, expected: ExpectedChapter) -> None:
 
 
 def check_memory(pk: uuid.UUID, expected: ExpectedChapter) -> None:
-    """Check that each stretch has one delta that counts for each set of witnesses.
+    """Check that each stretch has exactly one delta that counts for each set of witnesses.
 
-    The delta of the largest set comes first.
+    The delta for the largest set comes first.
     """
     covered = 0
     for stretch, audiences in counting_stretches(pk).items():
@@ -73,10 +73,11 @@ def check_memory(pk: uuid.UUID, expected: ExpectedChapter) -> None:
 
 
 def check_prompts(pk: uuid.UUID, expected: ExpectedChapter, *, turn: int | None = None) -> None:
-    """Check that each reader's prompt in each tier has what the reader knows, and nothing else.
+    """Check that the prompt of each reader in each tier has what the reader knows, and nothing
+    else.
 
-    If `turn` is given, only one pair of reader and tier is checked. The next number checks the next
-    pair.
+    If `turn` is given, only one combination of a reader and a tier is checked. The next higher
+    number checks the next combination.
     """
     chapter = read_chapter(pk)
     covered, last = chapter.last_summarized_prompt_index, len(expected.turns)
@@ -92,15 +93,15 @@ def check_prompts(pk: uuid.UUID, expected: ExpectedChapter, *, turn: int | None 
         assert marks_in(told) == expected.known_to(slot)
         thoughts = expected.thoughts_of(slot, first=covered + 1)
         assert thoughts <= thoughts_in([told]) <= expected.thoughts_of(slot)
-        # The following prompt is for another attempt at the latest turn.
+        # A prompt for another attempt at the latest turn has nothing of this turn.
         told = told_to_keeper(chapter, slot, tier, before=last)
         assert marks_in(told) == expected.known_to(slot, before=last)
         assert thoughts_in([told]) <= expected.thoughts_of(slot, before=last)
 
 
 def check_request(expected: ExpectedChapter, one: Try, tier: Tier) -> None:
-    """Check that the request of a running attempt has what its actor knew before its turn, and the
-    changes of the attempt itself."""
+    """Check that the request of a running attempt has what its actor knew before the turn, and the
+    changes that the attempt has made."""
     known = expected.known_to(one.actor, before=one.turn, run=one.run)
     told = told_for(one.row, tier)
     sent = marks_in(sent_for(one.row)) - (marks_in(one.words) - known)

@@ -1,4 +1,4 @@
-"""A model of a lighthouse chapter, made of its turns and without a database.
+"""A small model of a lighthouse chapter. It consists of the chapter's turns and needs no database.
 
 The state machine makes the same steps in the engine and in this model, and compares the two.
 """
@@ -12,7 +12,7 @@ from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND, Light
 
 KEEPERS = (1, 2, 3)
 # A mark is a word that occurs only once. Each spoken text, each ruling and each person's name has a
-# mark. A thought has a mark of another form.
+# mark of one form. Each thought has a mark of the other form.
 MARK = re.compile(r"zq\d+")
 THOUGHT_MARK = re.compile(r"tq\d+")
 ASIDE, THINKS, SEA = "*aside*", "*thinks*", "*sea*"
@@ -22,8 +22,8 @@ ASIDE, THINKS, SEA = "*aside*", "*thinks*", "*sea*"
 class Change:
     """A change of the world.
 
-    Its `value` is a lamp, a number of litres, a force, a level, or the number of the person whose
-    name has this `mark`.
+    Its `value` is a lamp, a number of litres, the force of the wind, the level of the tide, or the
+    number of a person. A person's name contains the `mark`.
     """
 
     kind: str
@@ -41,10 +41,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Said:
-    """An event with its text and with the members of the cast who perceived it.
+    """An event: its text, and the members of the cast who perceived it.
 
-    `form` is the first word of its paragraph if this word names the event's kind. Otherwise it is
-    empty, as it is for the words of the user.
+    `form` is the first word of the event's paragraph if this word names the kind of the event.
+    Otherwise `form` is empty, as for the words of the user.
     """
 
     text: str
@@ -81,8 +81,8 @@ class Try:
 
     @property
     def key(self) -> str:
-        """The text of the attempt's replies, which names the attempt, because no other attempt has
-        the same."""
+        """The text of the attempt's replies. It identifies the attempt, because no two attempts
+        have the same replies."""
         return key_of([one.text for one in self.replies])
 
     @property
@@ -91,7 +91,8 @@ class Try:
         return "\n\n".join(f"{one.form} {one.text}".strip() for one in self.replies)
 
     def edited(self, text: str) -> list[Said]:
-        """Return the attempt's events with a new text for the last one that is no thought."""
+        """Return the attempt's events with a new text in place of the last event that is no
+        thought."""
         last = max(at for at, one in enumerate(self.events) if not one.is_thought)
         return [
             replace(one, text=text) if at == last else one for at, one in enumerate(self.events)
@@ -135,15 +136,15 @@ class ExpectedChapter:
         return self.turns[-1]
 
     def told(self, *, before: int | None = None) -> list[Step]:
-        """Return the turns before this number, or all turns if there is no number."""
+        """Return the turns before the turn with this number, or all turns if there is no number."""
         return self.turns if before is None else self.turns[: before - 1]
 
     def is_chosen(self, one: Try) -> bool:
         return one.turn <= len(self.turns) and self.turns[one.turn - 1].chosen is one
 
     def changes(self, *, before: int | None = None, run: Run | None = None) -> list[Change]:
-        """Return the changes that count before this turn. Those of `run` are added although it is
-        not committed."""
+        """Return the changes that count before the turn with this number. Add the changes of `run`,
+        although its attempt is not committed."""
         counting: list[Change] = []
         for step in self.told(before=before):
             counting += step.chosen.run.changes + step.acts
@@ -165,8 +166,8 @@ class ExpectedChapter:
         return [*KEEPERS, *(int(one.value) for one in self.people(before=before, run=run))]
 
     def waiting(self, number: int) -> list[Result]:
-        """Return the results that an attempt at this turn takes, in the order of the turns that
-        asked."""
+        """Return the late results that an attempt at the turn with this number takes. They are in
+        the order of the turns that asked for them."""
         taken = self.light(before=number).tides
         found = [
             one
@@ -178,9 +179,10 @@ class ExpectedChapter:
     def known_to(
         self, slot: int | None, *, before: int | None = None, run: Run | None = None
     ) -> set[str]:
-        """Return the marks of the events and rulings that the character knows, and of all persons.
+        """Return the marks of the events and rulings that the character knows, and the marks of all
+        persons.
 
-        Without a slot, the events and rulings of all characters are included.
+        Without a slot, return the marks of all events and rulings.
         """
         heard = [one.text for one in self._said(before) if slot is None or slot in one.witnesses]
         told = [one.mark for one in self.rulings if slot is None or slot in one.readers]
@@ -188,7 +190,7 @@ class ExpectedChapter:
         return marks_of([*heard, *told, *people])
 
     def thoughts_of(self, slot: int, *, first: int = 1, before: int | None = None) -> set[str]:
-        """Return the marks of the character's thoughts from this turn on."""
+        """Return the marks of the character's thoughts from turn `first` on."""
         steps = self.told(before=before)[first - 1 :]
         events = [one for step in steps for one in step.chosen.events if one.is_thought]
         return thoughts_in(one.text for one in events if slot in one.witnesses)
@@ -214,8 +216,8 @@ class ExpectedChapter:
         return events
 
     def until(self, number: int, rows: dict[str, Attempt]) -> "ExpectedChapter":
-        """Return a copy that ends with this turn. `rows` has the copy's attempts by the texts of
-        their replies."""
+        """Return a copy of this model that ends with the turn with this number. `rows` maps the
+        texts of replies to the copied attempts."""
         tries: dict[int, Try] = {}
         steps: list[Step] = []
         for step in self.turns[:number]:

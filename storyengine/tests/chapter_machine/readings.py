@@ -1,5 +1,5 @@
-"""Functions that read a chapter in the engine: its world, its memory, its prompts, and all that a
-copy keeps."""
+"""Functions that read a chapter in the engine: its world, its memory, its prompts, and everything
+that a copy must keep."""
 
 import json
 import uuid
@@ -22,12 +22,12 @@ from sessions.transcript import chosen_entries
 from storyengine.tests.chapter_machine.expected import MARK, key_of, marks_of, thoughts_in
 from storyengine.tests.lighthouse.state import Light
 
-# A budget in tokens from which no layer of a request is ever trimmed.
+# A budget in tokens that is so large that no layer of a request is shortened.
 ROOM = 1_000_000
 
 
 def parrot(request: ModelRequest) -> str:
-    """Answer as a memory agent that stores every mark of its request."""
+    """Answer as a memory agent does, and repeat every mark of the request in the delta."""
     sent = " ".join(message.content for message in request.messages)
     assert CHUNK in sent, "Only memory calls a model here."
     marks = sorted(set(MARK.findall(sent)))
@@ -79,17 +79,17 @@ def sent_for(attempt: Attempt) -> str:
 
 
 def waiting_levels(session_id: uuid.UUID) -> list[int]:
-    """Return the levels of the late results that a new prompt would take."""
+    """Return the levels of the late results that the next prompt would take."""
     following = Attempt(session=read_chapter(session_id))
     return [one.payload["level"] for one in waiting_results(following)]
 
 
 def counting_stretches(session_id: uuid.UUID) -> dict[Stretch, list[tuple[int, ...]]]:
-    """Return the stretches whose deltas belong to chosen attempts, each with the audiences of its
-    deltas.
+    """Return the stretches whose deltas belong to chosen attempts. The value of each stretch is the
+    list of its deltas' audiences.
 
-    This function reads the rows itself, because it tests the functions that decide which deltas
-    count.
+    This function reads the rows itself, because it is there to test the functions that decide which
+    deltas count.
     """
     chosen = dict(read_chapter(session_id).turns.values_list("number", "chosen"))
     deltas = MemoryBlock.objects.filter(
@@ -104,7 +104,7 @@ def counting_stretches(session_id: uuid.UUID) -> dict[Stretch, list[tuple[int, .
 
 
 def rows_by_replies(session_id: uuid.UUID) -> dict[str, Attempt]:
-    """Return the committed attempts, oldest first, by the texts of their replies."""
+    """Return the committed attempts, oldest first. The keys are the texts of their replies."""
     rows: dict[str, Attempt] = {}
     for one in committed_attempts(session_id).select_related("turn"):
         said = one.events.exclude(role=Event.Role.USER).order_by("position")
@@ -115,8 +115,8 @@ def rows_by_replies(session_id: uuid.UUID) -> dict[str, Attempt]:
 
 
 def reads(session_id: uuid.UUID, *, until: int) -> dict[str, Any]:
-    """Return all of a chapter up to a turn except ids. A copy that ends with this turn must give
-    the same."""
+    """Return everything of a chapter up to a turn, except ids. The result for a copy that ends with
+    this turn must be the same."""
     chapter = read_chapter(session_id)
     names = {row.pk: replies for replies, row in rows_by_replies(session_id).items()}
     blocks = chapter.memory_blocks.filter(to_prompt_index__lte=until)

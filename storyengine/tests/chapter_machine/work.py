@@ -33,7 +33,7 @@ class PlaysWithWorkers(PlaysAttempts):
     """
 
     def due(self, **which: Any) -> list[Job]:
-        """Return the jobs that may run, after all pauses before a retry have been ended."""
+        """End all pauses before a retry, and return the jobs that may run then."""
         jobs = Job.objects.filter(session_id=self.pk)
         jobs.filter(status=Job.Status.QUEUED).update(run_after=timezone.now())
         return list(due_jobs().filter(session_id=self.pk, **which).order_by("created_at", "pk"))
@@ -46,8 +46,8 @@ class PlaysWithWorkers(PlaysAttempts):
     @precondition(lambda self: not self.in_flight)
     @rule(data=st.data(), actor=ACTORS)
     def play_and_remember(self, data: st.DataObject, actor: int | None) -> None:
-        """Play a turn, and let the workers finish their jobs before the next step, as in usual
-        play."""
+        """Play a turn, let the workers finish their jobs, and perhaps re-roll or edit the reply.
+        This is the usual course of play."""
         self.send_prompt(data, actor)
         for is_retried in data.draw(st.lists(st.booleans(), max_size=3), label="steps and retries"):
             self.take_a_step(data, data.draw(st.sampled_from(KINDS)))
@@ -143,8 +143,8 @@ class PlaysWithWorkers(PlaysAttempts):
     @precondition(lambda self: not self.has_ended)
     @rule()
     def accept_memory_calls(self) -> None:
-        """Accept the calls that memory needs. If memory is far behind, it is not written before
-        that."""
+        """Accept the calls that memory needs. Without this, no memory is written for a chapter
+        whose memory is far behind."""
         with suppress(WrongState):
             retry_summary(self.pk, accept_calls=True)
 
