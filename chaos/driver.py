@@ -97,8 +97,8 @@ class Driver:
             self._complain("chapters can be finished", "no draft after the faults were over")
 
     def _settled(self) -> dict[str, Any] | None:
-        """Wait until the chapter can take a step, and return it. If the chapter is complete, begin
-        another one."""
+        """Wait until the chapter can take a step, and return the chapter. If it is complete, begin
+        another chapter first."""
         if not self._chapter and not self._begin():
             return None
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -199,7 +199,7 @@ def nothing_stuck(chapter: Rows, read_at: float) -> Iterator[str]:
 
 def _idle_state(chapter: Rows, late: float) -> Iterator[str]:
     """Yield a violation if the chapter's state says that a job is doing some work, and there is no
-    such job."""
+    job for this work."""
     touched = max([chapter["updated_at"], *(job["updated_at"] for job in chapter["jobs"])])
     live = {job["kind"] for job in chapter["jobs"] if job["status"] in LIVE}
     kind = WORK_OF_STATE.get(chapter["state"])

@@ -65,7 +65,7 @@ def send(page: Page, text: str) -> None:
 
 
 def expect_turn(page: Page, number: int, text: str) -> None:
-    """Wait until the transcript shows this prompt and the next prompt can be sent."""
+    """Wait until the transcript shows this prompt, and until the next prompt can be sent."""
     expect(page.locator("#transcript")).to_contain_text(f"{number}) {text}")
     expect(page.locator("[data-send]")).to_be_visible()
     expect(page.locator("#running")).to_have_count(0)

@@ -240,7 +240,8 @@ def check_no_event_is_lost_or_changed(old: Old) -> None:
     new = {event.pk: event for event in Event.objects.all()}
     for pk, row in old.rows["Event"].items():
         event = new.pop(pk)
-        # The migration moves a system event from before the first prompt to the first prompt.
+        # A system event may come before the first prompt. The migration makes it an event of the
+        # first prompt.
         row["prompt_index"] = max(row["prompt_index"], 1)
         assert {name: getattr(event, name) for name in row} == row
     added = sorted(event.text for event in new.values())

@@ -62,7 +62,7 @@ FOREIGN_PARTS = """() => {
 @dataclass
 class Watch:
     """A record of all signs that a hostile text had an effect in the browser: scripts that ran,
-    dialogs, requests that were refused or went elsewhere, errors, and foreign parts of a page."""
+    dialogs, refused requests, requests to other sites, errors, and foreign parts of a page."""
 
     origin: str
     has_policy: bool

@@ -1,4 +1,5 @@
-"""Tests that bodies that are too large or too slow are refused before Django stores them."""
+"""Tests that the body of a request is refused before Django stores it, if it is too large or too
+slow."""
 
 import asyncio
 import json

@@ -30,7 +30,8 @@ from storyengine.tests.whole_chapter import make_whole_chapter
 pytestmark = pytest.mark.django_db(transaction=True)
 
 UNREADABLE = "The database cannot be read, and was left as it is: "
-# The two parts of the message. An apostrophe stands between them, which pages escape.
+# The beginning and the end of the message. Between them the message has an apostrophe, which pages
+# escape.
 SENTENCE = (UNREADABLE, "docs/deployment.md says how to restore a backup all the same.")
 # The tests damage one page of the database's file in STRIDE pages, each by itself. If STRIDE is 1,
 # the tests take some minutes.

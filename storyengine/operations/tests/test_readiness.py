@@ -28,7 +28,8 @@ from storyengine.operations.readiness import WAITS_TOO_LONG, look_at_broker
 from storyengine.stack import storage_refusals
 from storyengine.stack.storage_refusals import find_storage_refusal
 
-# A thread of the readiness check reads the database. It sees only rows that are committed.
+# The readiness check reads the database in a thread of its own, which sees only rows that are
+# committed.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TOKEN = "token-of-the-test-0123456789"
