@@ -1,5 +1,4 @@
-"""A randomised test that a chapter's world is the same as if only its chosen attempts had ever been
-made."""
+"""A chapter's world is the same as if only the chosen attempts had ever been made."""
 
 import uuid
 from collections.abc import Callable
@@ -40,7 +39,7 @@ from sessions.world import (
 
 @dataclass
 class Run:
-    """The changes of a run of an attempt: first the late results that it took, then its steps."""
+    """The changes of a run, the late results that it took first."""
 
     taken: list[str]
     steps: list[str] = field(default_factory=list)
@@ -52,7 +51,7 @@ class Run:
 
 @dataclass
 class Try:
-    """An attempt as the test expects it to be. `kept` is the run whose text the user can keep."""
+    """An attempt, as the test expects it to be stored. `kept` is the run whose text can be kept."""
 
     row: Attempt
     turn: int
@@ -111,12 +110,12 @@ class Play(RuleBasedStateMachine):
         self.trials: list[Try] = []
         self.in_flight: Try | None = None
         self.broken: Try | None = None
-        # Attempts whose runs are over although their processes do not know it yet.
+        # The runs of these attempts are over, but their processes do not know it yet.
         self.lost: list[Attempt] = []
         self.has_ended = False
         self.count = 0
 
-    # The following methods compute the state that the test expects.
+    # The following methods compute the state that the test expects of the chapter.
 
     def name(self, what: str) -> str:
         self.count += 1
@@ -129,7 +128,7 @@ class Play(RuleBasedStateMachine):
         return told
 
     def waiting(self, number: int) -> list[Result]:
-        """Return the late results that an attempt at the turn with this number should take."""
+        """Return the late results that an attempt at this turn should take."""
         taken = self.world(before=number)
         chosen = {id(step.chosen) for step in self.turns[: number - 1]}
         found = [
@@ -145,7 +144,7 @@ class Play(RuleBasedStateMachine):
 
     @property
     def can_change(self) -> bool:
-        """Whether another attempt at the latest turn can be made or chosen."""
+        """Return whether another attempt at the latest turn can be made or chosen."""
         return not (self.has_ended or self.in_flight or self.latest.acts)
 
     def begin(self, row: Attempt, number: int) -> Try:
@@ -332,7 +331,7 @@ class Play(RuleBasedStateMachine):
         assert not store_changes(lost, notes("late"))
         assert commit_attempt(lost, "Late.") is None
 
-    # The following rules are actions of the user after the latest turn.
+    # The following rules are the user's actions at the latest turn.
 
     @precondition(lambda self: self.can_change)
     @rule(data=st.data())
@@ -383,9 +382,9 @@ class Play(RuleBasedStateMachine):
     @precondition(lambda self: not self.in_flight)
     @rule(data=st.data())
     def end_and_reopen(self, data: st.DataObject) -> None:
-        """End the chapter, try everything, and reopen the chapter.
+        """End the chapter and reopen it.
 
-        While the chapter is ended, the engine refuses every action. Only a running trial may end.
+        While the chapter is ended, everything is refused, except that a running trial may end.
         """
         self.has_ended = True
         Session.objects.filter(pk=self.pk).update(state=State.ENDED)
@@ -403,7 +402,7 @@ class Play(RuleBasedStateMachine):
 
     @rule(data=st.data(), is_finished=st.booleans())
     def ask(self, data: st.DataObject, is_finished: bool) -> None:
-        """Ask for a late result of a random attempt, most often one at the latest turn."""
+        """Ask for a late result of a random attempt, most often of one at the latest turn."""
         steps = data.draw(st.sampled_from([self.turns, self.turns[-1:]]))
         asker = data.draw(st.sampled_from([one for step in steps for one in step.tries]))
         result = Result(asker, self.name("result"), is_finished)
@@ -447,7 +446,7 @@ class Play(RuleBasedStateMachine):
             assert is_waiting == (one.name in waiting)
 
     def teardown(self) -> None:
-        """Make only the chosen attempts in a second chapter, and check that it has the same
+        """Check that a second chapter, in which only the chosen attempts are made, has the same
         world."""
         other = make_active_chapter().pk
         rows: dict[int, Attempt] = {}
@@ -467,9 +466,9 @@ class Play(RuleBasedStateMachine):
         assert world_of(other) == world_of(self.pk)
 
 
-# The test runs on SQLite only, where its examples take half a minute. On PostgreSQL they would take
-# more than ten minutes. PostgreSQL has no statistics of rows that an open transaction has made, and
-# therefore plans its queries badly.
+# The test runs on SQLite only, where its examples take half a minute. On PostgreSQL they take more
+# than ten minutes, because PostgreSQL has no statistics of rows that an open transaction has made,
+# and therefore plans its queries badly.
 @pytest.mark.one_stack
 @pytest.mark.django_db
 def test_the_world_is_that_of_a_chapter_in_which_only_the_chosen_were_made() -> None:
