@@ -66,17 +66,20 @@ def lock_payload(agents: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 class ModelReplies:
     """The replies. `chapter_words` is the most words of one call of agent 9, and `reply_words` the
-    length of a character's reply that was not recorded."""
+    length of a character's reply that was not recorded. Such a reply ends with `reply_end`, in a
+    paragraph of its own."""
 
     def __init__(
         self,
         session: RecordedSession | None,
         chapter_words: int,
         reply_words: int = UNRECORDED_REPLY_WORDS,
+        reply_end: str = "",
     ) -> None:
         self._session = session
         self._chapter_words = chapter_words
         self._reply_words = reply_words
+        self._reply_end = f"\n\n{reply_end}" if reply_end else ""
 
     def text_for(self, agent: int, messages: Sequence[str]) -> str:
         prompt = "\n".join(messages)
@@ -97,7 +100,7 @@ class ModelReplies:
         ]
         if heard:
             return max(heard)[2]
-        return reply_text(crc32(end.encode()), self._reply_words)
+        return reply_text(crc32(end.encode()), self._reply_words) + self._reply_end
 
     def _lock(self, prompt: str) -> dict[str, Any]:
         names = dict(_ROSTER_NAME.findall(prompt.rpartition("ROSTER")[2]))

@@ -1,25 +1,28 @@
 """Records what the program has told the client, which the client may rely on."""
 
+from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from bench.session_data import Setup
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a submission, and the character to whom they were sent."""
+    """The words of a submission, the character to whom they were sent, and what was sent beside
+    them."""
 
     agent_slot: int | None
     text: str
+    given: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The program's answer to a submission, with the reply's event and text."""
+    """The program's answer to a submission, with the ids of its events and their texts."""
 
     prompt_index: int
-    event_id: str
-    text: str
+    events: tuple[tuple[str, str], ...]
 
 
 # A chapter's id and a submission's key.
@@ -40,6 +43,8 @@ class Journal:
     drafts: dict[str, tuple[str, str]] = field(default_factory=dict)
     # The submissions that were sent several times without a fault of the model server.
     called_once: set[Key] = field(default_factory=set)
+    # How many acts the client knows to be done, by the chapters' ids.
+    acts: Counter[str] = field(default_factory=Counter)
     # How often a turn was made to go by another attempt.
     choices: int = 0
 

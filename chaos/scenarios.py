@@ -1,8 +1,8 @@
 """Finds the installed modes that say how they are played under faults.
 
 This is a separate program (python -m chaos.scenarios), because it needs Django's settings. It
-prints one JSON list. A mode's module `chaos` has a `SCENARIO`: `names_actor` says whether a prompt
-names who answers it, and `setup` has the mode's fields of Tab 1.
+prints one JSON list. A mode's module `chaos` has a `SCENARIO`, which may be empty, with fields of
+`Scenario`.
 """
 
 import json
@@ -17,14 +17,20 @@ import django
 class Scenario:
     """How chapters of a mode are played.
 
-    `has_numbered_agents` says whether agents of the mode have numbers, by which a fault can wait
-    for one of them.
+    `setup` has the mode's fields of Tab 1. Each of `prompts` is the body of a prompt that the mode
+    takes; without a `user_text` it gets words of its own each time. Without `prompts` each prompt
+    is for the character whose panel is shown. `acts` are bodies of acts, of which the mode may
+    refuse one. `replies_end` is text with which each made-up reply ends, also those of other modes.
+    The others are read from the mode: `has_numbered_agents` says whether its agents have numbers,
+    by which a fault can wait for one of them.
     """
 
     mode: str
-    names_actor: bool = True
     has_numbered_agents: bool = True
     setup: dict[str, Any] = field(default_factory=dict)
+    prompts: list[dict[str, Any]] = field(default_factory=list)
+    acts: list[dict[str, Any]] = field(default_factory=list)
+    replies_end: str = ""
     is_narrated: bool = True
 
 
