@@ -154,10 +154,11 @@ def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
 
 
 def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:
-    """Find all calls for this block, with repairs; a correction by the GM has none."""
+    """Find all calls for this block, with repairs; a correction by the GM has none. A mode's own
+    block has those of the reply that the mode made it of."""
     is_lock = block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK
     if not is_lock and block.type != MemoryBlock.Type.TURN_DELTA:
-        return CallsBehind()
+        return _calls_behind_reply(chapter, block.attempt) if block.attempt else CallsBehind()
     jobs = chapter.jobs.filter(
         kind=Job.Kind.LOCK if is_lock else Job.Kind.SUMMARIZE,
         attempt=block.attempt,
@@ -166,6 +167,13 @@ def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:
     artifacts = _oldest_first(calls_of(chapter).filter(job__in=jobs))
     written = [one for one in artifacts if not one.error and one.created_at <= block.created_at]
     return _behind(chapter, artifacts, {one.pk: ("This memory", True) for one in written[-1:]})
+
+
+def _calls_behind_reply(chapter: Session, attempt: Attempt) -> CallsBehind:
+    origin = _origin_of(attempt)
+    artifacts = _oldest_first(calls_of(chapter).filter(attempt=origin))
+    call = _call_that_wrote(origin, {origin.pk: artifacts})
+    return _behind(chapter, artifacts, {call.pk: ("The reply that it tells", True)} if call else {})
 
 
 def calls_behind_draft(chapter: Session, draft: NarrativeDraft) -> CallsBehind:
@@ -267,11 +275,14 @@ def _call_that_wrote(
 ) -> LLMArtifact | None:
     """Find the call that wrote the reply of a committed attempt. It is the last call of its runs
     that brought text. An edited reply has the call of its source."""
-    origin = attempt
-    while origin.kind == Attempt.Kind.EDIT and origin.source is not None:
-        origin = origin.source
-    made = [one for one in calls.get(origin.pk, ()) if one.raw_output_ref]
+    made = [one for one in calls.get(_origin_of(attempt).pk, ()) if one.raw_output_ref]
     return made[-1] if made else None
+
+
+def _origin_of(attempt: Attempt) -> Attempt:
+    while attempt.kind == Attempt.Kind.EDIT and attempt.source is not None:
+        attempt = attempt.source
+    return attempt
 
 
 def _use_of(attempt: Attempt, count: int, *, is_chosen: bool) -> str:

@@ -33,6 +33,7 @@ from storyengine.tests.chapter_machine.expected import (
     ASIDE,
     KEEPERS,
     SEA,
+    SIGNALS,
     THINKS,
     Change,
     ExpectedChapter,
@@ -45,7 +46,7 @@ from storyengine.tests.lighthouse.keeper import WATCH
 from storyengine.tests.lighthouse.setup import TANK
 from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND
 
-FORMS = ("", ASIDE, THINKS, SEA)
+FORMS = ("", ASIDE, THINKS, SEA, SIGNALS)
 # The kinds of change that a step can make. A stretch of memory ends with a change of the wind.
 KINDS = (LIT, LIT, OIL, WIND, PERSON)
 # The layer that a trial changes in a request, with its text before and after.

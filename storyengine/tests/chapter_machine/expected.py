@@ -19,7 +19,7 @@ MARK = re.compile(r"zq\d+")
 THOUGHT_MARK = re.compile(r"tq\d+")
 # The keys of attempts without a prompt begin like this.
 AFTER = "after "
-ASIDE, THINKS, SEA = "*aside*", "*thinks*", "*sea*"
+ASIDE, THINKS, SEA, SIGNALS = "*aside*", "*thinks*", "*sea*", "*signal*"
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class ExpectedChapter:
             form, _, rest = paragraph.partition(" ")
             if form in (THINKS, ASIDE):
                 events.append(Said(rest, frozenset({one.actor} if one.actor else ()), form))
-            elif form == SEA:
+            elif form in (SEA, SIGNALS):
                 events.append(Said(rest, present, form))
             else:
                 events.append(Said(paragraph, present))
