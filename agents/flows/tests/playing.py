@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from asgiref.sync import async_to_sync
 
@@ -55,9 +56,9 @@ def play(
     return attempt
 
 
-def reroll(chapter: Session) -> Attempt:
+def reroll(chapter: Session, **sent: Any) -> Attempt:
     async def run() -> Attempt:
-        opened = await start_reroll(chapter.pk, submission_key=str(uuid.uuid4()))
+        opened = await start_reroll(chapter.pk, submission_key=str(uuid.uuid4()), **sent)
         await reply_is_over(opened.attempt.pk)
         return opened.attempt
 
