@@ -14,7 +14,6 @@ from agents.prompting.sandwich import Subject
 from agents.prompting.tools import ToolForm
 from agents.providers.scripted import ScriptedProvider
 from memory.corrections import write_correction
-from memory.tests.factories import add_block
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address, call
@@ -23,10 +22,9 @@ from storyengine.tests.playing_the_lighthouse import played, reroll
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("lighthouse")]
 
-# Words for keepers 1 and 2: one in the user's prompt, one that is said aside to keeper 2, one in
-# the log of signals, one in a delta and one in a ruling.
-PROMPT, LOG, DELTA, RULED = "zqprompt", "zqlog", "zqdelta", "zqruling"
-PLANTED = {PROMPT, LOG, DELTA, RULED}
+# Words for keepers 1 and 2: one in the user's prompt, one in the log of signals and one in a ruling.
+PROMPT, LOG, RULED = "zqprompt", "zqlog", "zqruling"
+PLANTED = {PROMPT, LOG, RULED}
 # The word in an attempt that is not chosen, which nobody is told of.
 UNCHOSEN = "zqother"
 
@@ -36,15 +34,6 @@ def chapter(lighthouse: None, provider: ScriptedProvider, form: ToolForm) -> Ses
     chapter = make_active_chapter(mode="lighthouse", selected_agent_slots=(1, 2, 3))
     provider.enqueue(says(form, f"I climb.\n\n*signal* Mind the {LOG}."))
     played(chapter, 1, f"You find the {PROMPT}.", witnesses=[1, 2])
-    add_block(
-        chapter,
-        "turn_delta",
-        1,
-        1,
-        {"memory_type": "turn_delta", "canon_locks": [f"there is {DELTA}"]},
-        attempt=chapter.turns.get().chosen,
-        audience=[1, 2],
-    )
     write_correction(chapter.pk, canon=f"so is {RULED}", readers=[1, 2])
     return Session.objects.get(pk=chapter.pk)
 
