@@ -22,7 +22,7 @@ from storyengine.tests.playing_the_lighthouse import played, reroll
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("lighthouse")]
 
-# Words for keepers 1 and 2: one in the user's prompt, one in the log of signals and one in a ruling.
+# Words for keepers 1 and 2: in the user's prompt, in the log of signals and in a ruling.
 PROMPT, LOG, RULED = "zqprompt", "zqlog", "zqruling"
 PLANTED = {PROMPT, LOG, RULED}
 # The word in an attempt that is not chosen, which nobody is told of.
