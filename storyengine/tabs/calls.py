@@ -26,6 +26,7 @@ from memory.telling.rendering import readable_block
 from sessions.access import get_chapter
 from sessions.exceptions import UnknownChapter
 from sessions.models import Session
+from storyengine.tabs.play import read_given
 from storyengine.tabs.replies import read_actor
 from storyengine.web.header import header_context
 from storyengine.web.render import HttpRequest, show
@@ -109,8 +110,9 @@ def show_next(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
     actor = read_actor(request)
     text = request.POST.get("user_text", "")
+    given = read_given(request)
     context = header_context(chapter, "play") | {
-        "run": look_ahead(chapter, agent_slot=actor, user_text=text),
+        "run": look_ahead(chapter, agent_slot=actor, user_text=text, given=given),
         "has_words": bool(text.strip()),
     }
     return show(request, "calls/next.html", context)

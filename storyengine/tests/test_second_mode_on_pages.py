@@ -10,6 +10,7 @@ from django.test import AsyncClient, Client
 from pytest_django import Settings
 
 from agents.calling.tests.exploring import says
+from agents.flows.tests.playing import replies_are_over
 from agents.mode_checks import check_modes
 from agents.mode_fields import setup_of
 from agents.models import Job
@@ -254,6 +255,43 @@ class TestPanel:
         assert answer.status_code == status
         assert said in answer.content.decode()
         assert not chapter.changes.exists()
+
+    def test_its_fields_are_sent_with_the_prompt(
+        self, htmx: Client, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        html = get_page(htmx, chapter, "play")
+        names = [
+            one.attributes["name"]
+            for one in all_of(html, "input")
+            if one.attributes.get("form") == "prompt-form"
+        ]
+        assert names == ["given.degrees", "given.with_a_lamp"]
+        assert by_id(html, "prompt-form").tag == "form"
+        sent = {"agent_slot": "1", "user_text": "Look.", "given.degrees": "90"}
+        seen = htmx.post(address(chapter, "next-call"), sent).content.decode()
+        assert "points to 90 degrees." in seen
+        provider.enqueue("I look.", "I wait.")
+        for more in ({"given.with_a_lamp": "true"}, {"given.degrees": ""}):
+            assert self.send(chapter, sent | more).status_code == 302
+        given = chapter.attempts.order_by("submitted_at").values_list("given", flat=True)
+        assert list(given) == [None, {"degrees": 90, "with_a_lamp": True}, None]
+
+    def test_a_field_that_does_not_fit_is_refused(self, chapter: Session) -> None:
+        sent = {"agent_slot": "1", "user_text": "Look.", "given.degrees": "360"}
+        answer = self.send(chapter, sent)
+        assert answer.status_code == 422
+        assert "Nothing was sent." in answer.content.decode()
+        assert chapter.attempts.count() == 1
+
+    def send(self, chapter: Session, fields: dict[str, str]) -> Any:
+        """Send the form of the prompt without scripts, and wait for its reply."""
+
+        async def run() -> Any:
+            answer = await AsyncClient().post(address(chapter, "prompt"), fields)
+            await replies_are_over()
+            return answer
+
+        return async_to_sync(run)()
 
     def test_a_closed_turn_offers_no_other_attempt(self, htmx: Client, chapter: Session) -> None:
         assert address(chapter, "reroll") in get_page(htmx, chapter, "play")
