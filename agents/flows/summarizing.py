@@ -276,8 +276,14 @@ def compose_summary(
     # The attempt counts as chosen, so that people of another attempt are not in the request.
     attempts = chapter.attempts.select_related("turn")
     attempt = attempts.get(pk=last_attempt) if last_attempt else None
+    # A mode may have stored blocks of its own about later turns, which may yet be played otherwise.
     subject = Subject(
-        chapter, attempt=attempt, audience=audience, waiting=waiting, own_pieces=pieces
+        chapter,
+        before=stretch.last + 1,
+        attempt=attempt,
+        audience=audience,
+        waiting=waiting,
+        own_pieces=pieces,
     )
     pieces[CHUNK] = told_pieces(chapter, stretch, audience, last_attempt, subject.everybody)
     return compose_for(CONTEXT_SUMMARY, subject, tier_of(CONTEXT_SUMMARY))

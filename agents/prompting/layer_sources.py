@@ -107,7 +107,7 @@ def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the fold, and in a large window also the lock in its own words."""
     chapter, readers, waiting = subject.chapter, subject.readers, subject.waiting
     if waiting and readers is not None:
-        folded = fold_with(chapter, waiting, readers=readers)
+        folded = fold_with(chapter, waiting, before=subject.before, readers=readers)
     else:
         folded = fold_chapter(chapter, before=subject.before, readers=readers)
     return _memory(subject, Detail(tier), folded, tag=_MEMORY)

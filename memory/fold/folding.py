@@ -76,11 +76,16 @@ def fold_chapter(
 
 
 def fold_with(
-    chapter: Session, waiting: Sequence[MemoryBlock], *, readers: Collection[int]
+    chapter: Session,
+    waiting: Sequence[MemoryBlock],
+    *,
+    readers: Collection[int],
+    before: int | None = None,
 ) -> Fold:
     """Return the fold of what all readers know, with deltas that are not stored yet."""
     last = waiting[0].to_prompt_index
-    known = [one for one in counting_blocks(chapter) if knows(one.audience, readers)]
+    blocks = counting_blocks(chapter, before=before)
+    known = [one for one in blocks if knows(one.audience, readers)]
     # Rulings made at the last turn of a stretch or later come after its deltas.
     earlier = [one for one in known if one.to_prompt_index < last]
     later = [one for one in known if one.to_prompt_index >= last]

@@ -14,7 +14,7 @@ from agents.flows.tests.trying import try_again
 from agents.modes import find_mode
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
-from agents.tests.replies import turn_delta
+from agents.tests.replies import answer_in_form, turn_delta
 from memory.blocks import write_own_block
 from memory.fold.folding import fold_chapter
 from memory.fold.reading import block_readers
@@ -23,7 +23,7 @@ from memory.telling.rendering import block_forms, readable_block
 from memory.tests.factories import write_delta
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_prompts, make_active_chapter
-from storyengine.api.tests.calling import address, assert_problem, call
+from storyengine.api.tests.calling import RunJobs, address, assert_problem, call
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.importing import import_chapter
 from storyengine.tests.lighthouse.log import enter_signals
@@ -220,6 +220,23 @@ class TestMemoryOfItsOwn:
         chapter.refresh_from_db()
         assert chapter.last_summarized_prompt_index == 1
         assert write_delta(attempt, from_prompt_index=1, payload=turn_delta()) is None
+
+    @pytest.mark.parametrize("is_split", [False, True])
+    def test_memory_of_an_earlier_stretch_is_written_without_it(
+        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs, is_split: bool
+    ) -> None:
+        """The turn may be played otherwise once more, and a copy may end before it."""
+        late = make_active_chapter(
+            mode="lighthouse", selected_agent_slots=(1, 2), chunk_size_prompts=3
+        )
+        provider.enqueue("I climb.", "I look.", "I wait.", "*signal* Come back.")
+        for number in range(4):
+            played(late, witnesses=[1] if is_split and number == 1 else None)
+        provider.fallback = answer_in_form
+        run_jobs()
+        written = [sent_text(sent) for sent in provider.history if "turn_delta" in sent_text(sent)]
+        assert len(written) == 1 + is_split
+        assert not any("Come back" in sent for sent in written)
 
     def what_it_saw(self, chapter: Session) -> str:
         page = Client().get(reverse("pages:memory-calls", args=[chapter.pk, 1]))
